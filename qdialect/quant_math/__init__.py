@@ -1,0 +1,71 @@
+"""Integer-exact arithmetic of quantized networks: scales, multipliers, rounding, tables; pure functions on arrays."""
+
+from qdialect.quant_math import activations
+from qdialect.quant_math.activations import ElementFunction
+from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_real
+from qdialect.quant_math.fixed_point import (
+    IntArray,
+    doubling_high_multiply,
+    multiply_by_quantized_multiplier,
+    rounding_shift_right,
+    saturating_shift_left,
+)
+from qdialect.quant_math.flavours import Entries, Multiplier, NanPolicy, RealRounding, Rounding, Scaling
+from qdialect.quant_math.hard_swish import tflite_hard_swish_table
+from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
+from qdialect.quant_math.multipliers import (
+    FixedMultiplier,
+    FloatMultiplier,
+    RequantizeParameters,
+    quantize_multiplier,
+    real_multiplier,
+    requantize_parameters,
+)
+from qdialect.quant_math.requantize import requantize
+from qdialect.quant_math.tables import (
+    Table,
+    build_table,
+    clamp_of_table,
+    compose_tables,
+    encode_table,
+    identity_table,
+    table_codes,
+)
+
+__all__ = [
+    "ElementFunction",
+    "Entries",
+    "FixedMultiplier",
+    "FloatArray",
+    "FloatMultiplier",
+    "IntArray",
+    "Multiplier",
+    "NanPolicy",
+    "RealRounding",
+    "RequantizeParameters",
+    "Rounding",
+    "Scaling",
+    "Table",
+    "activations",
+    "build_table",
+    "clamp_of_table",
+    "code_range",
+    "compose_tables",
+    "dequantize_array",
+    "doubling_high_multiply",
+    "encode_table",
+    "identity_table",
+    "multiply_by_quantized_multiplier",
+    "quantize_array",
+    "quantize_multiplier",
+    "real_multiplier",
+    "requantize",
+    "requantize_parameters",
+    "round_real",
+    "rounding_shift_right",
+    "saturating_shift_left",
+    "table_codes",
+    "tflite_hard_swish_table",
+    "tflite_leaky_relu_table",
+    "tvm_leaky_relu_table",
+]

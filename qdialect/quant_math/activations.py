@@ -1,0 +1,99 @@
+"""Real functions behind the unary ops, dtype in = dtype out (float32 or float64).
+
+Transcendental steps of a float32 input are taken in float64 and rounded once: NumPy's own float32 versions differ
+between CPUs, and a table must not depend on the machine that builds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from qdialect.quant_math.affine import FloatArray
+
+ElementFunction = Callable[[FloatArray], FloatArray]
+
+
+def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return function(x.astype(np.float64)).astype(x.dtype)
+
+
+def relu(x: FloatArray) -> FloatArray:
+    """max(x, 0)."""
+    return np.maximum(x, 0)
+
+
+def relu6(x: FloatArray) -> FloatArray:
+    """min(max(x, 0), 6)."""
+    return np.clip(x, 0, 6)
+
+
+def leaky_relu(alpha: float) -> ElementFunction:
+    """x where x >= 0, alpha * x elsewhere."""
+    return lambda x: np.where(x >= 0, x, x * x.dtype.type(alpha))
+
+
+def hardswish(x: FloatArray) -> FloatArray:
+    """x * min(max(x + 3, 0), 6) / 6."""
+    return x * np.clip(x + 3, 0, 6) / 6
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + e^-x)."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + exp(-x))
+
+
+def silu(x: FloatArray) -> FloatArray:
+    """x * sigmoid(x), also called swish."""
+    return x * sigmoid(x)
+
+
+def tanh(x: FloatArray) -> FloatArray:
+    """Hyperbolic tangent."""
+    return _in_double(np.tanh, x)
+
+
+def erf(x: FloatArray) -> FloatArray:
+    """Error function."""
+    return np.array([math.erf(v) for v in x.ravel().tolist()], dtype=x.dtype).reshape(x.shape)
+
+
+def gelu(x: FloatArray) -> FloatArray:
+    """x / 2 * (1 + erf(x / sqrt 2)), the exact form, not the tanh approximation."""
+    return x.dtype.type(0.5) * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
+
+
+def elu(alpha: float) -> ElementFunction:
+    """x where x >= 0, alpha * (e^x - 1) elsewhere."""
+    return lambda x: np.where(x >= 0, x, x.dtype.type(alpha) * _in_double(np.expm1, np.minimum(x, 0)))
+
+
+def exp(x: FloatArray) -> FloatArray:
+    """e^x; overflows to infinity."""
+    return _in_double(np.exp, x)
+
+
+def log(x: FloatArray) -> FloatArray:
+    """Natural logarithm; minus infinity at zero, NaN below."""
+    return _in_double(np.log, x)
+
+
+def sqrt(x: FloatArray) -> FloatArray:
+    """Square root; NaN below zero."""
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(x)
+
+
+def rsqrt(x: FloatArray) -> FloatArray:
+    """1 / sqrt(x); infinity at zero, NaN below."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 1 / np.sqrt(x)
+
+
+def absolute(x: FloatArray) -> FloatArray:
+    """|x|."""
+    return np.abs(x)

@@ -1,0 +1,80 @@
+"""The named choices on which quantized runtimes differ; the text of each is the text of the IR attribute."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Rounding(StrEnum):
+    """How an int32 accumulator becomes a quantized code: which multiplication, which tie rule, zero point when.
+
+    | flavour                | multiplier | ties           | zero point      | used by                            |
+    |------------------------|------------|----------------|-----------------|------------------------------------|
+    | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
+    | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST                |
+    | `fixed32_double`       | Q31        | two roundings  | after rounding  | TFLite reference kernels, gemmlowp |
+    | `f32_rne_zp_last`      | float32    | even           | after rounding  | ONNX Runtime, FBGEMM, XNNPACK      |
+    | `f32_rne_zp_first`     | float32    | even           | before rounding | ONNX reference, oneDNN             |
+    | `f32_up_zp_first`      | float32    | up             | before rounding | TVM float32 UPWARD                 |
+    | `f32_nearest_zp_first` | float32    | away from zero | before rounding | TVM float32 TONEAREST              |
+    """
+
+    FIXED64_UP = "fixed64_up"
+    FIXED64_NEAREST = "fixed64_nearest"
+    FIXED32_DOUBLE = "fixed32_double"
+    F32_RNE_ZP_LAST = "f32_rne_zp_last"
+    F32_RNE_ZP_FIRST = "f32_rne_zp_first"
+    F32_UP_ZP_FIRST = "f32_up_zp_first"
+    F32_NEAREST_ZP_FIRST = "f32_nearest_zp_first"
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the multiplier is an integer with a shift rather than a float32."""
+        return self in (Rounding.FIXED64_UP, Rounding.FIXED64_NEAREST, Rounding.FIXED32_DOUBLE)
+
+
+class Multiplier(StrEnum):
+    """In which precision M = s_x * s_w / s_y is evaluated: the last bit of M can move a tie."""
+
+    F64 = "f64"
+    """double(s_x) * double(s_w) / double(s_y): TFLite."""
+    F32_PRODUCT = "f32_product"
+    """double(float32(s_x * s_w)) / double(s_y): TVM."""
+    F32 = "f32"
+    """float32(float32(s_x * s_w) / s_y): ONNX Runtime, FBGEMM."""
+
+
+class Entries(StrEnum):
+    """How a real value becomes an entry of a 256-entry table."""
+
+    HALF_AWAY_DIVIDE = "half_away_divide"
+    """half_away(v / s) in float32: TVM."""
+    HALF_AWAY_RECIPROCAL = "half_away_reciprocal"
+    """half_away(v * (1 / s)) in float32: TFLite."""
+    HALF_EVEN_DIVIDE = "half_even_divide"
+    """half_even(v / s) in float32: ONNX Runtime."""
+    HALF_AWAY_DOUBLE = "half_away_double"
+    """half_away(v / s) with function and division in float64: TOSA."""
+
+
+class NanPolicy(StrEnum):
+    """The code that stands for NaN, which no integer type has."""
+
+    MAX = "max"
+    MIN = "min"
+    ZERO_POINT = "zero_point"
+
+
+class RealRounding(StrEnum):
+    """Tie rule when a real number is rounded to an integer."""
+
+    HALF_EVEN = "half_even"
+    HALF_AWAY = "half_away"
+    HALF_UP = "half_up"
+
+
+class Scaling(StrEnum):
+    """Whether a real number is divided by the scale or multiplied by its float32 reciprocal."""
+
+    DIVIDE = "divide"
+    RECIPROCAL = "reciprocal"

@@ -1,0 +1,69 @@
+"""HARD_SWISH in the 16-bit fixed-point arithmetic of TFLite's reference kernel, tabulated over all codes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from qdialect.quant_math.affine import code_range
+from qdialect.quant_math.fixed_point import (
+    IntArray,
+    doubling_high_multiply,
+    rounding_shift_right,
+    saturating_shift_left,
+)
+from qdialect.quant_math.multipliers import quantize_multiplier
+from qdialect.quant_math.tables import Table, encode_table, table_codes
+
+_INT16_MAX = 2**15 - 1
+# 3.0 in the scale where the piecewise-linear factor fills an int16.
+_RELUISH_SCALE = np.float32(3) / np.float32(32768)
+
+
+def _quantize_to_int16(m: float) -> tuple[int, int]:
+    """The multiplier m as (q, e) with a 15-bit q: the 31-bit one rounded, saturated at the top."""
+    q, e = quantize_multiplier(m)
+    return min((q + (1 << 15)) >> 16, _INT16_MAX), e
+
+
+def _reluish(hires: IntArray, q: int, e: int) -> IntArray:
+    """(clamp(x / 3, -1, 1) + 1) / 2 in Q15.
+
+    A left shift saturates, and all but its last place happens before the multiply so that no bit that matters is lost.
+    """
+    shifted = saturating_shift_left(hires, max(e - 1, 0), bits=16)
+    scaled = doubling_high_multiply(shifted, q, bits=16)
+    scaled = saturating_shift_left(scaled, 1 if e > 0 else 0, bits=16)
+    scaled = rounding_shift_right(scaled, max(-e, 0))
+    return (scaled + (1 << 15)) >> 1
+
+
+def tflite_hard_swish_table(
+    input_scale: float,
+    input_zero_point: int,
+    input_dtype: DTypeLike,
+    output_scale: float,
+    output_zero_point: int,
+    output_dtype: DTypeLike,
+) -> Table:
+    """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns; up to two codes from the real function.
+
+    x * relu6(x + 3) / 6 = x * (clamp(x / 3, -1, 1) + 1) / 2.  The input offset times 128 fills 16 bits; one copy is
+    multiplied to the output scale but for its right shift, another becomes the factor in [0, 1] as Q15.  Their doubling
+    high product truncates towards zero, the pending right shift rounds ties away, and the zero point comes last.
+
+    Raises:
+        ValueError: the output scale is less than 1/128 of the input scale, which the kernel refuses.
+    """
+    lo, hi = code_range(output_dtype)
+    hires_scale = np.float32(1 / 128) * np.float32(input_scale)
+    output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(output_scale)))
+    reluish_q, reluish_e = _quantize_to_int16(float(hires_scale / _RELUISH_SCALE))
+    if output_e > 0:
+        raise ValueError(f"output scale must be at least {hires_scale}, but got {output_scale}")
+    hires = (table_codes(input_dtype) - input_zero_point) << 7
+    preshift = doubling_high_multiply(hires, output_q, bits=16)
+    product = _reluish(hires, reluish_q, reluish_e) * preshift
+    truncated = np.sign(product) * (np.abs(product) >> 15)
+    codes = rounding_shift_right(truncated, -output_e) + output_zero_point
+    return encode_table(np.clip(codes, lo, hi), output_dtype)

@@ -1,0 +1,85 @@
+"""From scales to the multiplier a requantization uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math.flavours import Multiplier, Rounding
+
+# Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.
+_SMALLEST_EXPONENT = -31
+
+
+@dataclass(frozen=True)
+class FixedMultiplier:
+    """Multipliers q * 2^(e - 31), one per channel: `q` and `e` are int32[C]."""
+
+    q: NDArray[np.int32]
+    e: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class FloatMultiplier:
+    """Multipliers as float32[C]."""
+
+    m: NDArray[np.float32]
+
+
+RequantizeParameters = FixedMultiplier | FloatMultiplier
+
+
+def real_multiplier(
+    input_scale: float, weight_scales: Sequence[float], output_scale: float, multiplier: Multiplier
+) -> NDArray[np.float64]:
+    """M[c] = s_x * s_w[c] / s_y, float64[len(weight_scales)].
+
+    acc * s_x * s_w is the real value of an accumulator, and a real value r has the code r / s_y + z_y; hence M.  In
+    which precision the product and the quotient are rounded is `multiplier`.  A plain rescale has the weight scale 1.
+    """
+    weights = np.asarray(weight_scales, dtype=np.float64)
+    if multiplier is Multiplier.F64:
+        return np.float64(input_scale) * weights / np.float64(output_scale)
+    product = np.float32(input_scale) * weights.astype(np.float32)
+    if multiplier is Multiplier.F32_PRODUCT:
+        return product.astype(np.float64) / np.float64(np.float32(output_scale))
+    return (product / np.float32(output_scale)).astype(np.float64)
+
+
+def quantize_multiplier(m: float) -> tuple[int, int]:
+    """(q, e) with m ~ q * 2^(e - 31) and 2^30 <= q < 2^31; (0, 0) for zero and for anything below 2^-32.
+
+    frexp gives m = f * 2^e with f in [1/2, 1), and q = round(f * 2^31), ties away.  f just below one rounds to 2^31,
+    which int32 lacks: halve it and raise e.  TFLite and TVM agree on this step (TFLite QuantizeMultiplier).
+
+    Raises:
+        ValueError: `m` is negative, infinite or NaN.
+    """
+    if not (math.isfinite(m) and m >= 0):
+        raise ValueError(f"multiplier must be finite and not negative, but got {m}")
+    fraction, exponent = math.frexp(m)
+    # fraction * 2^31 is exact and adding one half cannot round, since 53 bits hold both.
+    q = math.floor(math.ldexp(fraction, 31) + 0.5)
+    if q == 2**31:
+        q, exponent = 2**30, exponent + 1
+    if q == 0 or exponent < _SMALLEST_EXPONENT:
+        return 0, 0
+    return q, exponent
+
+
+def requantize_parameters(rounding: Rounding, real: NDArray[np.float64]) -> RequantizeParameters:
+    """The real multipliers `real`, float64[C], in the form that `rounding` multiplies by.
+
+    Raises:
+        ValueError: a multiplier is negative, infinite or NaN.
+    """
+    pairs = [quantize_multiplier(float(m)) for m in real]
+    if not rounding.is_fixed:
+        return FloatMultiplier(real.astype(np.float32))
+    return FixedMultiplier(
+        np.array([q for q, _ in pairs], dtype=np.int32), np.array([e for _, e in pairs], dtype=np.int32)
+    )

@@ -1,0 +1,54 @@
+"""int32 accumulators to quantized codes, in the seven flavours of `Rounding`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math.affine import round_real, saturate_real
+from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
+from qdialect.quant_math.flavours import RealRounding, Rounding
+from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
+
+_REAL_ROUNDING = {
+    Rounding.F32_RNE_ZP_LAST: RealRounding.HALF_EVEN,
+    Rounding.F32_RNE_ZP_FIRST: RealRounding.HALF_EVEN,
+    Rounding.F32_UP_ZP_FIRST: RealRounding.HALF_UP,
+    Rounding.F32_NEAREST_ZP_FIRST: RealRounding.HALF_AWAY,
+}
+
+
+def requantize(
+    acc: NDArray[np.integer[Any]],
+    params: RequantizeParameters,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+) -> IntArray:
+    """clamp(round(acc * M) + z) to [lo, hi], int64 of the shape of `acc`.
+
+    `acc` is [..., C] or any shape when there is one multiplier; its own zero point is already subtracted.
+
+    * fixed flavours: integer multiply (see `multiply_by_quantized_multiplier`), then + z, then clamp.
+    * `f32_rne_zp_last`: half_even(float32(acc) * m), then + z.  ONNX Runtime clamps to [lo - z, hi - z] before it
+      rounds; the bounds are integers and rounding is monotonic, so the order makes no difference.
+    * the `zp_first` flavours: v = float32(acc) * m, then v + float32(z), then round.  Both results are rounded to
+      float32, and no multiply-add is fused.
+
+    Raises:
+        ValueError: the parameters do not belong to `rounding`.
+    """
+    if rounding.is_fixed != isinstance(params, FixedMultiplier):
+        raise ValueError(f"requantize parameters must belong to {rounding}, but got {type(params).__name__}")
+    if isinstance(params, FixedMultiplier):
+        scaled = multiply_by_quantized_multiplier(acc, params.q, params.e, rounding)
+        return np.clip(scaled + output_zero_point, lo, hi)
+    with np.errstate(over="ignore"):
+        value = acc.astype(np.float32) * params.m
+    if rounding is Rounding.F32_RNE_ZP_LAST:
+        rounded = round_real(value, RealRounding.HALF_EVEN)
+        return saturate_real(rounded, lo - output_zero_point, hi - output_zero_point) + output_zero_point
+    return saturate_real(round_real(value + np.float32(output_zero_point), _REAL_ROUNDING[rounding]), lo, hi)
