@@ -1,0 +1,30 @@
+"""The one door to the MLIR Python bindings.
+
+Every other module imports ``ir`` and friends from here, so a move of the pinned wheel (or to upstream's own ``mlir``
+package, which has the same modules under another name) touches this file alone.
+"""
+
+from torch_mlir import ir, passmanager, rewrite
+from torch_mlir.dialects import arith, bufferization, ext, func, irdl, linalg, llvm, math, memref, scf, tensor, vector
+from torch_mlir.dialects.transform import interpreter as transform_interpreter
+from torch_mlir.execution_engine import ExecutionEngine
+
+__all__ = [
+    "ExecutionEngine",
+    "arith",
+    "bufferization",
+    "ext",
+    "func",
+    "ir",
+    "irdl",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "passmanager",
+    "rewrite",
+    "scf",
+    "tensor",
+    "transform_interpreter",
+    "vector",
+]

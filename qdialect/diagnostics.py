@@ -1,0 +1,79 @@
+"""Error types and the grammar of messages.
+
+Grammar, in MLIR's voice: ``'qnn.op' op <what> must be <expected>, but got <actual>``; lower-case, no final period, both
+numbers.  Whatever reaches a user is a `QDialectError`; a traceback means a bug in qdialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Severity(Enum):
+    """How bad a diagnostic is; the values are MLIR's own words."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    REMARK = "remark"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message with its place.
+
+    `file`, `line` and `column` are empty or zero where the place is unknown; `notes` hang below the message.
+    """
+
+    severity: Severity
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    notes: tuple[Diagnostic, ...] = field(default=())
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.file and self.line else ""
+        own = f"{place}{self.severity.value}: {self.message}"
+        return "\n".join([own, *map(str, self.notes)])
+
+
+class QDialectError(Exception):
+    """Base of every error a user can cause; `diagnostics` holds what to print."""
+
+    def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
+
+    def render(self) -> str:
+        """The text a command prints on stderr: every diagnostic on lines of its own."""
+        return "\n".join(map(str, self.diagnostics))
+
+
+class ParseError(QDialectError):
+    """The text is not MLIR, or its ops break a constraint."""
+
+
+class VerificationError(QDialectError):
+    """A module built or rewritten in memory breaks a constraint."""
+
+
+class PassError(QDialectError):
+    """A pass could not do its work; the message starts with the pass name."""
+
+
+class PipelineError(QDialectError):
+    """A pipeline text or a pass option is malformed."""
+
+
+class ImportModelError(QDialectError):
+    """A model file is damaged or uses what the front end does not support."""
+
+
+class CompileError(QDialectError):
+    """A module cannot be lowered; the offenders are notes."""
+
+
+class InputError(QDialectError):
+    """A compiled model was called with arrays it does not take."""

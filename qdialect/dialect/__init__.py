@@ -1,0 +1,87 @@
+"""The `qnn` dialect: what its ops are. What they mean is in `qdialect.reference`."""
+
+from qdialect._mlir import ir
+from qdialect.dialect.contraction_ops import Conv2DOp, DenseOp
+from qdialect.dialect.elementwise_ops import AddOp, ClipOp, ConcatOp, MulOp
+from qdialect.dialect.fused_ops import FusedConv2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
+from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
+from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
+from qdialect.dialect.shape_ops import ConstantOp, PadOp, ReshapeOp, TransposeOp
+from qdialect.dialect.unary_ops import (
+    AbsOp,
+    EluOp,
+    ErfOp,
+    ExpOp,
+    GeluOp,
+    HardswishOp,
+    LeakyReluOp,
+    LogOp,
+    LutOp,
+    Relu6Op,
+    ReluOp,
+    RsqrtOp,
+    SigmoidOp,
+    SiluOp,
+    SqrtOp,
+    TanhOp,
+    UnaryOp,
+)
+
+OPS: tuple[type[QnnOp], ...] = tuple(Qnn.operations)
+"""Every op of the dialect, in the order of definition."""
+
+
+def load(context: ir.Context) -> None:
+    """Load the dialect into `context`; a second call does nothing."""
+    if context.is_dialect_loaded(Qnn.DIALECT_NAMESPACE):
+        return
+    with context:
+        Qnn.load()
+
+
+__all__ = [
+    "OPS",
+    "AbsOp",
+    "AddOp",
+    "AvgPool2DOp",
+    "ClipOp",
+    "ConcatOp",
+    "ConstantOp",
+    "ConstraintError",
+    "Conv2DOp",
+    "DenseOp",
+    "DequantizeOp",
+    "EluOp",
+    "ErfOp",
+    "ExpOp",
+    "FusedConv2DOp",
+    "FusedDenseOp",
+    "FusedOp",
+    "GeluOp",
+    "HardswishOp",
+    "LeakyReluOp",
+    "LogOp",
+    "LutOp",
+    "MaxPool2DOp",
+    "MeanOp",
+    "MulOp",
+    "PadOp",
+    "Qnn",
+    "QnnOp",
+    "QuantizeOp",
+    "Relu6Op",
+    "ReluOp",
+    "RequantizeOp",
+    "ReshapeOp",
+    "RsqrtOp",
+    "SigmoidOp",
+    "SiluOp",
+    "SoftmaxOp",
+    "SqrtOp",
+    "TanhOp",
+    "TransposeOp",
+    "UnaryOp",
+    "build",
+    "load",
+]

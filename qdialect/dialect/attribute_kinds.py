@@ -1,0 +1,169 @@
+"""The kinds of attributes a `qnn` op can have: how each is written, read and checked.
+
+Array attributes have no name in IRDL, so no kind is declared to it; `problem` is the check instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+
+T = TypeVar("T")
+TABLE_ENTRIES = 256
+
+
+@dataclass(frozen=True)
+class AttributeKind(Generic[T]):
+    """A kind of attribute.
+
+    `problem` gives what the attribute must be, or None where it is right; `from_attribute` may then be called.
+    `accepts_none`: the kind has an "absent" value, written as ``unit``.
+    """
+
+    description: str
+    to_attribute: Callable[[T], ir.Attribute]
+    from_attribute: Callable[[ir.Attribute], T]
+    problem: Callable[[ir.Attribute], str | None]
+    accepts_none: bool = False
+
+
+def _is_f64(attr: ir.Attribute) -> bool:
+    return isinstance(attr, ir.FloatAttr) and isinstance(attr.type, ir.F64Type)
+
+
+def _is_i64(attr: ir.Attribute) -> bool:
+    return isinstance(attr, ir.IntegerAttr) and str(attr.type) == "i64"
+
+
+def _f64(value: float) -> ir.Attribute:
+    return ir.FloatAttr.get(ir.F64Type.get(), float(value))
+
+
+def _i64(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(value))
+
+
+def _float_value(attr: ir.Attribute) -> float:
+    return ir.FloatAttr(attr).value
+
+
+def _int_value(attr: ir.Attribute) -> int:
+    return ir.IntegerAttr(attr).value
+
+
+def _is_scale(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _scale_problem(attr: ir.Attribute) -> str | None:
+    if _is_f64(attr) and _is_scale(_float_value(attr)):
+        return None
+    return "a positive finite f64"
+
+
+def _scales_problem(attr: ir.Attribute) -> str | None:
+    if isinstance(attr, ir.DenseF64ArrayAttr) and len(attr) > 0 and all(map(_is_scale, attr)):
+        return None
+    return "a non-empty array<f64> of positive finite scales"
+
+
+def _integers_problem(attr: ir.Attribute) -> str | None:
+    return None if isinstance(attr, ir.DenseI64ArrayAttr) else "an array<i64>"
+
+
+SCALE: AttributeKind[float] = AttributeKind("a positive finite f64", _f64, _float_value, _scale_problem)
+"""A scale: positive, finite. An f32 scale of a framework is stored exactly."""
+
+F64: AttributeKind[float] = AttributeKind(
+    "a finite f64",
+    _f64,
+    _float_value,
+    lambda attr: None if _is_f64(attr) and math.isfinite(_float_value(attr)) else "a finite f64",
+)
+
+I64: AttributeKind[int] = AttributeKind("an i64", _i64, _int_value, lambda attr: None if _is_i64(attr) else "an i64")
+
+SCALES: AttributeKind[tuple[float, ...]] = AttributeKind(
+    "a non-empty array<f64> of positive finite scales",
+    lambda value: ir.DenseF64ArrayAttr.get([float(v) for v in value]),
+    lambda attr: tuple(ir.DenseF64ArrayAttr(attr)),
+    _scales_problem,
+)
+
+INTEGERS: AttributeKind[tuple[int, ...]] = AttributeKind(
+    "an array<i64>",
+    lambda value: ir.DenseI64ArrayAttr.get([int(v) for v in value]),
+    lambda attr: tuple(ir.DenseI64ArrayAttr(attr)),
+    _integers_problem,
+)
+
+BOOL: AttributeKind[bool] = AttributeKind(
+    "a bool",
+    ir.BoolAttr.get,
+    lambda attr: ir.BoolAttr(attr).value,
+    lambda attr: None if isinstance(attr, ir.BoolAttr) else "a bool",
+)
+
+ELEMENTS: AttributeKind[ir.Attribute] = AttributeKind(
+    "an elements attribute",
+    lambda value: value,
+    lambda attr: attr,
+    lambda attr: None if isinstance(attr, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) else "dense elements",
+)
+
+
+def _is_table(attr: ir.Attribute) -> bool:
+    if not isinstance(attr, ir.DenseElementsAttr):
+        return False
+    return str(attr.type) == f"tensor<{TABLE_ENTRIES}xi8>"
+
+
+def _table_to_attribute(value: NDArray[np.uint8] | None) -> ir.Attribute:
+    if value is None:
+        return ir.UnitAttr.get()
+    signed = np.ascontiguousarray(value, dtype=np.uint8).view(np.int8)
+    return ir.DenseElementsAttr.get(signed, type=ir.IntegerType.get_signless(8), shape=[TABLE_ENTRIES])
+
+
+def _table_value(attr: ir.Attribute) -> NDArray[np.uint8]:
+    entries: Any = np.array(ir.DenseIntElementsAttr(attr), dtype=np.int8)
+    return np.broadcast_to(entries, (TABLE_ENTRIES,)).view(np.uint8)
+
+
+_TABLE = f"a dense tensor<{TABLE_ENTRIES}xi8>"
+
+TABLE: AttributeKind[NDArray[np.uint8]] = AttributeKind(
+    _TABLE, _table_to_attribute, _table_value, lambda attr: None if _is_table(attr) else _TABLE
+)
+"""A look-up table: 256 bit patterns, indexed by the unsigned bit pattern of the input byte."""
+
+OPTIONAL_TABLE: AttributeKind[NDArray[np.uint8] | None] = AttributeKind(
+    f"{_TABLE} or unit",
+    _table_to_attribute,
+    lambda attr: None if isinstance(attr, ir.UnitAttr) else _table_value(attr),
+    lambda attr: None if isinstance(attr, ir.UnitAttr) or _is_table(attr) else f"{_TABLE} or unit",
+    accepts_none=True,
+)
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def choice(values: type[E]) -> AttributeKind[E]:
+    """A string attribute that names a member of `values`."""
+    wanted = "one of " + ", ".join(f'"{value}"' for value in values)
+    known = {str(value) for value in values}
+
+    def problem(attr: ir.Attribute) -> str | None:
+        return None if isinstance(attr, ir.StringAttr) and attr.value in known else wanted
+
+    return AttributeKind(
+        wanted, lambda value: ir.StringAttr.get(str(value)), lambda attr: values(ir.StringAttr(attr).value), problem
+    )

@@ -1,0 +1,51 @@
+"""Between constant ops and NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect.op_base import build
+from qdialect.dialect.shape_ops import ConstantOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+
+_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+
+
+def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
+    """A `qnn.constant` with the shape, element type and values of `array`.
+
+    Raises `KeyError` for a dtype that no tensor of the dialect has.
+    """
+    name = _ELEMENT_NAMES[array.dtype]
+    element = ir.Type.parse(name)
+    value = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
+    return build(ConstantOp, element=element, value=value, loc=loc).output
+
+
+def constant_value(value: ir.Value) -> NDArray[Any] | None:
+    """The array behind `value`, or None where it is not a constant.
+
+    Reads `qnn.constant` and `arith.constant`; dtype and shape are those of the tensor type. The array is read-only.
+    """
+    owner = value.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in ("qnn.constant", "arith.constant"):
+        return None
+    attr = owner.attributes["value"]
+    if not isinstance(attr, ir.DenseElementsAttr):
+        return None
+    return elements_array(attr, dtype_of(value.type), shape_of(value.type))
+
+
+def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The values of a dense attribute as an array of `dtype` and `shape`; splats are broadcast, not copied."""
+    if attr.is_splat:
+        element = attr.get_splat_value()
+        scalar = ir.FloatAttr(element).value if dtype.kind == "f" else ir.IntegerAttr(element).value
+        return np.broadcast_to(np.asarray(scalar).astype(dtype), shape)
+    array: NDArray[Any] = np.array(attr).view(dtype).reshape(shape)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,49 @@
+"""Checks that several ops share; each raises `ConstraintError` under the caller's label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect._mlir import ir
+from qdialect.dialect.op_base import Shape, require
+from qdialect.dialect.type_constraints import range_of
+
+
+def check_axis(label: str, axis: int, shape: Shape) -> None:
+    """`axis` names a dimension of `shape`; a scalar's only axis is 0."""
+    rank = max(len(shape), 1)
+    require(0 <= axis < rank, label, f"axis must be in [0, {rank}), but got {axis}")
+
+
+def check_channel_parameters(label: str, channels: int, **parameters: Sequence[float]) -> None:
+    """Each parameter list has one entry for the tensor or one for each channel."""
+    for name, values in parameters.items():
+        wanted = "1 entry" if channels == 1 else f"1 or {channels} entries"
+        require(len(values) in (1, channels), label, f"{name} must have {wanted}, but got {len(values)}")
+
+
+def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:
+    """Every zero point is a code of the tensor it belongs to."""
+    low, high = range_of(type_)
+    for value in zero_points:
+        require(low <= value <= high, label, f"{name} must be in [{low}, {high}], but got {value}")
+
+
+def check_bounds(label: str, names: tuple[str, str], low: int, high: int, type_: ir.Type) -> None:
+    """A clamp is not empty and lies in the range of the tensor it clamps."""
+    least, most = range_of(type_)
+    holds = least <= low <= high <= most
+    wanted = f"{names[0]} and {names[1]} must be ordered and in [{least}, {most}]"
+    require(holds, label, f"{wanted}, but got {low} and {high}")
+
+
+def check_positive(label: str, name: str, values: Sequence[int], count: int, least: int = 1) -> None:
+    """A list of `count` integers, each at least `least`."""
+    holds = len(values) == count and all(value >= least for value in values)
+    require(holds, label, f"{name} must be {count} integers of at least {least}, but got {list(values)}")
+
+
+def window_extent(label: str, what: str, size: int, padding: int, window: int, stride: int) -> int:
+    """Number of windows along one dimension of `size` cells with `padding` cells added."""
+    require(size + padding >= window, label, f"{what} must be at least {window} with padding, but got {size + padding}")
+    return (size + padding - window) // stride + 1

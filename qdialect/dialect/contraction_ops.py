@@ -1,0 +1,117 @@
+"""Convolution and matrix product: 8-bit in, 32-bit accumulators out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES
+from qdialect.dialect.constraints import check_channel_parameters, check_positive, check_zero_points, window_extent
+from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, optional_operand, require, result
+from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, shape_of
+
+
+def conv2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """Result shape of a convolution of NHWC data with OHWI weights; raises `ConstraintError` (C1, C2, C3)."""
+    data, weight = shapes[0], shapes[1]
+    strides, padding = attributes["strides"], attributes["padding"]
+    dilation, groups = attributes["dilation"], attributes["groups"]
+    check_positive("C1", "strides", strides, 2)
+    check_positive("C1", "dilation", dilation, 2)
+    check_positive("C1", "padding", padding, 4, least=0)
+    require(groups >= 1, "C2", f"groups must be at least 1, but got {groups}")
+    holds = data[3] % groups == 0 and weight[0] % groups == 0
+    require(holds, "C2", f"groups must divide {data[3]} input and {weight[0]} output channels, but got {groups}")
+    depth = data[3] // groups
+    require(weight[3] == depth, "C2", f"weight depth must be {depth}, but got {weight[3]}")
+    reach = [(weight[1 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    height = window_extent("C3", "input height", data[1], padding[0] + padding[2], reach[0], strides[0])
+    width = window_extent("C3", "input width", data[2], padding[1] + padding[3], reach[1], strides[1])
+    return data[0], height, width, weight[0]
+
+
+def dense_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """Result shape of ``[..., K] x [N, K]``; raises `ConstraintError` (C1)."""
+    data, weight = shapes[0], shapes[1]
+    require(len(data) >= 1, "C1", "data must have at least 1 dimension, but got 0")
+    require(data[-1] == weight[1], "C1", f"weight depth must be {data[-1]}, but got {weight[1]}")
+    return (*data[:-1], weight[0])
+
+
+class ContractionOp(QnnOp):
+    """What convolution and dense share: parameters of data and weights, both scales kept on the op."""
+
+    input_scale = attribute(SCALE)
+    input_zero_point = attribute(I64)
+    weight_scales = attribute(SCALES)
+    weight_zero_points = attribute(INTEGERS, (0,))
+
+    def check_parameters(self, data: ir.Value, weight: ir.Value, bias: ir.Value | None) -> None:
+        """Constraints C4 to C6 of every contraction."""
+        channels = shape_of(weight.type)[0]
+        check_channel_parameters(
+            "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
+        )
+        check_zero_points("C5", "input_zero_point", (self.input_zero_point,), data.type)
+        check_zero_points("C5", "weight_zero_points", self.weight_zero_points, weight.type)
+        entries = channels if bias is None else shape_of(bias.type)[0]
+        require(entries == channels, "C6", f"bias must have {channels} entries, but got {entries}")
+
+
+class Conv2DOp(ContractionOp, name="conv2d"):
+    """Convolution of NHWC data with OHWI weights into int32 accumulators.
+
+    ``acc[n,y,x,o] = bias[o] + sum (data[n, y*s+i*d-p, x*s+j*d-p, c] - z_x) * (weight[o,i,j,c] - z_w[o])``; a window cell
+    outside the data counts as z_x, the real zero.  Depthwise is ``groups`` = number of input channels.  The result's
+    implied scale is ``input_scale * weight_scales[o]`` with zero point 0.
+
+    Constraints:
+      C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) of at least 0
+      C2: groups must divide the channels and the weight's depth must be input channels / groups
+      C3: the dilated kernel must fit into the padded data
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: zero points must lie in the range of their tensor
+      C6: bias must have one entry for each output channel
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = optional_operand(BIAS)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(ACCUMULATOR)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv2d_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)
+
+
+class DenseOp(ContractionOp, name="dense"):
+    """Matrix product ``[..., K] x [N, K] -> [..., N]`` into int32 accumulators.
+
+    ``acc[..., n] = bias[n] + sum_k (data[..., k] - z_x) * (weight[n, k] - z_w[n])``.
+
+    Constraints:
+      C1: the weight's depth must be the data's last dimension
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: zero points must lie in the range of their tensor
+      C6: bias must have one entry for each output channel
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(WEIGHT_2D)
+    bias = optional_operand(BIAS)
+    output = result(ACCUMULATOR)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return dense_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)

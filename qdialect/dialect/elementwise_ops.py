@@ -1,0 +1,141 @@
+"""Element-wise ops on two or more tensors, and the clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
+from qdialect.dialect.constraints import check_axis, check_bounds, check_zero_points
+from qdialect.dialect.enums import AddArithmetic
+from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result, variadic_operand
+from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of, shape_of
+from qdialect.quant_math import Multiplier, Rounding
+
+
+class ClipOp(QnnOp, name="clip"):
+    """Clamp codes to [`min`, `max`].
+
+    Constraints:
+      C1: min and max must be ordered and lie in the tensor's range
+      C2: input and result must have the same element type
+    """
+
+    input = operand(INTEGER)
+    min = attribute(I64)
+    max = attribute(I64)
+    output = result(INTEGER)
+
+    def check(self) -> None:
+        check_bounds("C1", ("min", "max"), self.min, self.max, self.input.type)
+        found, wanted = element_of(self.output.type), element_of(self.input.type)
+        require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
+
+
+class BinaryOp(QnnOp):
+    """Two tensors that broadcast against each other, each with its own parameters, to one output quantization."""
+
+    lhs = operand(EIGHT_BIT)
+    rhs = operand(EIGHT_BIT)
+    lhs_scale = attribute(SCALE)
+    lhs_zero_point = attribute(I64)
+    rhs_scale = attribute(SCALE)
+    rhs_zero_point = attribute(I64)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    output_min = attribute(I64)
+    output_max = attribute(I64)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return _broadcast("C1", shapes[0], shapes[1])
+
+    def check(self) -> None:
+        check_zero_points("C2", "lhs_zero_point", (self.lhs_zero_point,), self.lhs.type)
+        check_zero_points("C2", "rhs_zero_point", (self.rhs_zero_point,), self.rhs.type)
+        check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
+        check_bounds("C3", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
+
+
+class AddOp(BinaryOp, name="add"):
+    """Quantized sum, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+
+    `rounding` and `multiplier` govern ``requantize_each`` alone: the other two arithmetics fix theirs.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+    arithmetic = attribute(choice(AddArithmetic), AddArithmetic.REQUANTIZE_EACH)
+    rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+
+
+class MulOp(BinaryOp, name="mul"):
+    """Quantized product: ``(lhs - z_l) * (rhs - z_r)`` requantized from ``lhs_scale * rhs_scale``, clamped.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+    rounding = attribute(choice(Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+
+
+class ConcatOp(QnnOp, name="concat"):
+    """Join tensors along `axis`; an input whose parameters differ from the output's is requantized on the way.
+
+    Constraints:
+      C1: axis must name a dimension
+      C2: inputs must have the same shape but for the axis
+      C3: input_scales and input_zero_points must have one entry for each input
+      C4: zero points must lie in the range of their tensor
+    """
+
+    inputs = variadic_operand(EIGHT_BIT)
+    axis = attribute(I64)
+    input_scales = attribute(SCALES)
+    input_zero_points = attribute(INTEGERS)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        axis = attributes["axis"]
+        check_axis("C1", axis, shapes[0])
+        first = _without(shapes[0], axis)
+        for shape in shapes[1:]:
+            same = len(shape) == len(shapes[0]) and _without(shape, axis) == first
+            wanted = f"inputs must agree with {list(shapes[0])} but for axis {axis}"
+            require(same, "C2", f"{wanted}, but got {list(shape)}")
+        extent = sum(shape[axis] for shape in shapes)
+        return (*shapes[0][:axis], extent, *shapes[0][axis + 1 :])
+
+    def check(self) -> None:
+        count = len(self.inputs)
+        for name, values in (("input_scales", self.input_scales), ("input_zero_points", self.input_zero_points)):
+            require(len(values) == count, "C3", f"{name} must have {count} entries, but got {len(values)}")
+        for value, zero_point in zip(self.inputs, self.input_zero_points, strict=True):
+            check_zero_points("C4", "input_zero_points", (zero_point,), value.type)
+        check_zero_points("C4", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def _broadcast(label: str, lhs: Shape, rhs: Shape) -> Shape:
+    rank = max(len(lhs), len(rhs))
+    left = (1,) * (rank - len(lhs)) + lhs
+    right = (1,) * (rank - len(rhs)) + rhs
+    fits = all(a == b or 1 in (a, b) for a, b in zip(left, right, strict=True))
+    require(fits, label, f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}")
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))

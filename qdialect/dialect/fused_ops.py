@@ -1,0 +1,145 @@
+"""One op per kernel: contraction, requantization, clamp, residual sum and table, 8-bit in and 8-bit out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, OPTIONAL_TABLE, SCALE, choice
+from qdialect.dialect.constraints import check_zero_points
+from qdialect.dialect.contraction_ops import ContractionOp, conv2d_shape, dense_shape
+from qdialect.dialect.enums import AddArithmetic
+from qdialect.dialect.op_base import Shape, attribute, operand, optional_operand, require, result
+from qdialect.dialect.type_constraints import BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, range_of, shape_of
+from qdialect.quant_math import Multiplier, Rounding
+
+EIGHT_BIT_RANGES = ((-128, 127), (0, 255))
+
+
+class FusedOp(ContractionOp):
+    """The stages after the accumulator, in order.
+
+    1. requantize with `rounding` and `multiplier` to `output_scale`, `output_zero_point`, clamp to
+       [`output_min`, `output_max`];
+    2. with a residual operand: ``add(requantized, residual)`` by `sum_arithmetic` to `sum_scale`, `sum_zero_point`, clamp
+       to [`sum_min`, `sum_max`]; the requantized value has the residual's element type;
+    3. with a table: ``table[code mod 256]``, whose entries have `table_scale`, `table_zero_point`.
+
+    Without residual the sum's attributes repeat the output's, without table the table's repeat the sum's, so the last
+    pair always says what the result means.
+    """
+
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    output_min = attribute(I64)
+    output_max = attribute(I64)
+    rounding = attribute(choice(Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    residual_scale = attribute(F64, 0.0)
+    residual_zero_point = attribute(I64, 0)
+    sum_arithmetic = attribute(choice(AddArithmetic), AddArithmetic.REQUANTIZE_EACH)
+    sum_rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
+    sum_multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    sum_scale = attribute(SCALE)
+    sum_zero_point = attribute(I64)
+    sum_min = attribute(I64)
+    sum_max = attribute(I64)
+    table = attribute(OPTIONAL_TABLE)
+    table_scale = attribute(SCALE)
+    table_zero_point = attribute(I64)
+
+    def check_stages(self, residual: ir.Value | None) -> None:
+        """Constraints C7 to C10 of every fused op."""
+        with_residual, with_table = residual is not None, self.table is not None
+        final = range_of(self.operation.results[0].type)
+        ends_here = not with_residual and not with_table
+        _check_stage("C7", "output", self.output_min, self.output_max, self.output_zero_point, final, ends_here)
+        _check_stage("C8", "sum", self.sum_min, self.sum_max, self.sum_zero_point, final, not with_table)
+        if residual is not None:
+            found = shape_of(residual.type)
+            wanted = shape_of(self.operation.results[0].type)
+            require(found == wanted, "C9", f"residual shape must be {list(wanted)}, but got {list(found)}")
+            require(self.residual_scale > 0, "C9", f"residual_scale must be positive, but got {self.residual_scale}")
+            check_zero_points("C9", "residual_zero_point", (self.residual_zero_point,), residual.type)
+        if not with_residual:
+            self._check_repeats("C10", "sum", "output", ("scale", "zero_point", "min", "max"))
+        if not with_table:
+            self._check_repeats("C10", "table", "sum", ("scale", "zero_point"))
+        else:
+            check_zero_points("C10", "table_zero_point", (self.table_zero_point,), self.operation.results[0].type)
+
+    def _check_repeats(self, label: str, stage: str, before: str, names: Sequence[str]) -> None:
+        values = self.attribute_values()
+        for name in names:
+            found, wanted = values[f"{stage}_{name}"], values[f"{before}_{name}"]
+            text = f"{stage}_{name} must repeat {before}_{name} ({wanted}) where the stage is absent, but got {found}"
+            require(found == wanted, label, text)
+
+
+def _check_stage(
+    label: str, stage: str, low: int, high: int, zero_point: int, final: tuple[int, int], ends_here: bool
+) -> None:
+    ranges = [final] if ends_here else list(EIGHT_BIT_RANGES)
+    fits = any(least <= low <= high <= most and least <= zero_point <= most for least, most in ranges)
+    wanted = " or ".join(f"[{least}, {most}]" for least, most in ranges)
+    names = f"{stage}_min, {stage}_zero_point and {stage}_max"
+    require(fits, label, f"{names} must lie in {wanted} with min <= max, but got {low}, {zero_point} and {high}")
+
+
+class FusedConv2DOp(FusedOp, name="fused_conv2d"):
+    """A convolution kernel: `qnn.conv2d` and the stages of a fused op, every scale and zero point kept.
+
+    Data, residual and result are 8-bit: no wider tensor ever passes from kernel to kernel.
+
+    Constraints:
+      C1 to C6: those of `qnn.conv2d`
+      C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
+      C8: so must the sum stage's
+      C9: the residual must have the result's shape, a positive scale and a zero point in its range
+      C10: the attributes of an absent stage must repeat those of the stage before it
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = operand(BIAS)
+    residual = optional_operand(IMAGE)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(IMAGE)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv2d_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)
+        self.check_stages(self.residual)
+
+
+class FusedDenseOp(FusedOp, name="fused_dense"):
+    """A matrix-product kernel: `qnn.dense` and the stages of a fused op, every scale and zero point kept.
+
+    Constraints:
+      C1, C4 to C6: those of `qnn.dense`
+      C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
+      C8: so must the sum stage's
+      C9: the residual must have the result's shape, a positive scale and a zero point in its range
+      C10: the attributes of an absent stage must repeat those of the stage before it
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(WEIGHT_2D)
+    bias = operand(BIAS)
+    residual = optional_operand(EIGHT_BIT)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return dense_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)
+        self.check_stages(self.residual)

@@ -1,0 +1,348 @@
+"""The base of every `qnn` op: typed fields, a verifier that cannot crash, one builder.
+
+An op class states its fields as class attributes::
+
+    class ClipOp(QnnOp, name="clip"):
+        input = operand(EIGHT_BIT)
+        min = attribute(I64)
+        output = result(EIGHT_BIT)
+
+`QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an ``int``.
+The bindings run a Python verifier before they count operands, accept unknown attributes and drop the place of an
+exception; so the verifier here checks arity, names and kinds itself, and every finding becomes one located error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overload
+
+from qdialect._mlir import ext, ir
+from qdialect.dialect.attribute_kinds import AttributeKind
+from qdialect.dialect.type_constraints import TypeConstraint, shape_of
+
+T = TypeVar("T")
+Shape = tuple[int, ...]
+
+
+class ConstraintError(Exception):
+    """A labelled constraint does not hold; the label stands in the op's docstring."""
+
+    def __init__(self, label: str, message: str) -> None:
+        super().__init__(message)
+        self.label = label
+
+
+def require(condition: bool, label: str, message: str) -> None:
+    """Raise `ConstraintError` with `label` and `message` unless `condition` holds."""
+    if not condition:
+        raise ConstraintError(label, message)
+
+
+class AttributeField(Generic[T]):
+    """A declared attribute; reading it from an op gives the Python value."""
+
+    def __init__(self, kind: AttributeKind[T], default: T | None) -> None:
+        self.kind = kind
+        self.default = default
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type) -> AttributeField[T]: ...
+    @overload
+    def __get__(self, op: QnnOp, owner: type) -> T: ...
+    def __get__(self, op: QnnOp | None, owner: type) -> AttributeField[T] | T:
+        if op is None:
+            return self
+        return self.kind.from_attribute(op.operation.attributes[self.name])
+
+
+class OperandField:
+    """A declared operand; reading it from an op gives the value."""
+
+    def __init__(self, constraint: TypeConstraint) -> None:
+        self.constraint = constraint
+        self.name = ""
+        self.index = 0
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type) -> OperandField: ...
+    @overload
+    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
+    def __get__(self, op: QnnOp | None, owner: type) -> OperandField | ir.Value:
+        return self if op is None else op.operation.operands[self.index]
+
+
+class OptionalOperandField(OperandField):
+    """The one operand of an op that may be missing; always the last."""
+
+    @overload
+    def __get__(self, op: None, owner: type) -> OptionalOperandField: ...
+    @overload
+    def __get__(self, op: QnnOp, owner: type) -> ir.Value | None: ...
+    def __get__(self, op: QnnOp | None, owner: type) -> OptionalOperandField | ir.Value | None:
+        if op is None:
+            return self
+        operands = op.operation.operands
+        return operands[self.index] if len(operands) > self.index else None
+
+
+class VariadicOperandField(OperandField):
+    """One or more operands of one kind; always the last."""
+
+    @overload
+    def __get__(self, op: None, owner: type) -> VariadicOperandField: ...
+    @overload
+    def __get__(self, op: QnnOp, owner: type) -> list[ir.Value]: ...
+    def __get__(self, op: QnnOp | None, owner: type) -> VariadicOperandField | list[ir.Value]:
+        return self if op is None else list(op.operation.operands)[self.index :]
+
+
+class ResultField:
+    """The declared result; reading it from an op gives the value."""
+
+    def __init__(self, constraint: TypeConstraint) -> None:
+        self.constraint = constraint
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type) -> ResultField: ...
+    @overload
+    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
+    def __get__(self, op: QnnOp | None, owner: type) -> ResultField | ir.Value:
+        return self if op is None else op.operation.results[0]
+
+
+def operand(constraint: TypeConstraint) -> OperandField:
+    """Declare an operand."""
+    return OperandField(constraint)
+
+
+def optional_operand(constraint: TypeConstraint) -> OptionalOperandField:
+    """Declare the last operand, which may be missing."""
+    return OptionalOperandField(constraint)
+
+
+def variadic_operand(constraint: TypeConstraint) -> VariadicOperandField:
+    """Declare the last operand, which stands one or more times."""
+    return VariadicOperandField(constraint)
+
+
+def attribute(kind: AttributeKind[T], default: T | None = None) -> AttributeField[T]:
+    """Declare an attribute; `default` is what the builder writes when it is not given (the text always has it)."""
+    return AttributeField(kind, default)
+
+
+def result(constraint: TypeConstraint) -> ResultField:
+    """Declare the result."""
+    return ResultField(constraint)
+
+
+class Qnn(ext.Dialect, name="qnn"):
+    """Quantized neural networks on integer tensors, quantization parameters as attributes."""
+
+
+class QnnOp(Qnn.Operation):
+    """Base of all `qnn` ops; see the module docstring."""
+
+    if TYPE_CHECKING:  # At run time the bindings would take these annotations for fields of the op.
+        operand_fields: ClassVar[tuple[OperandField, ...]]
+        attribute_fields: ClassVar[dict[str, AttributeField[Any]]]
+        result_fields: ClassVar[tuple[ResultField, ...]]
+
+    @classmethod
+    def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
+        # Families share fields through nameless base classes, so the whole MRO is read, bases first.
+        declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
+        operands = [f for f in declared.values() if isinstance(f, OperandField)]
+        attributes = {key: f for key, f in declared.items() if isinstance(f, AttributeField)}
+        results = [f for f in declared.values() if isinstance(f, ResultField)]
+        if not name:
+            cls.__annotations__ = {}
+            super().__init_subclass__(**kwargs)
+            return
+        operands.sort(key=lambda f: isinstance(f, OptionalOperandField | VariadicOperandField))
+        for index, operand_field in enumerate(operands):
+            operand_field.index = index
+        cls.__annotations__ = {f.name: _operand_annotation(f) for f in operands}
+        cls.__annotations__ |= dict.fromkeys(attributes, Any)
+        cls.__annotations__ |= {results[0].name: ext.Result[Any]}
+        # The bindings refuse class attributes they do not know and put untyped properties in the fields' places:
+        # take the fields out of their sight, and put them back.
+        fields = {**{f.name: f for f in operands}, **attributes, results[0].name: results[0]}
+        for key in fields.keys() & vars(cls).keys():
+            delattr(cls, key)
+        super().__init_subclass__(name=name, traits=[ext.Pure], **kwargs)
+        for key, field in fields.items():
+            setattr(cls, key, field)
+        cls.operand_fields = tuple(operands)
+        cls.attribute_fields = attributes
+        cls.result_fields = (results[0],)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        """Result shape from operand shapes and attribute values; the builder and the verifier share it.
+
+        Raises `ConstraintError` where the op has no meaning on these shapes.
+        """
+        return shapes[0]
+
+    def check(self) -> None:
+        """Check the labelled constraints of the op's docstring; raise `ConstraintError` at the first that fails."""
+
+    def attribute_values(self) -> dict[str, Any]:
+        """Every declared attribute as a Python value."""
+        attributes = self.operation.attributes
+        return {name: f.kind.from_attribute(attributes[name]) for name, f in self.attribute_fields.items()}
+
+    def operand_shapes(self) -> list[Shape]:
+        """Shapes of all operands, in order."""
+        return [shape_of(value.type) for value in self.operation.operands]
+
+    def verify_invariants(self) -> bool:
+        """What the bindings call: false after one located error, true otherwise."""
+        message = self._first_violation()
+        if message is None:
+            return True
+        self.operation.location.emit_error(f"'{self.operation.name}' op {message}")
+        return False
+
+    def _first_violation(self) -> str | None:
+        try:
+            return next(self._violations(), None)
+        except Exception as error:  # An exception would lose the place: the bindings drop it.
+            return f"cannot be verified: {error!r}"
+
+    def _violations(self) -> Iterator[str]:
+        yield from self._arity_violations()
+        yield from self._attribute_violations()
+        yield from self._type_violations()
+        try:
+            self.check()
+            expected = self.infer_shape(self.operand_shapes(), self.attribute_values())
+        except ConstraintError as error:
+            yield str(error)
+            return
+        found = shape_of(self.operation.results[0].type)
+        if expected != found:
+            yield f"result shape must be {_shape_text(expected)}, but got {_shape_text(found)}"
+
+    def _arity_violations(self) -> Iterator[str]:
+        least, most = _arity(self.operand_fields)
+        count = len(self.operation.operands)
+        if count < least or (most is not None and count > most):
+            yield f"must have {_count_text(least, most)}, but got {count}"
+        if len(self.operation.results) != 1:
+            yield f"must have 1 result, but got {len(self.operation.results)}"
+
+    def _attribute_violations(self) -> Iterator[str]:
+        found = dict(self.operation.attributes.items())
+        for name in found:
+            if name not in self.attribute_fields and "." not in name:
+                yield f"has no attribute '{name}'; it has {_names_text(self.attribute_fields)}"
+        for name, field in self.attribute_fields.items():
+            if name not in found:
+                yield f"must have attribute '{name}' ({field.kind.description})"
+                return
+            problem = field.kind.problem(found[name])
+            if problem:
+                yield f"{name} must be {problem}, but got {found[name]}"
+
+    def _type_violations(self) -> Iterator[str]:
+        for field, value in self._typed_operands():
+            problem = field.constraint.problem(value.type)
+            if problem:
+                yield f"operand '{field.name}' must be {problem}, but got {value.type}"
+        field, found = self.result_fields[0], self.operation.results[0].type
+        problem = field.constraint.problem(found)
+        if problem:
+            yield f"result '{field.name}' must be {problem}, but got {found}"
+
+    def _typed_operands(self) -> Iterator[tuple[OperandField, ir.Value]]:
+        for index, value in enumerate(self.operation.operands):
+            yield self.operand_fields[min(index, len(self.operand_fields) - 1)], value
+
+
+Op = TypeVar("Op", bound=QnnOp)
+
+
+def build(
+    op_class: type[Op],
+    *operands: ir.Value | None,
+    element: ir.Type | str,
+    loc: ir.Location | None = None,
+    **attributes: Any,
+) -> Op:
+    """Create an op at the current insertion point; its result shape is inferred.
+
+    `operands` in declared order, ``None`` for a missing optional one; `element` is the result's element type, as a type
+    or its text (``"ui8"``); `attributes` are Python values, defaults fill the rest. Raises `ConstraintError` where the
+    shapes have no meaning and `TypeError` for an attribute that the op does not have or that is missing.
+    """
+    values = [value for value in operands if value is not None]
+    complete = _complete(op_class, attributes)
+    shape = op_class.infer_shape([shape_of(value.type) for value in values], complete)
+    element_type = ir.Type.parse(element) if isinstance(element, str) else element
+    encoded = {name: field.kind.to_attribute(complete[name]) for name, field in op_class.attribute_fields.items()}
+    created = ir.Operation.create(
+        op_class.OPERATION_NAME,
+        results=[ir.RankedTensorType.get(list(shape), element_type)],
+        operands=values,
+        attributes=encoded,
+        loc=loc,
+    )
+    return cast("Op", created.opview)
+
+
+def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = attributes.keys() - op_class.attribute_fields.keys()
+    if unknown:
+        raise TypeError(f"'{op_class.OPERATION_NAME}' has no attribute {_names_text(sorted(unknown))}")
+    complete = {name: attributes.get(name, field.default) for name, field in op_class.attribute_fields.items()}
+    missing = [
+        name
+        for name, value in complete.items()
+        if value is None and not op_class.attribute_fields[name].kind.accepts_none
+    ]
+    if missing:
+        raise TypeError(f"'{op_class.OPERATION_NAME}' needs attribute {_names_text(missing)}")
+    return complete
+
+
+def _operand_annotation(field: OperandField) -> Any:
+    if isinstance(field, OptionalOperandField):
+        return ext.Operand[Any] | None
+    if isinstance(field, VariadicOperandField):
+        return Sequence[ext.Operand[Any]]
+    return ext.Operand[Any]
+
+
+def _arity(fields: Sequence[OperandField]) -> tuple[int, int | None]:
+    if fields and isinstance(fields[-1], VariadicOperandField):
+        return len(fields), None
+    optional = sum(isinstance(f, OptionalOperandField) for f in fields)
+    return len(fields) - optional, len(fields)
+
+
+def _count_text(least: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {least} operand{'s' * (least != 1)}"
+    number = str(least) if least == most else f"{least} or {most}"
+    return f"{number} operand{'s' * (most != 1)}"
+
+
+def _shape_text(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def _names_text(names: Any) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

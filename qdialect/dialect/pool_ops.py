@@ -1,0 +1,135 @@
+"""Reductions over windows and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import BOOL, F64, I64, INTEGERS, SCALE, choice
+from qdialect.dialect.constraints import check_axis, check_bounds, check_positive, check_zero_points, window_extent
+from qdialect.dialect.enums import Division, SoftmaxArithmetic
+from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result
+from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, shape_of
+from qdialect.quant_math import Multiplier, Rounding
+
+
+class PoolOp(QnnOp):
+    """A window over NHWC data; input and result have the same parameters."""
+
+    data = operand(IMAGE)
+    kernel = attribute(INTEGERS)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    output_min = attribute(I64)
+    output_max = attribute(I64)
+    output = result(IMAGE)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        kernel, strides, padding = attributes["kernel"], attributes["strides"], attributes["padding"]
+        check_positive("C1", "kernel", kernel, 2)
+        check_positive("C1", "strides", strides, 2)
+        check_positive("C1", "padding", padding, 4, least=0)
+        # A window that lies in the padding alone would have no cell to look at.
+        holds = max(padding[0], padding[2]) < kernel[0] and max(padding[1], padding[3]) < kernel[1]
+        require(holds, "C2", f"padding must be smaller than the kernel {list(kernel)}, but got {list(padding)}")
+        data = shapes[0]
+        height = window_extent("C2", "input height", data[1], padding[0] + padding[2], kernel[0], strides[0])
+        width = window_extent("C2", "input width", data[2], padding[1] + padding[3], kernel[1], strides[1])
+        return data[0], height, width, data[3]
+
+    def check(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.data.type)
+        require(found == wanted, "C3", f"result element type must be {wanted}, but got {found}")
+        check_bounds("C4", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
+
+
+class MaxPool2DOp(PoolOp, name="max_pool2d"):
+    """Largest code of each window, clamped; cells of the padding do not take part.
+
+    Constraints:
+      C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0
+      C2: the window must fit into the padded data, and the padding be smaller than the window
+      C3: input and result must have the same element type
+      C4: output_min and output_max must be ordered and lie in the result's range
+    """
+
+
+class AvgPool2DOp(PoolOp, name="avg_pool2d"):
+    """Sum of the codes of each window divided by their number, clamped.
+
+    `count_include_pad`: the padding's cells count, as codes of `zero_point`; otherwise they do not take part.
+
+    Constraints:
+      C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0
+      C2: the window must fit into the padded data, and the padding be smaller than the window
+      C3: input and result must have the same element type
+      C4: output_min and output_max must be ordered and lie in the result's range
+      C5: zero_point must lie in the tensor's range
+    """
+
+    zero_point = attribute(I64)
+    division = attribute(choice(Division), Division.HALF_AWAY)
+    count_include_pad = attribute(BOOL, False)
+
+    def check(self) -> None:
+        super().check()
+        check_zero_points("C5", "zero_point", (self.zero_point,), self.data.type)
+
+
+class MeanOp(QnnOp, name="mean"):
+    """Mean over `axes`, requantized; the number of cells is part of the multiplier.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: zero points must lie in the range of their tensor
+    """
+
+    input = operand(EIGHT_BIT)
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+    input_scale = attribute(SCALE)
+    input_zero_point = attribute(I64)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    rounding = attribute(choice(Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        axes = attributes["axes"]
+        rank = len(shapes[0])
+        holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
+        require(holds, "C1", f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
+        if attributes["keep_dims"]:
+            return tuple(1 if i in axes else extent for i, extent in enumerate(shapes[0]))
+        return tuple(extent for i, extent in enumerate(shapes[0]) if i not in axes)
+
+    def check(self) -> None:
+        check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)
+        check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+class SoftmaxOp(QnnOp, name="softmax"):
+    """Softmax of ``beta * x`` over `axis`; `arithmetic` says how exponentials and their ratio are formed.
+
+    The input's zero point cancels in ``x - max(x)``, so there is none.
+
+    Constraints:
+      C1: axis must name a dimension of the input
+      C2: output_zero_point must lie in the result's range
+    """
+
+    input = operand(EIGHT_BIT)
+    axis = attribute(I64)
+    input_scale = attribute(SCALE)
+    beta = attribute(F64, 1.0)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    arithmetic = attribute(choice(SoftmaxArithmetic))
+    output = result(EIGHT_BIT)
+
+    def check(self) -> None:
+        check_axis("C1", self.axis, shape_of(self.input.type))
+        check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)

@@ -1,0 +1,94 @@
+"""Between real and quantized numbers, and between two quantizations."""
+
+from __future__ import annotations
+
+from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
+from qdialect.dialect.constraints import check_axis, check_channel_parameters, check_zero_points
+from qdialect.dialect.enums import FloatRounding, Scaling
+from qdialect.dialect.op_base import QnnOp, attribute, operand, require, result
+from qdialect.dialect.type_constraints import FLOAT, INTEGER, range_of, shape_of
+from qdialect.quant_math import Multiplier, NanPolicy, Rounding
+
+
+class QuantizeOp(QnnOp, name="quantize"):
+    """Real numbers to codes: ``sat(round(input / scale) + zero_point)``, per tensor or per channel along `axis`.
+
+    Constraints:
+      C1: axis must name a dimension of the input
+      C2: scales and zero_points must have 1 entry or one for each channel
+      C3: zero points must lie in the result's range
+    """
+
+    input = operand(FLOAT)
+    scales = attribute(SCALES)
+    zero_points = attribute(INTEGERS)
+    axis = attribute(I64, 0)
+    rounding = attribute(choice(FloatRounding), FloatRounding.HALF_EVEN)
+    scaling = attribute(choice(Scaling), Scaling.DIVIDE)
+    nan = attribute(choice(NanPolicy), NanPolicy.ZERO_POINT)
+    output = result(INTEGER)
+
+    def check(self) -> None:
+        shape = shape_of(self.input.type)
+        check_axis("C1", self.axis, shape)
+        check_channel_parameters("C2", shape[self.axis], scales=self.scales, zero_points=self.zero_points)
+        check_zero_points("C3", "zero_points", self.zero_points, self.output.type)
+
+
+class DequantizeOp(QnnOp, name="dequantize"):
+    """Codes to real numbers: ``(input - zero_point) * scale`` in float32, per tensor or per channel along `axis`.
+
+    Constraints:
+      C1: axis must name a dimension of the input
+      C2: scales and zero_points must have 1 entry or one for each channel
+    """
+
+    input = operand(INTEGER)
+    scales = attribute(SCALES)
+    zero_points = attribute(INTEGERS)
+    axis = attribute(I64, 0)
+    output = result(FLOAT)
+
+    def check(self) -> None:
+        shape = shape_of(self.input.type)
+        check_axis("C1", self.axis, shape)
+        check_channel_parameters("C2", shape[self.axis], scales=self.scales, zero_points=self.zero_points)
+
+
+class RequantizeOp(QnnOp, name="requantize"):
+    """Codes of one quantization to codes of another.
+
+    The real multiplier of channel c is ``input_scale * weight_scales[c] / output_scale``.  The two input scales stay
+    apart, because a product of them cannot be taken apart again: after a convolution they are the scales of its data
+    and of its weights, elsewhere `weight_scales` is ``[1.0]``.  `multiplier` says in which precision the multiplier is
+    formed, `rounding` how the product with it is rounded and when the zero point is added.
+
+    Constraints:
+      C1: axis must name a dimension of the input
+      C2: weight_scales and input_zero_points must have 1 entry or one for each channel
+      C3: output_zero_point must lie in the result's range
+    """
+
+    input = operand(INTEGER)
+    input_scale = attribute(SCALE)
+    weight_scales = attribute(SCALES, (1.0,))
+    input_zero_points = attribute(INTEGERS, (0,))
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    axis = attribute(I64, 0)
+    rounding = attribute(choice(Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    output = result(INTEGER)
+
+    def check(self) -> None:
+        shape = shape_of(self.input.type)
+        check_axis("C1", self.axis, shape)
+        check_channel_parameters(
+            "C2", shape[self.axis], weight_scales=self.weight_scales, input_zero_points=self.input_zero_points
+        )
+        low, high = range_of(self.output.type)
+        require(
+            low <= self.output_zero_point <= high,
+            "C3",
+            f"output_zero_point must be in [{low}, {high}], but got {self.output_zero_point}",
+        )

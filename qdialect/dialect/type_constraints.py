@@ -1,0 +1,74 @@
+"""What types an operand or a result may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+
+ELEMENT_RANGES = {"i8": (-128, 127), "ui8": (0, 255), "i16": (-(2**15), 2**15 - 1), "i32": (-(2**31), 2**31 - 1)}
+"""Smallest and largest code of each integer element type; `i8` is signed, `ui8` unsigned."""
+
+NUMPY_DTYPES = {
+    "i8": np.dtype(np.int8),
+    "ui8": np.dtype(np.uint8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "f32": np.dtype(np.float32),
+}
+
+
+def shape_of(type_: ir.Type) -> tuple[int, ...]:
+    """Shape of a ranked tensor type."""
+    return tuple(ir.RankedTensorType(type_).shape)
+
+
+def element_of(type_: ir.Type) -> str:
+    """Element type of a ranked tensor type, as text (``"ui8"``)."""
+    return str(ir.RankedTensorType(type_).element_type)
+
+
+def dtype_of(type_: ir.Type) -> np.dtype[np.generic]:
+    """NumPy dtype of a ranked tensor type's elements."""
+    return NUMPY_DTYPES[element_of(type_)]
+
+
+def range_of(type_: ir.Type) -> tuple[int, int]:
+    """Smallest and largest code that the elements of a tensor type can hold."""
+    return ELEMENT_RANGES[element_of(type_)]
+
+
+@dataclass(frozen=True)
+class TypeConstraint:
+    """A statically shaped ranked tensor of one of `elements`, of `rank` where that is fixed."""
+
+    elements: tuple[str, ...]
+    rank: int | None = None
+
+    def problem(self, type_: ir.Type) -> str | None:
+        """What the type must be, or None where it is right."""
+        return None if self._holds(type_) else str(self)
+
+    def _holds(self, type_: ir.Type) -> bool:
+        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+            return False
+        rank_holds = self.rank is None or type_.rank == self.rank
+        return rank_holds and str(type_.element_type) in self.elements and 0 not in type_.shape
+
+    def __str__(self) -> str:
+        rank = "" if self.rank is None else f"{self.rank}-d "
+        return f"a {rank}non-empty static tensor of {' or '.join(self.elements)}"
+
+
+EIGHT_BIT = TypeConstraint(("i8", "ui8"))
+IMAGE = TypeConstraint(("i8", "ui8"), rank=4)
+WEIGHT_4D = TypeConstraint(("i8", "ui8"), rank=4)
+WEIGHT_2D = TypeConstraint(("i8", "ui8"), rank=2)
+BIAS = TypeConstraint(("i32",), rank=1)
+ACCUMULATOR = TypeConstraint(("i32",))
+INTEGER = TypeConstraint(("i8", "ui8", "i16", "i32"))
+FLOAT = TypeConstraint(("f32",))
+ANY = TypeConstraint(tuple(NUMPY_DTYPES))

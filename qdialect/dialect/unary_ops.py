@@ -1,0 +1,177 @@
+"""Element-wise functions of one 8-bit tensor, and the table that each of them is."""
+
+from __future__ import annotations
+
+from qdialect.dialect.attribute_kinds import F64, I64, SCALE, TABLE, choice
+from qdialect.dialect.constraints import check_zero_points
+from qdialect.dialect.enums import HardswishMode, LeakyMode
+from qdialect.dialect.op_base import QnnOp, attribute, operand, result
+from qdialect.dialect.type_constraints import EIGHT_BIT
+from qdialect.quant_math import Entries, NanPolicy
+
+
+class LutOp(QnnOp, name="lut"):
+    """Table look-up: ``output = table[unsigned bit pattern of input]``.
+
+    Entry 255 belongs to the code 255 of a `ui8` tensor and to the code -1 of an `i8` one; entries are bit patterns of
+    the result's element type, which may differ from the input's.
+    """
+
+    input = operand(EIGHT_BIT)
+    table = attribute(TABLE)
+    output = result(EIGHT_BIT)
+
+
+class UnaryOp(QnnOp):
+    """A real function between two 8-bit quantizations.
+
+    ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
+    and rounded, `nan` what a result that is not a number becomes.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+    input = operand(EIGHT_BIT)
+    input_scale = attribute(SCALE)
+    input_zero_point = attribute(I64)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
+    nan = attribute(choice(NanPolicy), NanPolicy.MAX)
+    output = result(EIGHT_BIT)
+
+    def check(self) -> None:
+        check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
+        check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+class ReluOp(UnaryOp, name="relu"):
+    """``max(x, 0)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class Relu6Op(UnaryOp, name="relu6"):
+    """``min(max(x, 0), 6)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class SiluOp(UnaryOp, name="silu"):
+    """``x * sigmoid(x)``, also called swish.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class SigmoidOp(UnaryOp, name="sigmoid"):
+    """``1 / (1 + exp(-x))``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class TanhOp(UnaryOp, name="tanh"):
+    """``tanh(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class GeluOp(UnaryOp, name="gelu"):
+    """``x / 2 * (1 + erf(x / sqrt(2)))``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class ExpOp(UnaryOp, name="exp"):
+    """``exp(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class ErfOp(UnaryOp, name="erf"):
+    """``erf(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class LogOp(UnaryOp, name="log"):
+    """``log(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class SqrtOp(UnaryOp, name="sqrt"):
+    """``sqrt(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class RsqrtOp(UnaryOp, name="rsqrt"):
+    """``1 / sqrt(x)``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class AbsOp(UnaryOp, name="abs"):
+    """``|x|``.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+
+class EluOp(UnaryOp, name="elu"):
+    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+    alpha = attribute(F64, 1.0)
+
+
+class LeakyReluOp(UnaryOp, name="leaky_relu"):
+    """``x`` where positive, ``alpha * x`` elsewhere; `mode` says in which arithmetic.
+
+    `entries` governs the mode ``lut`` alone: ``fixed`` and ``tflite`` are integer arithmetics.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+    alpha = attribute(F64, 0.01)
+    mode = attribute(choice(LeakyMode), LeakyMode.LUT)
+
+
+class HardswishOp(UnaryOp, name="hardswish"):
+    """``x * min(max(x + 3, 0), 6) / 6``; `mode` says in which arithmetic.
+
+    `entries` governs the mode ``lut`` alone: ``tflite`` is a fixed-point arithmetic.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
+
+    mode = attribute(choice(HardswishMode), HardswishMode.LUT)
