@@ -1,0 +1,67 @@
+# Needs Python 3.11 or newer (with its venv module), gcc and make; everything else comes from PyPI into .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+FUZZ_PROFILE ?= long
+
+# The first Python that is new enough and can make virtual environments.
+FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3.13 python3.14; do \
+	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
+
+.PHONY: help setup demo test lint types names docs docs-check lit unit wheel-check models fuzz clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## Create .venv and install the pinned dependencies and the package (once)
+
+# The stamp is as old as the pinned set it stands for, so a second run installs nothing.
+$(INSTALLED): pyproject.toml
+	python=$$($(FIND_PYTHON)) && "$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+demo: $(INSTALLED) ## Show what the compiler does, on real layers and a real network
+	@$(BIN)/python -m qdialect.demo
+
+test: lint types names docs-check lit unit wheel-check ## Everything CI checks
+
+lint: $(INSTALLED) ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## basedpyright, strict
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+names: $(INSTALLED) ## Names, file sizes and the form of lit tests
+	$(BIN)/python tools/check_names.py
+
+docs: $(INSTALLED) ## Write the generated pages of docs/
+	$(BIN)/python tools/gen_docs.py
+
+docs-check: $(INSTALLED) ## Fail when a generated page is stale
+	$(BIN)/python tools/gen_docs.py --check
+
+lit: $(INSTALLED) ## FileCheck tests of test/lit
+	$(BIN)/lit -sv test/lit
+
+unit: $(INSTALLED) ## pytest: unit, reference, end-to-end and short fuzz tests
+	$(BIN)/python -m pytest
+
+wheel-check: $(INSTALLED) ## Build the wheel, install it alone in a fresh environment and use it there
+	$(BIN)/python tools/check_wheel.py
+
+models: $(INSTALLED) ## Download the test models that are missing, and check them
+	$(BIN)/python -m qdialect.models
+
+fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
+	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)
+
+clean: ## Remove .venv and everything that was built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
