@@ -1,0 +1,151 @@
+"""Binary element-wise ops and concatenation: operands of different scales meet at the output's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math import (
+    IntArray,
+    Multiplier,
+    Rounding,
+    code_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+)
+
+_Codes = NDArray[np.integer[Any]]
+
+# Places by which TFLite lifts 8-bit operands of an addition before rescaling them.
+_ADD_LEFT_SHIFT = 20
+
+
+class AddArithmetic(StrEnum):
+    """The three ways in which runtimes add two quantized tensors."""
+
+    REQUANTIZE_EACH = "requantize_each"
+    """Each operand is rounded to the output's parameters, then integers are added: TVM."""
+    SHIFTED_FIXED = "shifted_fixed"
+    """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
+    FLOAT_ONCE = "float_once"
+    """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Per-tensor parameters of one operand: real = scale * (code - zero_point)."""
+
+    scale: float
+    zero_point: int
+
+
+def add(
+    lhs: _Codes,
+    rhs: _Codes,
+    lhs_affine: Affine,
+    rhs_affine: Affine,
+    output: Affine,
+    lo: int,
+    hi: int,
+    arithmetic: AddArithmetic,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """lhs + rhs at the output's parameters, clamped to [lo, hi]; shapes broadcast, the result is int64.
+
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; `shifted_fixed` takes a fixed-point `rounding`
+    (TFLite: `fixed32_double`) and forms its multipliers in float64; `float_once` uses neither.
+
+    Raises:
+        ValueError: `shifted_fixed` with a float flavour.
+    """
+    if arithmetic is AddArithmetic.SHIFTED_FIXED:
+        total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output, rounding)
+    elif arithmetic is AddArithmetic.FLOAT_ONCE:
+        total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
+    else:
+        left = rescale(lhs, lhs_affine, output, rounding, multiplier)
+        total = left + rescale(rhs, rhs_affine, output, rounding, multiplier) - output.zero_point
+    return np.clip(total, lo, hi)
+
+
+def rescale(codes: _Codes, affine: Affine, output: Affine, rounding: Rounding, multiplier: Multiplier) -> IntArray:
+    """Codes at `affine` as codes at `output`, clamped to int32 only; untouched when the parameters are equal."""
+    if affine == output:
+        return codes.astype(np.int64)
+    params = requantize_parameters(rounding, real_multiplier(affine.scale, [1.0], output.scale, multiplier))
+    offsets = codes.astype(np.int64) - affine.zero_point
+    return requantize(offsets, params, output.zero_point, *code_range(np.int32), rounding)
+
+
+def _add_shifted(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, rounding: Rounding
+) -> IntArray:
+    """TFLite reference ADD.  With t = 2 * max(s_l, s_r), the operands become round((x - z) * 2^20 * s / t).
+
+    The factor two keeps both multipliers at one half or less, so the sum stays within int32; it is then multiplied by
+    t / (2^20 * s_y).
+    """
+    twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
+    total = np.int64(0)
+    for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine)):
+        shifted = (codes.astype(np.int64) - affine.zero_point) << _ADD_LEFT_SHIFT
+        total = total + multiply_by_quantized_multiplier(
+            shifted, *quantize_multiplier(affine.scale / twice_max), rounding
+        )
+    output_multiplier = quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale))
+    return multiply_by_quantized_multiplier(total, *output_multiplier, rounding) + output.zero_point
+
+
+def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
+    """half_even(l * r_l + (r * r_r + k)), r = s / s_y and k = z_y - (r_l * z_l + r_r * z_r), in float32, unfused."""
+    left_ratio = np.float32(lhs_affine.scale) / np.float32(output.scale)
+    right_ratio = np.float32(rhs_affine.scale) / np.float32(output.scale)
+    zero_points = left_ratio * np.float32(lhs_affine.zero_point) + right_ratio * np.float32(rhs_affine.zero_point)
+    constant = np.float32(output.zero_point) - zero_points
+    total = lhs.astype(np.float32) * left_ratio + (rhs.astype(np.float32) * right_ratio + constant)
+    return np.rint(total).astype(np.int64)
+
+
+def mul(
+    lhs: _Codes,
+    rhs: _Codes,
+    lhs_affine: Affine,
+    rhs_affine: Affine,
+    output: Affine,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """requantize((lhs - z_l) * (rhs - z_r)) with M = s_l * s_r / s_y, clamped to [lo, hi]; shapes broadcast, int64.
+
+    TFLite evaluates M in float32 (`f32`) although it then quantizes it; TVM uses `f32_product`.
+    """
+    product = (lhs.astype(np.int64) - lhs_affine.zero_point) * (rhs.astype(np.int64) - rhs_affine.zero_point)
+    real = real_multiplier(lhs_affine.scale, [rhs_affine.scale], output.scale, multiplier)
+    return requantize(product, requantize_parameters(rounding, real), output.zero_point, lo, hi, rounding)
+
+
+def concat(
+    operands: Sequence[_Codes],
+    affines: Sequence[Affine],
+    axis: int,
+    output: Affine,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """Operands rescaled to the output's parameters where theirs differ, clamped to [lo, hi], joined along `axis`."""
+    pairs = zip(operands, affines, strict=True)
+    parts = [rescale(codes, affine, output, rounding, multiplier) for codes, affine in pairs]
+    return np.clip(np.concatenate(parts, axis=axis), lo, hi)
