@@ -23,7 +23,7 @@ setup: $(INSTALLED) ## Create .venv and install the pinned dependencies and the 
 
 # The stamp is as old as the pinned set it stands for, so a second run installs nothing.
 $(INSTALLED): pyproject.toml
-	python=$$($(FIND_PYTHON)) && "$$python" -m venv $(VENV)
+	@python=$$($(FIND_PYTHON)); echo "making $(VENV) with $$("$$python" --version)"; "$$python" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 

@@ -22,8 +22,8 @@ class FusedOp(ContractionOp):
 
     1. requantize with `rounding` and `multiplier` to `output_scale`, `output_zero_point`, clamp to
        [`output_min`, `output_max`];
-    2. with a residual operand: ``add(requantized, residual)`` by `sum_arithmetic` to `sum_scale`, `sum_zero_point`, clamp
-       to [`sum_min`, `sum_max`]; the requantized value has the residual's element type;
+    2. with a residual operand: ``add(requantized, residual)`` by `sum_arithmetic`, `sum_rounding` and `sum_multiplier`
+       to `sum_scale`, `sum_zero_point`, clamp to [`sum_min`, `sum_max`];
     3. with a table: ``table[code mod 256]``, whose entries have `table_scale`, `table_zero_point`.
 
     Without residual the sum's attributes repeat the output's, without table the table's repeat the sum's, so the last

@@ -10,7 +10,16 @@ from qdialect.quant_math.fixed_point import (
     rounding_shift_right,
     saturating_shift_left,
 )
-from qdialect.quant_math.flavours import Entries, Multiplier, NanPolicy, RealRounding, Rounding, Scaling
+from qdialect.quant_math.flavours import (
+    AddArithmetic,
+    Division,
+    Entries,
+    FloatRounding,
+    Multiplier,
+    NanPolicy,
+    Rounding,
+    Scaling,
+)
 from qdialect.quant_math.hard_swish import tflite_hard_swish_table
 from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
 from qdialect.quant_math.multipliers import (
@@ -33,6 +42,8 @@ from qdialect.quant_math.tables import (
 )
 
 __all__ = [
+    "AddArithmetic",
+    "Division",
     "ElementFunction",
     "Entries",
     "FixedMultiplier",
@@ -41,7 +52,7 @@ __all__ = [
     "IntArray",
     "Multiplier",
     "NanPolicy",
-    "RealRounding",
+    "FloatRounding",
     "RequantizeParameters",
     "Rounding",
     "Scaling",

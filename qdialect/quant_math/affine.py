@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from qdialect.quant_math.flavours import NanPolicy, RealRounding, Scaling
+from qdialect.quant_math.flavours import FloatRounding, NanPolicy, Scaling
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -18,15 +18,15 @@ def code_range(dtype: DTypeLike) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def round_real(values: FloatArray, rounding: RealRounding) -> FloatArray:
+def round_real(values: FloatArray, rounding: FloatRounding) -> FloatArray:
     """`values` rounded to integers, in their own floating type.
 
     Half up is floor(v + 1/2) with the sum rounded to that type, as runtimes compute it: the largest float32 below one
     half goes to one.  Half away is exact: v - trunc(v) has no rounding error.
     """
-    if rounding is RealRounding.HALF_EVEN:
+    if rounding is FloatRounding.HALF_EVEN:
         return np.rint(values)
-    if rounding is RealRounding.HALF_UP:
+    if rounding is FloatRounding.HALF_UP:
         return np.floor(values + values.dtype.type(0.5))
     whole = np.trunc(values)
     with np.errstate(invalid="ignore"):
@@ -51,7 +51,7 @@ def quantize_array(
     zero_points: ArrayLike,
     axis: int,
     dtype: DTypeLike,
-    rounding: RealRounding,
+    rounding: FloatRounding,
     scaling: Scaling,
     nan: NanPolicy,
 ) -> NDArray[np.integer[Any]]:

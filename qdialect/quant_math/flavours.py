@@ -65,7 +65,7 @@ class NanPolicy(StrEnum):
     ZERO_POINT = "zero_point"
 
 
-class RealRounding(StrEnum):
+class FloatRounding(StrEnum):
     """Tie rule when a real number is rounded to an integer."""
 
     HALF_EVEN = "half_even"
@@ -78,3 +78,23 @@ class Scaling(StrEnum):
 
     DIVIDE = "divide"
     RECIPROCAL = "reciprocal"
+
+
+class AddArithmetic(StrEnum):
+    """How two quantized tensors are added."""
+
+    REQUANTIZE_EACH = "requantize_each"
+    """Each operand is rounded to the output's parameters, then integers are added: TVM."""
+    SHIFTED_FIXED = "shifted_fixed"
+    """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
+    FLOAT_ONCE = "float_once"
+    """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
+
+
+class Division(StrEnum):
+    """How the sum of a pooling window is divided by the number of its elements."""
+
+    HALF_AWAY = "half_away"
+    """Ties away from zero: TFLite."""
+    TRUNCATE = "truncate"
+    """Towards zero: TVM."""

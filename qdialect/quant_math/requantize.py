@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from qdialect.quant_math.affine import round_real, saturate_real
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import RealRounding, Rounding
+from qdialect.quant_math.flavours import FloatRounding, Rounding
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
 
-_REAL_ROUNDING = {
-    Rounding.F32_RNE_ZP_LAST: RealRounding.HALF_EVEN,
-    Rounding.F32_RNE_ZP_FIRST: RealRounding.HALF_EVEN,
-    Rounding.F32_UP_ZP_FIRST: RealRounding.HALF_UP,
-    Rounding.F32_NEAREST_ZP_FIRST: RealRounding.HALF_AWAY,
+_FLOAT_ROUNDING = {
+    Rounding.F32_RNE_ZP_LAST: FloatRounding.HALF_EVEN,
+    Rounding.F32_RNE_ZP_FIRST: FloatRounding.HALF_EVEN,
+    Rounding.F32_UP_ZP_FIRST: FloatRounding.HALF_UP,
+    Rounding.F32_NEAREST_ZP_FIRST: FloatRounding.HALF_AWAY,
 }
 
 
@@ -49,6 +49,6 @@ def requantize(
     with np.errstate(over="ignore"):
         value = acc.astype(np.float32) * params.m
     if rounding is Rounding.F32_RNE_ZP_LAST:
-        rounded = round_real(value, RealRounding.HALF_EVEN)
+        rounded = round_real(value, FloatRounding.HALF_EVEN)
         return saturate_real(rounded, lo - output_zero_point, hi - output_zero_point) + output_zero_point
-    return saturate_real(round_real(value + np.float32(output_zero_point), _REAL_ROUNDING[rounding]), lo, hi)
+    return saturate_real(round_real(value + np.float32(output_zero_point), _FLOAT_ROUNDING[rounding]), lo, hi)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, quantize_array
-from qdialect.quant_math.flavours import Entries, NanPolicy, RealRounding, Scaling
+from qdialect.quant_math.flavours import Entries, FloatRounding, NanPolicy, Scaling
 
 Table = NDArray[np.uint8]
 
@@ -42,7 +42,7 @@ def build_table(
     values: FloatArray = offsets * floating(input_scale)
     with np.errstate(all="ignore"):
         results = function(values).astype(floating)
-    rounding = RealRounding.HALF_EVEN if entries is Entries.HALF_EVEN_DIVIDE else RealRounding.HALF_AWAY
+    rounding = FloatRounding.HALF_EVEN if entries is Entries.HALF_EVEN_DIVIDE else FloatRounding.HALF_AWAY
     scaling = Scaling.RECIPROCAL if entries is Entries.HALF_AWAY_RECIPROCAL else Scaling.DIVIDE
     codes = quantize_array(results, output_scale, output_zero_point, 0, output_dtype, rounding, scaling, nan)
     return codes.view(np.uint8)

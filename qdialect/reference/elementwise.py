@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math import (
+    AddArithmetic,
     IntArray,
     Multiplier,
     Rounding,
@@ -26,17 +26,6 @@ _Codes = NDArray[np.integer[Any]]
 
 # Places by which TFLite lifts 8-bit operands of an addition before rescaling them.
 _ADD_LEFT_SHIFT = 20
-
-
-class AddArithmetic(StrEnum):
-    """The three ways in which runtimes add two quantized tensors."""
-
-    REQUANTIZE_EACH = "requantize_each"
-    """Each operand is rounded to the output's parameters, then integers are added: TVM."""
-    SHIFTED_FIXED = "shifted_fixed"
-    """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
-    FLOAT_ONCE = "float_once"
-    """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +50,10 @@ def add(
 ) -> IntArray:
     """lhs + rhs at the output's parameters, clamped to [lo, hi]; shapes broadcast, the result is int64.
 
-    `rounding` and `multiplier` govern the rescales of `requantize_each`; `shifted_fixed` takes a fixed-point `rounding`
-    (TFLite: `fixed32_double`) and forms its multipliers in float64; `float_once` uses neither.
-
-    Raises:
-        ValueError: `shifted_fixed` with a float flavour.
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other two arithmetics fix theirs.
     """
     if arithmetic is AddArithmetic.SHIFTED_FIXED:
-        total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output, rounding)
+        total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output)
     elif arithmetic is AddArithmetic.FLOAT_ONCE:
         total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
     else:
@@ -86,14 +71,13 @@ def rescale(codes: _Codes, affine: Affine, output: Affine, rounding: Rounding, m
     return requantize(offsets, params, output.zero_point, *code_range(np.int32), rounding)
 
 
-def _add_shifted(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, rounding: Rounding
-) -> IntArray:
+def _add_shifted(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
     """TFLite reference ADD.  With t = 2 * max(s_l, s_r), the operands become round((x - z) * 2^20 * s / t).
 
     The factor two keeps both multipliers at one half or less, so the sum stays within int32; it is then multiplied by
-    t / (2^20 * s_y).
+    t / (2^20 * s_y).  Multipliers are formed in float64, every rounding is `fixed32_double`.
     """
+    rounding = Rounding.FIXED32_DOUBLE
     twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
     total = np.int64(0)
     for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine)):
@@ -128,7 +112,7 @@ def mul(
 ) -> IntArray:
     """requantize((lhs - z_l) * (rhs - z_r)) with M = s_l * s_r / s_y, clamped to [lo, hi]; shapes broadcast, int64.
 
-    TFLite evaluates M in float32 (`f32`) although it then quantizes it; TVM uses `f32_product`.
+    TFLite evaluates M in float32 (`f32`), although it quantizes it to Q31 afterwards; TVM uses `f32_product`.
     """
     product = (lhs.astype(np.int64) - lhs_affine.zero_point) * (rhs.astype(np.int64) - rhs_affine.zero_point)
     real = real_multiplier(lhs_affine.scale, [rhs_affine.scale], output.scale, multiplier)

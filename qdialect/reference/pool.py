@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math import (
+    Division,
     IntArray,
     Multiplier,
     Rounding,
@@ -23,24 +24,6 @@ from qdialect.reference.convolution import output_size
 
 _Codes = NDArray[np.integer[Any]]
 _Padding = tuple[int, int, int, int]
-
-
-class Division(StrEnum):
-    """How the sum of a window is divided by the number of its elements."""
-
-    HALF_AWAY = "half_away"
-    """Ties away from zero: TFLite."""
-    TRUNCATE = "truncate"
-    """Towards zero: TVM."""
-
-
-class MeanArithmetic(StrEnum):
-    """How a mean is rescaled to the output's parameters."""
-
-    FOLDED_COUNT = "folded_count"
-    """The count divides the quantized multiplier, truncating: TFLite."""
-    REQUANTIZE = "requantize"
-    """The count divides the real multiplier."""
 
 
 def avg_pool2d(
@@ -109,26 +92,21 @@ def mean(
     output_zero_point: int,
     lo: int,
     hi: int,
-    arithmetic: MeanArithmetic,
     rounding: Rounding,
     multiplier: Multiplier,
 ) -> IntArray:
     """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
 
-    With n elements per mean, the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  `requantize` rounds that real
-    multiplier as `rounding` wants it.  `folded_count` starts from the quantized (q, e) of s_x / s_y and divides q by n,
-    see `folded_count_multiplier`; it needs a fixed-point `rounding` (TFLite: `fixed32_double` with `f64`).
-
-    Raises:
-        ValueError: `folded_count` with a float flavour.
+    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float flavours round that real
+    multiplier.  Fixed-point flavours start from the quantized (q, e) of s_x / s_y and divide q by n, see
+    `folded_count_multiplier`; with `fixed32_double` and `f64` this is TFLite's reference MEAN.
     """
     axis = tuple(axes)
     total = (data.astype(np.int64) - input_zero_point).sum(axis=axis, keepdims=keep_dims)
-    count = int(np.prod([data.shape[a] for a in axis]))
+    count = math.prod(data.shape[a] for a in axis)
     real = real_multiplier(input_scale, [1.0], output_scale, multiplier)
-    if arithmetic is MeanArithmetic.REQUANTIZE:
-        params = requantize_parameters(rounding, real / count)
-        return requantize(total, params, output_zero_point, lo, hi, rounding)
+    if not rounding.is_fixed:
+        return requantize(total, requantize_parameters(rounding, real / count), output_zero_point, lo, hi, rounding)
     q, e = folded_count_multiplier(float(real[0]), count)
     return np.clip(multiply_by_quantized_multiplier(total, q, e, rounding) + output_zero_point, lo, hi)
 
@@ -136,7 +114,7 @@ def mean(
 def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
     """(q, e) of m / count as TFLite's MEAN forms it: q shifted up by floor(log2(count)), divided by count, truncated.
 
-    The shift keeps q at 30 bits or more.  It is at most 32 and never takes e below -31.
+    The shift keeps q at 29 bits or more.  It is at most 32 and never takes e below -31.
     """
     q, e = quantize_multiplier(m)
     shift = min(count.bit_length() - 1, 32, 31 + e)

@@ -1,4 +1,4 @@
-"""Softmax over the last axis of 8-bit codes, in TFLite's fixed point and in float32."""
+"""Softmax over one axis of 8-bit codes, in TFLite's fixed point and in float32."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _one_over_one_plus(fraction: IntArray) -> IntArray:
     return saturating_shift_left(x, 1)
 
 
-def softmax_fixed(data: _Codes, tables: SoftmaxTables) -> IntArray:
+def softmax_fixed(data: _Codes, axis: int, tables: SoftmaxTables) -> IntArray:
     """TFLite SOFTMAX (reference softmax.h), int64 codes of the dtype's range; output scale 1/256, zero at the minimum.
 
     y = round(e_i * (1 / sum of e)) in Q0.8 plus the smallest code, saturated.  Exact for rows whose sum stays below
@@ -124,8 +124,8 @@ def softmax_fixed(data: _Codes, tables: SoftmaxTables) -> IntArray:
     """
     info = np.iinfo(data.dtype.name)
     codes = data.astype(np.int64)
-    distance = codes.max(axis=-1, keepdims=True) - codes
-    total = tables.addends.astype(np.int64)[distance].sum(axis=-1, keepdims=True)
+    distance = codes.max(axis=axis, keepdims=True) - codes
+    total = tables.addends.astype(np.int64)[distance].sum(axis=axis, keepdims=True)
     scale, bits_over_unit = reciprocal(total)
     product = doubling_high_multiply(scale, tables.exponentials[distance])
     unsaturated = rounding_shift_right(product, bits_over_unit + 31 - 8)
@@ -133,16 +133,23 @@ def softmax_fixed(data: _Codes, tables: SoftmaxTables) -> IntArray:
 
 
 def softmax_float(
-    data: _Codes, input_scale: float, beta: float, output_scale: float, output_zero_point: int, lo: int, hi: int
+    data: _Codes,
+    axis: int,
+    input_scale: float,
+    beta: float,
+    output_scale: float,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
 ) -> IntArray:
     """half_even(e_i / sum / s_y) + z_y in float32, clamped to [lo, hi], int64.
 
     e_i = exp(float32(-d) * float32(float32(s_x) * float32(beta))) with the distance d from the row's maximum.  The sum
-    runs over the row in order, in float32: the order is part of the definition.
+    runs along `axis` in order, in float32: the order is part of the definition.
     """
     codes = data.astype(np.int64)
-    distance = codes.max(axis=-1, keepdims=True) - codes
+    distance = codes.max(axis=axis, keepdims=True) - codes
     exponentials = activations.exp(-distance.astype(np.float32) * (np.float32(input_scale) * np.float32(beta)))
-    total = np.add.accumulate(exponentials, axis=-1)[..., -1:]
+    total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
     scaled = exponentials / total / np.float32(output_scale)
     return np.clip(np.rint(scaled).astype(np.int64) + output_zero_point, lo, hi)
