@@ -1,0 +1,47 @@
+"""What all tests share: the real networks, and how hard the random tests search."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from numpy.typing import NDArray
+
+from qdialect import models
+
+# The same examples in every run, so that a change is never blamed for luck; long campaigns draw new ones.
+settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", parent=settings.get_profile("default"), derandomize=False, max_examples=5000)
+settings.load_profile("default")
+
+
+def _absent(what: str) -> NoReturn:
+    reason = f"{what} is not here: run 'make models' or set QDIALECT_MODELS"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def require_model() -> Callable[[str], Path]:
+    """The path of a model by its name in `qdialect.models`; absent: the test is skipped, in CI it fails."""
+
+    def require(name: str) -> Path:
+        return models.find(name) or _absent(f"model {name}")
+
+    return require
+
+
+@pytest.fixture(scope="session")
+def require_reference() -> Callable[..., Mapping[str, NDArray[Any]]]:
+    """The recorded arrays of a model by name and kind (``layers``); absent: skipped, in CI failed."""
+
+    def require(name: str, kind: str = "") -> Mapping[str, NDArray[Any]]:
+        path = models.find_reference(name, kind) or _absent(f"the recording of {name}")
+        with np.load(path) as arrays:
+            return dict(arrays)
+
+    return require

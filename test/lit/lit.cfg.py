@@ -1,0 +1,82 @@
+"""lit configuration: what stands for a tool in RUN lines, and which features this machine has.
+
+Substitutions: ``%qopt``, ``%qimport`` and ``%qrun`` are the commands of this checkout; ``%python`` is the interpreter;
+``filecheck`` (or ``FileCheck``) is the one from PyPI; ``%roundtrip`` prints the test's module, parses the print, prints
+it again, compares the two and checks the second against the test's CHECK lines.
+
+Features: ``avx512_vnni`` and ``avx512_vbmi`` where this machine executes them, ``models`` where a real network is here.
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from lit.formats import ShTest
+from lit.LitConfig import LitConfig
+from lit.TestingConfig import TestingConfig
+
+config: TestingConfig = globals()["config"]
+lit_config: LitConfig = globals()["lit_config"]
+
+# Feature: the kernel's name of the instruction set.
+CPU_FEATURES = {"avx512_vnni": "avx512_vnni", "avx512_vbmi": "avx512vbmi"}
+
+root = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root))
+
+
+def cpu_flags() -> set[str]:
+    """Instruction sets of this machine, by the kernel's names; empty where the kernel does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return set()
+    lines = (line.partition(":") for line in text.splitlines())
+    return {flag for key, _, value in lines if key.strip() == "flags" for flag in value.split()}
+
+
+def has_models() -> bool:
+    """Whether the network that the tests of whole models use is here."""
+    from qdialect.models import find
+
+    return find("mobilenet_v1_0.25_224_quant") is not None
+
+
+def substitutions() -> list[tuple[str, str]]:
+    """Pattern and replacement of every name that RUN lines may use; the first match wins."""
+    python = shlex.quote(sys.executable)
+    filecheck = f"{python} -m filecheck"
+    opt = f"{python} -m qdialect.cli.opt"
+    roundtrip = (
+        f"{opt} %s > %t.once && {opt} %t.once > %t.twice && diff %t.once %t.twice"
+        f" && {filecheck} %s --input-file %t.twice"
+    )
+    return [
+        ("%roundtrip", roundtrip),
+        ("%qopt", opt),
+        ("%qimport", f"{python} -m qdialect.cli.import_model"),
+        ("%qrun", f"{python} -m qdialect.cli.run"),
+        ("%python", python),
+        # A path may contain the word: only a command stands between blanks.
+        (r"(?<!\S)(filecheck|FileCheck)(?!\S)", filecheck),
+    ]
+
+
+config.name = "qdialect"
+config.test_format = ShTest()
+config.suffixes = [".mlir", ".py"]
+config.excludes = ["lit.cfg.py", "Inputs"]
+config.test_source_root = str(root / "test" / "lit")
+config.test_exec_root = str(root / "build" / "lit")
+config.substitutions = substitutions()
+config.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+for variable in ("CI", "QDIALECT_MODELS"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
+
+config.available_features = {name for name, flag in CPU_FEATURES.items() if flag in cpu_flags()}
+if has_models():
+    config.available_features.add("models")
+elif os.environ.get("CI") == "true":
+    lit_config.fatal("no test models found, and CI must not skip their tests: run 'make models'")
