@@ -10,19 +10,36 @@ from qdialect.dialect.type_constraints import EIGHT_BIT
 from qdialect.quant_math import Entries, NanPolicy
 
 
-class LutOp(QnnOp, name="lut"):
+class EightBitFunction(QnnOp):
+    """A function between two 8-bit quantizations."""
+
+    input = operand(EIGHT_BIT)
+    input_scale = attribute(SCALE)
+    input_zero_point = attribute(I64)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    output = result(EIGHT_BIT)
+
+    def check(self) -> None:
+        check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
+        check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+class LutOp(EightBitFunction, name="lut"):
     """Table look-up: ``output = table[unsigned bit pattern of input]``.
 
     Entry 255 belongs to the code 255 of a `ui8` tensor and to the code -1 of an `i8` one; entries are bit patterns of
-    the result's element type, which may differ from the input's.
+    the result's element type, which may differ from the input's.  The scales and zero points do not enter the look-up:
+    they say what the codes mean.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
     """
 
-    input = operand(EIGHT_BIT)
     table = attribute(TABLE)
-    output = result(EIGHT_BIT)
 
 
-class UnaryOp(QnnOp):
+class UnaryOp(EightBitFunction):
     """A real function between two 8-bit quantizations.
 
     ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
@@ -32,18 +49,8 @@ class UnaryOp(QnnOp):
       C1: zero points must lie in the range of their tensor
     """
 
-    input = operand(EIGHT_BIT)
-    input_scale = attribute(SCALE)
-    input_zero_point = attribute(I64)
-    output_scale = attribute(SCALE)
-    output_zero_point = attribute(I64)
     entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
     nan = attribute(choice(NanPolicy), NanPolicy.MAX)
-    output = result(EIGHT_BIT)
-
-    def check(self) -> None:
-        check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
-        check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
 
 
 class ReluOp(UnaryOp, name="relu"):
