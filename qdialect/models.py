@@ -1,7 +1,7 @@
 """Where the real networks of the tests are, and where they come from.
 
-No third-party model is part of the project.  A model is looked for in ``$QDIALECT_MODELS``, in ``../shared/models`` (seen
-from the checkout) and in ``models/`` of the checkout, each directly or in a folder named after its format.
+No third-party model is part of the project.  A model is looked for in ``$QDIALECT_MODELS``, in ``../shared/models``
+(seen from the checkout) and in ``models/`` of the checkout, directly or in a folder named after its format.
 ``python -m qdialect.models`` downloads those that are missing and checks every one against its sha256.
 """
 

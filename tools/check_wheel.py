@@ -1,0 +1,54 @@
+"""Builds the wheel, installs it in a fresh environment away from the checkout, and compiles with it there."""
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MODULE = """
+func.func @main(%x: tensor<1x8xi8>) -> tensor<1x8xi8> {
+  %0 = "qnn.relu"(%x) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.5 : f64, output_zero_point = 3 : i64,
+    entries = "half_away_divide", nan = "max"
+  } : (tensor<1x8xi8>) -> tensor<1x8xi8>
+  return %0 : tensor<1x8xi8>
+}
+"""
+
+USE = """
+import pathlib, sys
+import numpy as np
+import qdialect
+assert pathlib.Path(qdialect.__file__).is_relative_to(sys.prefix), qdialect.__file__
+data = np.arange(-4, 4, dtype=np.int8).reshape(1, 8)
+result = qdialect.compile(qdialect.parse(pathlib.Path("relu.mlir")))(data)
+np.testing.assert_array_equal(result, np.maximum(data, 3))
+print("compiled and ran with", qdialect.__version__)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    print("+", *map(str, command[:4]), flush=True)
+    subprocess.run(command, cwd=cwd, check=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="qdialect-wheel-") as folder:
+        place = Path(folder)
+        pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", place, ROOT, cwd=place)
+        (wheel,) = place.glob("qdialect-*.whl")
+        venv.create(place / "env", with_pip=True)
+        scripts = place / "env" / "bin"
+        run(scripts / "python", *pip, "install", wheel, cwd=place)
+        (place / "relu.mlir").write_text(MODULE)
+        run(scripts / "qdialect-opt", "--version", cwd=place)
+        run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=place)
+        run(scripts / "python", "-c", USE, cwd=place)
+
+
+if __name__ == "__main__":
+    main()
