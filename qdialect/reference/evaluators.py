@@ -1,0 +1,36 @@
+"""The registry of evaluators: from an op and its operands' values to its result's value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import QnnOp
+
+Array = NDArray[Any]
+Arrays = Sequence[Array]
+Evaluator = Callable[[Any, Arrays], Array]
+"""``evaluator(op, operands)``; the interpreter converts the result to the element type of the op's result."""
+
+Op = TypeVar("Op", bound=QnnOp)
+
+EVALUATORS: dict[str, Evaluator] = {}
+"""By op name."""
+
+
+def evaluates(op_class: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]], Callable[[Op, Arrays], Array]]:
+    """Register the decorated function as the meaning of a `qnn` op."""
+
+    def register(evaluator: Callable[[Op, Arrays], Array]) -> Callable[[Op, Arrays], Array]:
+        EVALUATORS[op_class.OPERATION_NAME] = evaluator
+        return evaluator
+
+    return register
+
+
+def last_axis(array: Array, axis: int, function: Callable[[Array], Array]) -> Array:
+    """`function`, which works along the last axis, along `axis`."""
+    return np.moveaxis(function(np.moveaxis(array, axis, -1)), -1, axis)

@@ -1,0 +1,114 @@
+"""Runs any `qnn` module on NumPy arrays, op by op: slow, and exact by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.context import place_of
+from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+
+# Imported for the evaluators they register.
+from qdialect.reference import evaluators, float_evaluators, fused_evaluators, qnn_evaluators
+
+_REGISTERED = (float_evaluators, fused_evaluators, qnn_evaluators)
+_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
+
+Array = NDArray[Any]
+Observer = Callable[[ir.Operation, Array], None]
+
+
+def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None = None) -> tuple[Array, ...]:
+    """The results of ``func.func @main`` of `module` on `inputs`, one array for each argument and result.
+
+    A ``ui8`` tensor is a `uint8` array, an ``i8`` tensor an `int8` one. `observe` is called with every op and the value
+    of its result, in order.
+
+    Raises `InputError` for arrays that do not fit the arguments, and `CompileError`, before anything runs, where an op
+    has no evaluator or a value no static type; every offender is a note.
+    """
+    main = _main_of(module)
+    operations = [op.operation for op in main.regions[0].blocks[0].operations]
+    _check_operations(operations)
+    arguments = list(main.regions[0].blocks[0].arguments)
+    _check_inputs(main, [argument.type for argument in arguments], inputs)
+    values: dict[ir.Value, Array] = dict(zip(arguments, inputs, strict=True))
+    for operation in operations[:-1]:
+        result = operation.results[0]
+        evaluate = evaluators.EVALUATORS[operation.name]
+        value = evaluate(operation.opview, [values[operand] for operand in operation.operands])
+        values[result] = value.astype(_dtype_of(result.type), copy=False)
+        if observe is not None:
+            observe(operation, values[result])
+    return tuple(values[operand] for operand in operations[-1].operands)
+
+
+def _main_of(module: ir.Module) -> ir.Operation:
+    for op in module.body.operations:
+        operation = op.operation
+        if operation.name == "func.func" and ir.StringAttr(operation.attributes["sym_name"]).value == "main":
+            return _with_body(operation)
+    raise CompileError("module must have a function @main")
+
+
+def _with_body(function: ir.Operation) -> ir.Operation:
+    blocks = len(function.regions[0].blocks)
+    if blocks != 1:
+        raise CompileError(f"function @main must have 1 block, but got {blocks}")
+    return function
+
+
+def _check_operations(operations: Sequence[ir.Operation]) -> None:
+    notes = tuple(note for operation in operations[:-1] for note in _offences(operation))
+    if operations[-1].name != "func.return":
+        notes += (_located(operations[-1], "must end function @main as 'func.return' does"),)
+    if notes:
+        message = f"function @main must consist of ops with a reference meaning, but {len(notes)} have none"
+        raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+def _offences(operation: ir.Operation) -> list[Diagnostic]:
+    if operation.name not in evaluators.EVALUATORS:
+        return [_located(operation, "has no reference meaning")]
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    unknown = [type_ for type_ in types if not _has_dtype(type_)]
+    return [_located(operation, f"has a value of type {unknown[0]}, which is no static tensor")] if unknown else []
+
+
+def _located(operation: ir.Operation, message: str) -> Diagnostic:
+    file, line, column = place_of(operation.location)
+    place = "" if file and line else f" at {operation.location}"
+    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{place}", file, line, column)
+
+
+def _has_dtype(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
+
+
+def _dtype_of(type_: ir.Type) -> np.dtype[Any]:
+    return _DTYPES[element_of(type_)]
+
+
+def _check_inputs(main: ir.Operation, types: Sequence[ir.Type], inputs: Sequence[Array]) -> None:
+    if len(inputs) != len(types):
+        raise InputError(f"function @main must be called with {len(types)} arrays, but got {len(inputs)}")
+    for index, (type_, array) in enumerate(zip(types, inputs, strict=True)):
+        wanted, found = _array_text(_dtype_of(type_), shape_of(type_)), _array_text(array.dtype, array.shape)
+        if wanted != found:
+            raise InputError(f"input {_input_name(main, index)} must be {wanted}, but got {found}")
+
+
+def _array_text(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
+    return f"{dtype.name}[{', '.join(map(str, shape))}]"
+
+
+def _input_name(main: ir.Operation, index: int) -> str:
+    if "arg_attrs" not in main.attributes:
+        return str(index)
+    attributes = ir.DictAttr(ir.ArrayAttr(main.attributes["arg_attrs"])[index])
+    return f"'{ir.StringAttr(attributes['qnn.name']).value}'" if "qnn.name" in attributes else str(index)

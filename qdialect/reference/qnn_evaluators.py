@@ -1,0 +1,204 @@
+"""Evaluators of the separate `qnn` ops: each takes the op's attributes to the kernel that says what it means."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AddOp,
+    AvgPool2DOp,
+    ClipOp,
+    ConcatOp,
+    ConstantOp,
+    Conv2DOp,
+    DenseOp,
+    DequantizeOp,
+    LutOp,
+    MaxPool2DOp,
+    MeanOp,
+    MulOp,
+    PadOp,
+    QuantizeOp,
+    RequantizeOp,
+    ReshapeOp,
+    SoftmaxOp,
+    TransposeOp,
+    UnaryOp,
+)
+from qdialect.dialect.constants import elements_array
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
+from qdialect.quant_math import (
+    AddArithmetic,
+    Division,
+    FloatRounding,
+    Scaling,
+    Table,
+    dequantize_array,
+    quantize_array,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+)
+from qdialect.reference import convolution, data_movement, dense, elementwise, pool, softmax
+from qdialect.reference.evaluators import EVALUATORS, Array, Arrays, evaluates, last_axis
+from qdialect.reference.unary import UNARY_OPS, unary_table
+
+
+@evaluates(ConstantOp)
+def _constant(op: ConstantOp, _: Arrays) -> Array:
+    type_ = op.output.type
+    return elements_array(ir.DenseElementsAttr(op.value), dtype_of(type_), shape_of(type_))
+
+
+@evaluates(QuantizeOp)
+def _quantize(op: QuantizeOp, operands: Arrays) -> Array:
+    rounding, scaling = FloatRounding(op.rounding), Scaling(op.scaling)
+    dtype = dtype_of(op.output.type)
+    return quantize_array(operands[0], op.scales, op.zero_points, op.axis, dtype, rounding, scaling, op.nan)
+
+
+@evaluates(DequantizeOp)
+def _dequantize(op: DequantizeOp, operands: Arrays) -> Array:
+    return dequantize_array(operands[0], op.scales, op.zero_points, op.axis)
+
+
+@evaluates(RequantizeOp)
+def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
+    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    params = requantize_parameters(op.rounding, real)
+    bounds, zero_points = range_of(op.output.type), np.array(op.input_zero_points, dtype=np.int64)
+
+    def by_channel(codes: Array) -> Array:
+        return requantize(codes.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding)
+
+    return by_channel(operands[0]) if operands[0].ndim == 0 else last_axis(operands[0], op.axis, by_channel)
+
+
+@evaluates(Conv2DOp)
+def _conv2d(op: Conv2DOp, operands: Arrays) -> Array:
+    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
+    padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
+    data, weight, *bias = operands
+    zero_points = (op.input_zero_point, op.weight_zero_points)
+    return convolution.conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, *bias)
+
+
+@evaluates(DenseOp)
+def _dense(op: DenseOp, operands: Arrays) -> Array:
+    data, weight, *bias = operands
+    return dense.dense_accumulate(data, weight, op.input_zero_point, op.weight_zero_points, *bias)
+
+
+@evaluates(ClipOp)
+def _clip(op: ClipOp, operands: Arrays) -> Array:
+    return np.clip(operands[0], op.min, op.max)
+
+
+def _affines(op: BinaryOp) -> tuple[elementwise.Affine, elementwise.Affine, elementwise.Affine]:
+    lhs = elementwise.Affine(op.lhs_scale, op.lhs_zero_point)
+    rhs = elementwise.Affine(op.rhs_scale, op.rhs_zero_point)
+    return lhs, rhs, elementwise.Affine(op.output_scale, op.output_zero_point)
+
+
+@evaluates(AddOp)
+def _add(op: AddOp, operands: Arrays) -> Array:
+    arithmetic, bounds = AddArithmetic(op.arithmetic), (op.output_min, op.output_max)
+    return elementwise.add(operands[0], operands[1], *_affines(op), *bounds, arithmetic, op.rounding, op.multiplier)
+
+
+@evaluates(MulOp)
+def _mul(op: MulOp, operands: Arrays) -> Array:
+    bounds = (op.output_min, op.output_max)
+    return elementwise.mul(operands[0], operands[1], *_affines(op), *bounds, op.rounding, op.multiplier)
+
+
+@evaluates(ConcatOp)
+def _concat(op: ConcatOp, operands: Arrays) -> Array:
+    pairs = zip(op.input_scales, op.input_zero_points, strict=True)
+    affines = [elementwise.Affine(scale, zero_point) for scale, zero_point in pairs]
+    output = elementwise.Affine(op.output_scale, op.output_zero_point)
+    bounds = range_of(op.output.type)
+    return elementwise.concat(operands, affines, op.axis, output, *bounds, op.rounding, op.multiplier)
+
+
+@evaluates(MaxPool2DOp)
+def _max_pool2d(op: MaxPool2DOp, operands: Arrays) -> Array:
+    return pool.max_pool2d(operands[0], *_window(op), op.output_min, op.output_max)
+
+
+@evaluates(AvgPool2DOp)
+def _avg_pool2d(op: AvgPool2DOp, operands: Arrays) -> Array:
+    division = Division(op.division)
+    return pool.avg_pool2d(
+        operands[0],
+        *_window(op),
+        division,
+        op.output_min,
+        op.output_max,
+        count_include_pad=op.count_include_pad,
+        pad_value=op.zero_point,
+    )
+
+
+def _window(op: MaxPool2DOp | AvgPool2DOp) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
+    top, left, bottom, right = op.padding
+    return (op.kernel[0], op.kernel[1]), (op.strides[0], op.strides[1]), (top, left, bottom, right)
+
+
+@evaluates(MeanOp)
+def _mean(op: MeanOp, operands: Arrays) -> Array:
+    return pool.mean(
+        operands[0],
+        op.axes,
+        op.keep_dims,
+        op.input_scale,
+        op.input_zero_point,
+        op.output_scale,
+        op.output_zero_point,
+        *range_of(op.output.type),
+        op.rounding,
+        op.multiplier,
+    )
+
+
+@evaluates(SoftmaxOp)
+def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
+    if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
+        return softmax.softmax_fixed(operands[0], op.axis, softmax.softmax_tables(op.input_scale, op.beta))
+    output = (op.output_scale, op.output_zero_point, *range_of(op.output.type))
+    return softmax.softmax_float(operands[0], op.axis, op.input_scale, op.beta, *output)
+
+
+@evaluates(PadOp)
+def _pad(op: PadOp, operands: Arrays) -> Array:
+    return data_movement.pad(operands[0], op.low, op.high, op.value)
+
+
+@evaluates(ReshapeOp)
+def _reshape(op: ReshapeOp, operands: Arrays) -> Array:
+    return data_movement.reshape(operands[0], op.shape)
+
+
+@evaluates(TransposeOp)
+def _transpose(op: TransposeOp, operands: Arrays) -> Array:
+    return data_movement.transpose(operands[0], op.permutation)
+
+
+def look_up(table: Table, codes: Array, dtype: np.dtype[np.generic]) -> Array:
+    """``table[bits(codes)]`` as codes of the 8-bit `dtype`."""
+    return table[codes.astype(np.int64) & 0xFF].view(dtype)
+
+
+@evaluates(LutOp)
+def _lut(op: LutOp, operands: Arrays) -> Array:
+    return look_up(op.table, operands[0], dtype_of(op.output.type))
+
+
+def _unary(op: UnaryOp, operands: Arrays) -> Array:
+    return look_up(unary_table(op), operands[0], dtype_of(op.output.type))
+
+
+EVALUATORS.update({op_class.OPERATION_NAME: _unary for op_class in UNARY_OPS})
