@@ -92,7 +92,7 @@ def _class_level_names(node: ast.ClassDef) -> Iterator[ast.expr]:
 
 
 def passes(root: Path) -> Iterator[str]:
-    """Module, pass and tests share a name: ``foo_bar.py``, ``qnn-foo-bar``, ``foo-bar.mlir``, ``foo-bar-no-match.mlir``."""
+    """Module, pass and tests share a name: foo_bar.py, qnn-foo-bar, foo-bar.mlir and foo-bar-no-match.mlir."""
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
     for path in sorted((root / "qdialect" / "passes").glob("*.py")):

@@ -44,22 +44,20 @@ def has_models() -> bool:
 
 
 def substitutions() -> list[tuple[str, str]]:
-    """Pattern and replacement of every name that RUN lines may use; the first match wins."""
+    """Pattern and replacement of every name that RUN lines may use, in the order in which they are applied."""
     python = shlex.quote(sys.executable)
-    filecheck = f"{python} -m filecheck"
-    opt = f"{python} -m qdialect.cli.opt"
-    roundtrip = (
-        f"{opt} %s > %t.once && {opt} %t.once > %t.twice && diff %t.once %t.twice"
-        f" && {filecheck} %s --input-file %t.twice"
-    )
     return [
-        ("%roundtrip", roundtrip),
-        ("%qopt", opt),
+        (
+            "%roundtrip",
+            "%qopt %s > %t.once && %qopt %t.once > %t.twice && diff %t.once %t.twice"
+            " && filecheck %s --input-file %t.twice",
+        ),
+        ("%qopt", f"{python} -m qdialect.cli.opt"),
         ("%qimport", f"{python} -m qdialect.cli.import_model"),
         ("%qrun", f"{python} -m qdialect.cli.run"),
         ("%python", python),
         # A path may contain the word: only a command stands between blanks.
-        (r"(?<!\S)(filecheck|FileCheck)(?!\S)", filecheck),
+        (r"(?<!\S)(filecheck|FileCheck)(?!\S)", f"{python} -m filecheck"),
     ]
 
 
