@@ -2,7 +2,8 @@
 
 Substitutions: ``%qopt``, ``%qimport`` and ``%qrun`` are the commands of this checkout; ``%python`` is the interpreter;
 ``filecheck`` (or ``FileCheck``) is the one from PyPI; ``%roundtrip`` prints the test's module, parses the print, prints
-it again, compares the two and checks the second against the test's CHECK lines.
+it again, compares the two and checks the second against the test's CHECK lines.  The package must be installed (``make
+setup``): a PYTHONPATH would not do, because lit's own ``cat`` and ``diff`` overwrite it.
 
 Features: ``avx512_vnni`` and ``avx512_vbmi`` where this machine executes them, ``models`` where a real network is here.
 """
@@ -16,6 +17,8 @@ from lit.formats import ShTest
 from lit.LitConfig import LitConfig
 from lit.TestingConfig import TestingConfig
 
+from qdialect.models import find
+
 config: TestingConfig = globals()["config"]
 lit_config: LitConfig = globals()["lit_config"]
 
@@ -23,7 +26,6 @@ lit_config: LitConfig = globals()["lit_config"]
 CPU_FEATURES = {"avx512_vnni": "avx512_vnni", "avx512_vbmi": "avx512vbmi"}
 
 root = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root))
 
 
 def cpu_flags() -> set[str]:
@@ -34,13 +36,6 @@ def cpu_flags() -> set[str]:
         return set()
     lines = (line.partition(":") for line in text.splitlines())
     return {flag for key, _, value in lines if key.strip() == "flags" for flag in value.split()}
-
-
-def has_models() -> bool:
-    """Whether the network that the tests of whole models use is here."""
-    from qdialect.models import find
-
-    return find("mobilenet_v1_0.25_224_quant") is not None
 
 
 def substitutions() -> list[tuple[str, str]]:
@@ -68,13 +63,12 @@ config.excludes = ["lit.cfg.py", "Inputs"]
 config.test_source_root = str(root / "test" / "lit")
 config.test_exec_root = str(root / "build" / "lit")
 config.substitutions = substitutions()
-config.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
 for variable in ("CI", "QDIALECT_MODELS"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
 config.available_features = {name for name, flag in CPU_FEATURES.items() if flag in cpu_flags()}
-if has_models():
+if find("mobilenet_v1_0.25_224_quant"):
     config.available_features.add("models")
 elif os.environ.get("CI") == "true":
     lit_config.fatal("no test models found, and CI must not skip their tests: run 'make models'")
