@@ -1,0 +1,102 @@
+"""The formulas again, one number at a time in Python integers and exact fractions: what vectorized code must equal."""
+
+import math
+import struct
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math import Rounding
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def clamp(value: int, lo: int, hi: int) -> int:
+    return min(max(value, lo), hi)
+
+
+def half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
+
+
+def half_away(value: Fraction) -> int:
+    return half_up(value) if value >= 0 else -half_up(-value)
+
+
+def float32(value: float) -> float:
+    """The nearest float32.  A double result of one operation on float32 values rounds to it without a double-rounding
+    error, since 53 >= 2 * 24 + 2."""
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def doubling_high_multiply(a: int, b: int) -> int:
+    """As the C++ states it: a nudge by sign and a division that truncates."""
+    if a == b == INT32_MIN:
+        return INT32_MAX
+    product = a * b
+    nudged = product + (2**30 if product >= 0 else 1 - 2**30)
+    return abs(nudged) // 2**31 * (1 if nudged >= 0 else -1)
+
+
+def multiply(x: int, q: int, e: int, rounding: Rounding) -> int:
+    """x * q * 2^(e - 31) clamped to int32."""
+    exact = Fraction(x * q) * Fraction(2) ** (e - 31)
+    if rounding is Rounding.FIXED64_UP:
+        return clamp(half_up(exact), INT32_MIN, INT32_MAX)
+    if rounding is Rounding.FIXED64_NEAREST:
+        return clamp(half_away(exact), INT32_MIN, INT32_MAX)
+    shifted = clamp(x << max(e, 0), INT32_MIN, INT32_MAX)
+    return half_away(Fraction(doubling_high_multiply(shifted, q), 2 ** max(-e, 0)))
+
+
+def round_float(value: float, rounding: Rounding) -> float:
+    """`value`, a float32, to an integer; infinities stay."""
+    if math.isinf(value):
+        return value
+    if rounding in (Rounding.F32_RNE_ZP_LAST, Rounding.F32_RNE_ZP_FIRST):
+        return round(value)
+    if rounding is Rounding.F32_UP_ZP_FIRST:
+        return math.floor(float32(value + 0.5))
+    return half_away(Fraction(value))
+
+
+def requantize_float(acc: int, m: float, zero_point: int, lo: int, hi: int, rounding: Rounding) -> int:
+    """The float flavours, `m` a float32."""
+    value = float32(float32(acc) * m)
+    if rounding is Rounding.F32_RNE_ZP_LAST:
+        return int(min(max(round_float(value, rounding) + zero_point, lo), hi))
+    return int(min(max(round_float(float32(value + zero_point), rounding), lo), hi))
+
+
+def conv2d(
+    data: NDArray[np.integer[Any]],
+    weight: NDArray[np.integer[Any]],
+    input_zero_point: int,
+    weight_zero_points: list[int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int],
+    dilation: tuple[int, int],
+    groups: int,
+) -> NDArray[np.int64]:
+    """NHWC by OHWI, seven loops, skipping what lies outside."""
+    batch, height, width, _ = data.shape
+    channels, kernel_h, kernel_w, group_in = weight.shape
+    out_h = (height + padding[0] + padding[2] - (kernel_h - 1) * dilation[0] - 1) // strides[0] + 1
+    out_w = (width + padding[1] + padding[3] - (kernel_w - 1) * dilation[1] - 1) // strides[1] + 1
+    acc = np.zeros((batch, out_h, out_w, channels), dtype=np.int64)
+    for n, oy, ox, o in np.ndindex(*acc.shape):
+        zero_point = weight_zero_points[int(o) % len(weight_zero_points)]
+        first = o // (channels // groups) * group_in
+        for r, s in np.ndindex(kernel_h, kernel_w):
+            y = oy * strides[0] - padding[0] + r * dilation[0]
+            x = ox * strides[1] - padding[1] + s * dilation[1]
+            if 0 <= y < height and 0 <= x < width:
+                for c in range(group_in):
+                    offset = int(data[n, y, x, first + c]) - input_zero_point
+                    acc[n, oy, ox, o] += offset * (int(weight[o, r, s, c]) - zero_point)
+    return acc
