@@ -1,5 +1,6 @@
 """Builds the wheel, installs it in a fresh environment away from the checkout, and compiles with it there."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -7,6 +8,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+BUILT = (".*", "build", "dist", "*.egg-info", "models", "__pycache__")
 
 MODULE = """
 func.func @main(%x: tensor<1x8xi8>) -> tensor<1x8xi8> {
@@ -39,7 +41,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="qdialect-wheel-") as folder:
         place = Path(folder)
         pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", place, ROOT, cwd=place)
+        # A copy, because setuptools packs whatever earlier builds have left in the build folder.
+        source = shutil.copytree(ROOT, place / "source", ignore=shutil.ignore_patterns(*BUILT))
+        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", place, source, cwd=place)
         (wheel,) = place.glob("qdialect-*.whl")
         venv.create(place / "env", with_pip=True)
         scripts = place / "env" / "bin"
