@@ -1,0 +1,81 @@
+"""All passes by name.
+
+A pass registers itself when its module is imported.  `lookup` finds that module by the name of the pass (``qnn-fold-x``
+is in ``fold_x.py``), so that using one pass imports no other.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TypeVar
+
+from qdialect.diagnostics import PipelineError
+from qdialect.passes import options
+from qdialect.passes.pass_base import Pass
+
+PassClass = TypeVar("PassClass", bound=type[Pass])
+
+# The packages whose modules are passes.  Names only: this package must not depend on the later one.
+_ROOMS = ("qdialect.passes", "qdialect.lowering")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+_registered: dict[str, type[Pass]] = {}
+
+
+def register(pass_class: PassClass) -> PassClass:
+    """Class decorator: make a pass known to text pipelines and to ``qdialect-opt``.
+
+    Raises `PipelineError` for a malformed name, a name that another pass has, an option without a default and an
+    option of a type that has no text form.
+    """
+    name: str = getattr(pass_class, "name", "")
+    if not _NAME.fullmatch(name):
+        raise PipelineError(f"name of a pass must be lower-case words joined by '-', but got '{name}'")
+    other = _registered.get(name)
+    # The same class again is a module that was loaded twice, in a notebook for one.
+    if other and (other.__module__, other.__qualname__) != (pass_class.__module__, pass_class.__qualname__):
+        raise PipelineError(f"pass '{name}' is registered already, by {other.__module__}.{other.__qualname__}")
+    for option, kind in pass_class.option_kinds().items():
+        if not options.is_supported(kind):
+            raise PipelineError(
+                f"option '{option}' of '{name}' must be bool, int, float, str or a tuple, but got {kind}"
+            )
+    _check_defaults(pass_class)
+    _registered[name] = pass_class
+    return pass_class
+
+
+def lookup(name: str) -> type[Pass] | None:
+    """The pass called `name`, or None where it is not one of ours."""
+    if name not in _registered and _NAME.fullmatch(name):
+        _import_modules_of(name)
+    return _registered.get(name)
+
+
+def all_passes() -> Mapping[str, type[Pass]]:
+    """Every pass by name, in the order of the names."""
+    for room in _ROOMS:
+        for module in pkgutil.iter_modules(import_module(room).__path__):
+            import_module(f"{room}.{module.name}")
+    return MappingProxyType(dict(sorted(_registered.items())))
+
+
+def _import_modules_of(name: str) -> None:
+    module = name.removeprefix("qnn-").replace("-", "_")
+    for room in _ROOMS:
+        if find_spec(f"{room}.{module}"):
+            import_module(f"{room}.{module}")
+
+
+def _check_defaults(pass_class: type[Pass]) -> None:
+    try:
+        pass_class()
+    except TypeError as error:
+        names = ", ".join(field.name for field in fields(pass_class))
+        raise PipelineError(f"pass '{pass_class.name}' must have defaults for its options {names}: {error}") from error
