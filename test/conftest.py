@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from qdialect import models
 
+# lit runs these.
+collect_ignore = ["lit"]
+
 # The same examples in every run, so that a change is never blamed for luck; long campaigns draw new ones.
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("default"), derandomize=False, max_examples=5000)
