@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.affine import round_real, saturate_real
+from qdialect.quant_math.affine import along_axis, round_real, saturate_real
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.flavours import FloatRounding, Rounding
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
@@ -44,10 +44,11 @@ def requantize(
     if rounding.is_fixed != isinstance(params, FixedMultiplier):
         raise ValueError(f"requantize parameters must belong to {rounding}, but got {type(params).__name__}")
     if isinstance(params, FixedMultiplier):
-        scaled = multiply_by_quantized_multiplier(acc, params.q, params.e, rounding)
+        q, e = (along_axis(parameter, acc.ndim, -1) for parameter in (params.q, params.e))
+        scaled = multiply_by_quantized_multiplier(acc, q, e, rounding)
         return np.clip(scaled + output_zero_point, lo, hi)
     with np.errstate(over="ignore"):
-        value = acc.astype(np.float32) * params.m
+        value = acc.astype(np.float32) * along_axis(params.m, acc.ndim, -1)
     if rounding is Rounding.F32_RNE_ZP_LAST:
         rounded = round_real(value, FloatRounding.HALF_EVEN)
         return saturate_real(rounded, lo - output_zero_point, hi - output_zero_point) + output_zero_point
