@@ -1,5 +1,7 @@
 """The `qnn` dialect: what its ops are. What they mean is in `qdialect.reference`."""
 
+from typing import cast
+
 from qdialect._mlir import ir
 from qdialect.dialect.contraction_ops import Conv2DOp, DenseOp
 from qdialect.dialect.elementwise_ops import AddOp, ClipOp, ConcatOp, MulOp
@@ -28,7 +30,7 @@ from qdialect.dialect.unary_ops import (
     UnaryOp,
 )
 
-OPS: tuple[type[QnnOp], ...] = tuple(Qnn.operations)
+OPS: tuple[type[QnnOp], ...] = tuple(cast("list[type[QnnOp]]", Qnn.operations))
 """Every op of the dialect, in the order of definition."""
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import index
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from qdialect._mlir import ir
 
 T = TypeVar("T")
 TABLE_ENTRIES = 256
+SMALLEST_SCALE, LARGEST_SCALE = 2.0**-60, 2.0**30
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def _f64(value: float) -> ir.Attribute:
 
 
 def _i64(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(value))
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index(value))
 
 
 def _float_value(attr: ir.Attribute) -> float:
@@ -59,28 +61,35 @@ def _int_value(attr: ir.Attribute) -> int:
     return ir.IntegerAttr(attr).value
 
 
-def _is_scale(value: float) -> bool:
-    return math.isfinite(value) and value > 0
+def is_scale(value: float) -> bool:
+    """Whether `value` is in the range of the kind `SCALE`."""
+    return SMALLEST_SCALE <= value <= LARGEST_SCALE
+
+
+_SCALE = "an f64 in [2^-60, 2^30]"
+_SCALES = "a non-empty array<f64> of positive scales up to 2^30"
 
 
 def _scale_problem(attr: ir.Attribute) -> str | None:
-    if _is_f64(attr) and _is_scale(_float_value(attr)):
-        return None
-    return "a positive finite f64"
+    return None if _is_f64(attr) and is_scale(_float_value(attr)) else _SCALE
 
 
 def _scales_problem(attr: ir.Attribute) -> str | None:
-    if isinstance(attr, ir.DenseF64ArrayAttr) and len(attr) > 0 and all(map(_is_scale, attr)):
+    if isinstance(attr, ir.DenseF64ArrayAttr) and len(attr) > 0 and all(0 < scale <= LARGEST_SCALE for scale in attr):
         return None
-    return "a non-empty array<f64> of positive finite scales"
+    return _SCALES
 
 
 def _integers_problem(attr: ir.Attribute) -> str | None:
     return None if isinstance(attr, ir.DenseI64ArrayAttr) else "an array<i64>"
 
 
-SCALE: AttributeKind[float] = AttributeKind("a positive finite f64", _f64, _float_value, _scale_problem)
-"""A scale: positive, finite. An f32 scale of a framework is stored exactly."""
+SCALE: AttributeKind[float] = AttributeKind(_SCALE, _f64, _float_value, _scale_problem)
+"""A scale. An f32 scale of a framework is stored exactly.
+
+The bounds keep every multiplier ``s_x * s_w / s_y`` finite in float32, so that no arithmetic has to say what an
+infinite one means.
+"""
 
 F64: AttributeKind[float] = AttributeKind(
     "a finite f64",
@@ -92,15 +101,16 @@ F64: AttributeKind[float] = AttributeKind(
 I64: AttributeKind[int] = AttributeKind("an i64", _i64, _int_value, lambda attr: None if _is_i64(attr) else "an i64")
 
 SCALES: AttributeKind[tuple[float, ...]] = AttributeKind(
-    "a non-empty array<f64> of positive finite scales",
+    _SCALES,
     lambda value: ir.DenseF64ArrayAttr.get([float(v) for v in value]),
     lambda attr: tuple(ir.DenseF64ArrayAttr(attr)),
     _scales_problem,
 )
+"""Scales of the channels. There is no lower bound but zero: a channel without weights may have any scale."""
 
 INTEGERS: AttributeKind[tuple[int, ...]] = AttributeKind(
     "an array<i64>",
-    lambda value: ir.DenseI64ArrayAttr.get([int(v) for v in value]),
+    lambda value: ir.DenseI64ArrayAttr.get([index(v) for v in value]),
     lambda attr: tuple(ir.DenseI64ArrayAttr(attr)),
     _integers_problem,
 )
@@ -129,7 +139,9 @@ def _is_table(attr: ir.Attribute) -> bool:
 def _table_to_attribute(value: NDArray[np.uint8] | None) -> ir.Attribute:
     if value is None:
         return ir.UnitAttr.get()
-    signed = np.ascontiguousarray(value, dtype=np.uint8).view(np.int8)
+    if value.dtype != np.uint8 or value.shape != (TABLE_ENTRIES,):
+        raise ValueError(f"table must be uint8[{TABLE_ENTRIES}], but got {value.dtype}{list(value.shape)}")
+    signed = np.ascontiguousarray(value).view(np.int8)
     return ir.DenseElementsAttr.get(signed, type=ir.IntegerType.get_signless(8), shape=[TABLE_ENTRIES])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, dtype_of, shape_of
 
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
@@ -27,7 +27,7 @@ def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
 
 
 def constant_value(value: ir.Value) -> NDArray[Any] | None:
-    """The array behind `value`, or None where it is not a constant.
+    """The array behind `value`, or None where it is not a constant tensor of one of the dialect's element types.
 
     Reads `qnn.constant` and `arith.constant`; dtype and shape are those of the tensor type. The array is read-only.
     """
@@ -35,7 +35,7 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in ("qnn.constant", "arith.constant"):
         return None
     attr = owner.attributes["value"]
-    if not isinstance(attr, ir.DenseElementsAttr):
+    if not isinstance(attr, ir.DenseElementsAttr) or ANY.problem(value.type):
         return None
     return elements_array(attr, dtype_of(value.type), shape_of(value.type))
 

@@ -10,9 +10,16 @@ from qdialect.dialect.type_constraints import range_of
 
 
 def check_axis(label: str, axis: int, shape: Shape) -> None:
-    """`axis` names a dimension of `shape`; a scalar's only axis is 0."""
-    rank = max(len(shape), 1)
+    """`axis` names a dimension of `shape`; a scalar has none."""
+    rank = len(shape)
     require(0 <= axis < rank, label, f"axis must be in [0, {rank}), but got {axis}")
+
+
+def channel_count(label: str, axis: int, shape: Shape) -> int:
+    """Extent of `shape` along `axis`; a scalar counts as one channel, whose axis is 0."""
+    extents = shape or (1,)
+    check_axis(label, axis, extents)
+    return extents[axis]
 
 
 def check_channel_parameters(label: str, channels: int, **parameters: Sequence[float]) -> None:
@@ -40,7 +47,8 @@ def check_bounds(label: str, names: tuple[str, str], low: int, high: int, type_:
 def check_positive(label: str, name: str, values: Sequence[int], count: int, least: int = 1) -> None:
     """A list of `count` integers, each at least `least`."""
     holds = len(values) == count and all(value >= least for value in values)
-    require(holds, label, f"{name} must be {count} integers of at least {least}, but got {list(values)}")
+    plural = "" if count == 1 else "s"
+    require(holds, label, f"{name} must be {count} integer{plural} of at least {least}, but got {list(values)}")
 
 
 def window_extent(label: str, what: str, size: int, padding: int, window: int, stride: int) -> int:

@@ -7,10 +7,9 @@ from typing import Any
 
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
 from qdialect.dialect.constraints import check_axis, check_bounds, check_zero_points
-from qdialect.dialect.enums import AddArithmetic
 from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result, variadic_operand
-from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of, shape_of
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -109,7 +108,7 @@ class ConcatOp(QnnOp, name="concat"):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        axis = attributes["axis"]
+        axis: int = attributes["axis"]
         check_axis("C1", axis, shapes[0])
         first = _without(shapes[0], axis)
         for shape in shapes[1:]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, OPTIONAL_TABLE, SCALE, choice
+from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, OPTIONAL_TABLE, SCALE, choice, is_scale
 from qdialect.dialect.constraints import check_zero_points
 from qdialect.dialect.contraction_ops import ContractionOp, conv2d_shape, dense_shape
-from qdialect.dialect.enums import AddArithmetic
 from qdialect.dialect.op_base import Shape, attribute, operand, optional_operand, require, result
 from qdialect.dialect.type_constraints import BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, range_of, shape_of
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
 
 EIGHT_BIT_RANGES = ((-128, 127), (0, 255))
 
@@ -60,7 +59,8 @@ class FusedOp(ContractionOp):
             found = shape_of(residual.type)
             wanted = shape_of(self.operation.results[0].type)
             require(found == wanted, "C9", f"residual shape must be {list(wanted)}, but got {list(found)}")
-            require(self.residual_scale > 0, "C9", f"residual_scale must be positive, but got {self.residual_scale}")
+            scale = self.residual_scale
+            require(is_scale(scale), "C9", f"residual_scale must be {SCALE.description}, but got {scale}")
             check_zero_points("C9", "residual_zero_point", (self.residual_zero_point,), residual.type)
         if not with_residual:
             self._check_repeats("C10", "sum", "output", ("scale", "zero_point", "min", "max"))
@@ -96,7 +96,7 @@ class FusedConv2DOp(FusedOp, name="fused_conv2d"):
       C1 to C6: those of `qnn.conv2d`
       C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
       C8: so must the sum stage's
-      C9: the residual must have the result's shape, a positive scale and a zero point in its range
+      C9: the residual must have the result's shape, a scale and a zero point in its range
       C10: the attributes of an absent stage must repeat those of the stage before it
     """
 
@@ -126,7 +126,7 @@ class FusedDenseOp(FusedOp, name="fused_dense"):
       C1, C4 to C6: those of `qnn.dense`
       C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
       C8: so must the sum stage's
-      C9: the residual must have the result's shape, a positive scale and a zero point in its range
+      C9: the residual must have the result's shape, a scale and a zero point in its range
       C10: the attributes of an absent stage must repeat those of the stage before it
     """
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overloa
 
 from qdialect._mlir import ext, ir
 from qdialect.dialect.attribute_kinds import AttributeKind
-from qdialect.dialect.type_constraints import TypeConstraint, shape_of
+from qdialect.dialect.type_constraints import MOST_ELEMENTS, TypeConstraint, shape_of
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -60,8 +60,8 @@ class AttributeField(Generic[T]):
         return self.kind.from_attribute(op.operation.attributes[self.name])
 
 
-class OperandField:
-    """A declared operand; reading it from an op gives the value."""
+class AnyOperandField:
+    """A declared operand of any multiplicity."""
 
     def __init__(self, constraint: TypeConstraint) -> None:
         self.constraint = constraint
@@ -71,6 +71,10 @@ class OperandField:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
+
+class OperandField(AnyOperandField):
+    """A declared operand; reading it from an op gives the value."""
+
     @overload
     def __get__(self, op: None, owner: type) -> OperandField: ...
     @overload
@@ -79,7 +83,7 @@ class OperandField:
         return self if op is None else op.operation.operands[self.index]
 
 
-class OptionalOperandField(OperandField):
+class OptionalOperandField(AnyOperandField):
     """The one operand of an op that may be missing; always the last."""
 
     @overload
@@ -93,7 +97,7 @@ class OptionalOperandField(OperandField):
         return operands[self.index] if len(operands) > self.index else None
 
 
-class VariadicOperandField(OperandField):
+class VariadicOperandField(AnyOperandField):
     """One or more operands of one kind; always the last."""
 
     @overload
@@ -155,7 +159,7 @@ class QnnOp(Qnn.Operation):
     """Base of all `qnn` ops; see the module docstring."""
 
     if TYPE_CHECKING:  # At run time the bindings would take these annotations for fields of the op.
-        operand_fields: ClassVar[tuple[OperandField, ...]]
+        operand_fields: ClassVar[tuple[AnyOperandField, ...]]
         attribute_fields: ClassVar[dict[str, AttributeField[Any]]]
         result_fields: ClassVar[tuple[ResultField, ...]]
 
@@ -163,8 +167,10 @@ class QnnOp(Qnn.Operation):
     def __init_subclass__(cls, *, name: str | None = None, **kwargs: Any) -> None:
         # Families share fields through nameless base classes, so the whole MRO is read, bases first.
         declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
-        operands = [f for f in declared.values() if isinstance(f, OperandField)]
-        attributes = {key: f for key, f in declared.items() if isinstance(f, AttributeField)}
+        operands = [f for f in declared.values() if isinstance(f, AnyOperandField)]
+        attributes = {
+            key: cast("AttributeField[Any]", f) for key, f in declared.items() if isinstance(f, AttributeField)
+        }
         results = [f for f in declared.values() if isinstance(f, ResultField)]
         if not name:
             cls.__annotations__ = {}
@@ -267,7 +273,7 @@ class QnnOp(Qnn.Operation):
         if problem:
             yield f"result '{field.name}' must be {problem}, but got {found}"
 
-    def _typed_operands(self) -> Iterator[tuple[OperandField, ir.Value]]:
+    def _typed_operands(self) -> Iterator[tuple[AnyOperandField, ir.Value]]:
         for index, value in enumerate(self.operation.operands):
             yield self.operand_fields[min(index, len(self.operand_fields) - 1)], value
 
@@ -285,22 +291,64 @@ def build(
     """Create an op at the current insertion point; its result shape is inferred.
 
     `operands` in declared order, ``None`` for a missing optional one; `element` is the result's element type, as a type
-    or its text (``"ui8"``); `attributes` are Python values, defaults fill the rest. Raises `ConstraintError` where the
-    shapes have no meaning and `TypeError` for an attribute that the op does not have or that is missing.
+    or its text (``"ui8"``); `attributes` are Python values, defaults fill the rest.
+
+    Raises `ConstraintError` where the shapes have no meaning, and `TypeError` for operands, attributes or a result that
+    are missing, unknown or not of the declared kind. The other constraints are the verifier's.
     """
-    values = [value for value in operands if value is not None]
+    values = _checked_operands(op_class, operands)
     complete = _complete(op_class, attributes)
+    encoded = {name: _encoded(op_class, name, value) for name, value in complete.items()}
     shape = op_class.infer_shape([shape_of(value.type) for value in values], complete)
-    element_type = ir.Type.parse(element) if isinstance(element, str) else element
-    encoded = {name: field.kind.to_attribute(complete[name]) for name, field in op_class.attribute_fields.items()}
     created = ir.Operation.create(
         op_class.OPERATION_NAME,
-        results=[ir.RankedTensorType.get(list(shape), element_type)],
+        results=[_result_type(op_class, shape, element)],
         operands=values,
         attributes=encoded,
         loc=loc,
     )
     return cast("Op", created.opview)
+
+
+def _checked_operands(op_class: type[QnnOp], operands: Sequence[ir.Value | None]) -> list[ir.Value]:
+    fields = op_class.operand_fields
+    least, most = _arity(fields)
+    # Only what is missing at the end is missing; a hole would move the operands behind it.
+    values = [value for value in operands if value is not None]
+    has_hole = any(value is None for value in operands[: len(values)])
+    if has_hole or len(values) < least or (most is not None and len(values) > most):
+        found = f"{len(values)} with a gap" if has_hole else len(values)
+        raise TypeError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(least, most)}, but got {found}")
+    for index, value in enumerate(values):
+        field = fields[min(index, len(fields) - 1)]
+        _raise_problem(op_class, f"operand '{field.name}'", field.constraint.problem(value.type), value.type)
+    return values
+
+
+def _encoded(op_class: type[QnnOp], name: str, value: Any) -> ir.Attribute:
+    kind = op_class.attribute_fields[name].kind
+    try:
+        encoded = kind.to_attribute(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # The bindings raise RuntimeError for 2^64 as an i64.
+        message = f"'{op_class.OPERATION_NAME}' op {name} must be {kind.description}, but got {value!r}"
+        raise TypeError(message) from error
+    _raise_problem(op_class, name, kind.problem(encoded), encoded)
+    return encoded
+
+
+def _result_type(op_class: type[QnnOp], shape: Shape, element: ir.Type | str) -> ir.Type:
+    element_type = ir.Type.parse(element) if isinstance(element, str) else element
+    # The bindings cannot even form a type with an extent beyond an i64.
+    extents = [min(extent, MOST_ELEMENTS + 1) for extent in shape]
+    found = ir.RankedTensorType.get(extents, element_type)
+    field = op_class.result_fields[0]
+    _raise_problem(op_class, f"result '{field.name}'", field.constraint.problem(found), found)
+    return found
+
+
+def _raise_problem(op_class: type[QnnOp], what: str, problem: str | None, found: object) -> None:
+    if problem:
+        raise TypeError(f"'{op_class.OPERATION_NAME}' op {what} must be {problem}, but got {found}")
 
 
 def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,7 +366,7 @@ def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str,
     return complete
 
 
-def _operand_annotation(field: OperandField) -> Any:
+def _operand_annotation(field: AnyOperandField) -> Any:
     if isinstance(field, OptionalOperandField):
         return ext.Operand[Any] | None
     if isinstance(field, VariadicOperandField):
@@ -326,7 +374,7 @@ def _operand_annotation(field: OperandField) -> Any:
     return ext.Operand[Any]
 
 
-def _arity(fields: Sequence[OperandField]) -> tuple[int, int | None]:
+def _arity(fields: Sequence[AnyOperandField]) -> tuple[int, int | None]:
     if fields and isinstance(fields[-1], VariadicOperandField):
         return len(fields), None
     optional = sum(isinstance(f, OptionalOperandField) for f in fields)

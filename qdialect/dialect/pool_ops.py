@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import BOOL, F64, I64, INTEGERS, SCALE, choice
+from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS, SCALE, choice
 from qdialect.dialect.constraints import check_axis, check_bounds, check_positive, check_zero_points, window_extent
-from qdialect.dialect.enums import Division, SoftmaxArithmetic
+from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result
-from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, shape_of
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, range_of, shape_of
+from qdialect.quant_math import Division, Multiplier, Rounding
 
 
 class PoolOp(QnnOp):
@@ -119,12 +119,14 @@ class SoftmaxOp(QnnOp, name="softmax"):
     Constraints:
       C1: axis must name a dimension of the input
       C2: output_zero_point must lie in the result's range
+      C3: ``tflite_fixed`` has the input's element type, output_scale 1/256 and the smallest code as output_zero_point
+      C4: ``tflite_fixed`` needs input_scale * beta above 2^-26, the last place of its fixed point
     """
 
     input = operand(EIGHT_BIT)
     axis = attribute(I64)
     input_scale = attribute(SCALE)
-    beta = attribute(F64, 1.0)
+    beta = attribute(SCALE, 1.0)
     output_scale = attribute(SCALE)
     output_zero_point = attribute(I64)
     arithmetic = attribute(choice(SoftmaxArithmetic))
@@ -133,3 +135,18 @@ class SoftmaxOp(QnnOp, name="softmax"):
     def check(self) -> None:
         check_axis("C1", self.axis, shape_of(self.input.type))
         check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
+        if self.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
+            self._check_fixed()
+
+    def _check_fixed(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.input.type)
+        require(found == wanted, "C3", f"result element type must be {wanted}, but got {found}")
+        parameters, fixed = (self.output_scale, self.output_zero_point), (1 / 256, range_of(self.output.type)[0])
+        names = "output_scale and output_zero_point"
+        require(parameters == fixed, "C3", f"{names} must be {fixed[0]} and {fixed[1]}, but got {_pair(parameters)}")
+        product = self.input_scale * self.beta
+        require(product > 2.0**-26, "C4", f"input_scale * beta must be greater than 2^-26, but got {product}")
+
+
+def _pair(values: tuple[float, int]) -> str:
+    return f"{values[0]} and {values[1]}"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
-from qdialect.dialect.constraints import check_axis, check_channel_parameters, check_zero_points
-from qdialect.dialect.enums import FloatRounding, Scaling
-from qdialect.dialect.op_base import QnnOp, attribute, operand, require, result
-from qdialect.dialect.type_constraints import FLOAT, INTEGER, range_of, shape_of
-from qdialect.quant_math import Multiplier, NanPolicy, Rounding
+from qdialect.dialect.constraints import channel_count, check_channel_parameters, check_zero_points
+from qdialect.dialect.op_base import QnnOp, attribute, operand, result
+from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
+from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling
 
 
 class QuantizeOp(QnnOp, name="quantize"):
     """Real numbers to codes: ``sat(round(input / scale) + zero_point)``, per tensor or per channel along `axis`.
 
     Constraints:
-      C1: axis must name a dimension of the input
+      C1: axis must name a dimension of the input; a scalar has one channel, axis 0
       C2: scales and zero_points must have 1 entry or one for each channel
       C3: zero points must lie in the result's range
     """
@@ -29,9 +28,8 @@ class QuantizeOp(QnnOp, name="quantize"):
     output = result(INTEGER)
 
     def check(self) -> None:
-        shape = shape_of(self.input.type)
-        check_axis("C1", self.axis, shape)
-        check_channel_parameters("C2", shape[self.axis], scales=self.scales, zero_points=self.zero_points)
+        channels = channel_count("C1", self.axis, shape_of(self.input.type))
+        check_channel_parameters("C2", channels, scales=self.scales, zero_points=self.zero_points)
         check_zero_points("C3", "zero_points", self.zero_points, self.output.type)
 
 
@@ -39,7 +37,7 @@ class DequantizeOp(QnnOp, name="dequantize"):
     """Codes to real numbers: ``(input - zero_point) * scale`` in float32, per tensor or per channel along `axis`.
 
     Constraints:
-      C1: axis must name a dimension of the input
+      C1: axis must name a dimension of the input; a scalar has one channel, axis 0
       C2: scales and zero_points must have 1 entry or one for each channel
     """
 
@@ -50,9 +48,8 @@ class DequantizeOp(QnnOp, name="dequantize"):
     output = result(FLOAT)
 
     def check(self) -> None:
-        shape = shape_of(self.input.type)
-        check_axis("C1", self.axis, shape)
-        check_channel_parameters("C2", shape[self.axis], scales=self.scales, zero_points=self.zero_points)
+        channels = channel_count("C1", self.axis, shape_of(self.input.type))
+        check_channel_parameters("C2", channels, scales=self.scales, zero_points=self.zero_points)
 
 
 class RequantizeOp(QnnOp, name="requantize"):
@@ -64,7 +61,7 @@ class RequantizeOp(QnnOp, name="requantize"):
     formed, `rounding` how the product with it is rounded and when the zero point is added.
 
     Constraints:
-      C1: axis must name a dimension of the input
+      C1: axis must name a dimension of the input; a scalar has one channel, axis 0
       C2: weight_scales and input_zero_points must have 1 entry or one for each channel
       C3: output_zero_point must lie in the result's range
     """
@@ -81,14 +78,8 @@ class RequantizeOp(QnnOp, name="requantize"):
     output = result(INTEGER)
 
     def check(self) -> None:
-        shape = shape_of(self.input.type)
-        check_axis("C1", self.axis, shape)
+        channels = channel_count("C1", self.axis, shape_of(self.input.type))
         check_channel_parameters(
-            "C2", shape[self.axis], weight_scales=self.weight_scales, input_zero_points=self.input_zero_points
+            "C2", channels, weight_scales=self.weight_scales, input_zero_points=self.input_zero_points
         )
-        low, high = range_of(self.output.type)
-        require(
-            low <= self.output_zero_point <= high,
-            "C3",
-            f"output_zero_point must be in [{low}, {high}], but got {self.output_zero_point}",
-        )
+        check_zero_points("C3", "output_zero_point", (self.output_zero_point,), self.output.type)

@@ -10,14 +10,14 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import ELEMENTS, I64, INTEGERS
 from qdialect.dialect.constraints import check_positive
 from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result
-from qdialect.dialect.type_constraints import ANY, INTEGER, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import ANY, INTEGER, element_of, range_of
 
 
 class ConstantOp(QnnOp, name="constant"):
     """A constant tensor; unlike `arith.constant` it may have unsigned elements.
 
     Constraints:
-      C1: value must have the result's type
+      C1: value must be a tensor of the result's type
     """
 
     value = attribute(ELEMENTS)
@@ -28,9 +28,8 @@ class ConstantOp(QnnOp, name="constant"):
         return tuple(ir.ShapedType(attributes["value"].type).shape)
 
     def check(self) -> None:
-        found = ir.ShapedType(self.value.type).element_type
-        wanted = ir.RankedTensorType(self.output.type).element_type
-        require(found == wanted, "C1", f"value must have elements of type {wanted}, but got {found}")
+        found, wanted = self.value.type, self.output.type
+        require(found == wanted, "C1", f"value must be of type {wanted}, but got {found}")
 
 
 class SameElementOp(QnnOp):
@@ -82,7 +81,7 @@ class ReshapeOp(SameElementOp, name="reshape"):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        shape = attributes["shape"]
+        shape: Sequence[int] = attributes["shape"]
         holds = all(extent >= 1 for extent in shape) and math.prod(shape) == math.prod(shapes[0])
         require(holds, "C2", f"shape must have {math.prod(shapes[0])} elements, but got {list(shape)}")
         return tuple(shape)
@@ -100,7 +99,8 @@ class TransposeOp(SameElementOp, name="transpose"):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        permutation, shape = attributes["permutation"], shapes[0]
+        permutation: Sequence[int] = attributes["permutation"]
+        shape = shapes[0]
         holds = sorted(permutation) == list(range(len(shape)))
         require(holds, "C2", f"permutation must order {len(shape)} dimensions, but got {list(permutation)}")
         return tuple(shape[i] for i in permutation)

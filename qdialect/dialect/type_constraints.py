@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,10 @@ NUMPY_DTYPES = {
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
 }
+
+
+MOST_ELEMENTS = 2**31 - 1
+"""Of one tensor: offsets into it stay far from the end of every index type."""
 
 
 def shape_of(type_: ir.Type) -> tuple[int, ...]:
@@ -43,20 +48,26 @@ def range_of(type_: ir.Type) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class TypeConstraint:
-    """A statically shaped ranked tensor of one of `elements`, of `rank` where that is fixed."""
+    """A statically shaped ranked tensor of one of `elements`, of `rank` where that is fixed.
+
+    It has at least one element, at most `MOST_ELEMENTS`, and no encoding.
+    """
 
     elements: tuple[str, ...]
     rank: int | None = None
 
     def problem(self, type_: ir.Type) -> str | None:
         """What the type must be, or None where it is right."""
-        return None if self._holds(type_) else str(self)
+        if not isinstance(type_, ir.RankedTensorType) or not self._holds(type_):
+            return str(self)
+        if type_.encoding is not None:
+            return f"{self} without encoding"
+        return None if math.prod(type_.shape) <= MOST_ELEMENTS else f"{self} with at most {MOST_ELEMENTS} elements"
 
-    def _holds(self, type_: ir.Type) -> bool:
-        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
-            return False
+    def _holds(self, type_: ir.RankedTensorType) -> bool:
         rank_holds = self.rank is None or type_.rank == self.rank
-        return rank_holds and str(type_.element_type) in self.elements and 0 not in type_.shape
+        in_elements = str(type_.element_type) in self.elements
+        return rank_holds and in_elements and type_.has_static_shape and 0 not in type_.shape
 
     def __str__(self) -> str:
         rank = "" if self.rank is None else f"{self.rank}-d "

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from qdialect.dialect.attribute_kinds import F64, I64, SCALE, TABLE, choice
 from qdialect.dialect.constraints import check_zero_points
 from qdialect.dialect.enums import HardswishMode, LeakyMode
-from qdialect.dialect.op_base import QnnOp, attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, attribute, operand, require, result
 from qdialect.dialect.type_constraints import EIGHT_BIT
 from qdialect.quant_math import Entries, NanPolicy
 
@@ -166,10 +170,17 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
 
     Constraints:
       C1: zero points must lie in the range of their tensor
+      C2: alpha must lie in [0, 1] in mode ``fixed`` and in [0, 2^30] in mode ``tflite``
     """
 
     alpha = attribute(F64, 0.01)
     mode = attribute(choice(LeakyMode), LeakyMode.LUT)
+
+    def check(self) -> None:
+        super().check()
+        most = {LeakyMode.LUT: math.inf, LeakyMode.FIXED: 1, LeakyMode.TFLITE: 2**30}[self.mode]
+        holds = self.mode is LeakyMode.LUT or 0 <= self.alpha <= most
+        require(holds, "C2", f'alpha must be in [0, {most}] in mode "{self.mode}", but got {self.alpha}')
 
 
 class HardswishOp(UnaryOp, name="hardswish"):
@@ -179,6 +190,14 @@ class HardswishOp(UnaryOp, name="hardswish"):
 
     Constraints:
       C1: zero points must lie in the range of their tensor
+      C2: output_scale must exceed input_scale / 128 in mode ``tflite``, which only ever shifts right
     """
 
     mode = attribute(choice(HardswishMode), HardswishMode.LUT)
+
+    def check(self) -> None:
+        super().check()
+        least = self.input_scale / 128
+        # The arithmetic compares in float32, where the division by 128 is exact.
+        holds = self.mode is HardswishMode.LUT or bool(np.float32(self.output_scale) > np.float32(least))
+        require(holds, "C2", f"output_scale must be greater than {least}, but got {self.output_scale}")
