@@ -114,7 +114,7 @@ def mean(
 def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
     """(q, e) of m / count as TFLite's MEAN forms it: q shifted up by floor(log2(count)), divided by count, truncated.
 
-    The shift keeps q at 2^29 or more.  It is at most 32 and never takes e below -31.
+    The shift keeps q at 2^29 or more, unless it meets its bounds: at most 32, and never taking e below -31.
     """
     q, e = quantize_multiplier(m)
     shift = min(count.bit_length() - 1, 32, 31 + e)

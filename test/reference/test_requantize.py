@@ -119,7 +119,7 @@ def test_multiplier_forms_equal_exact_arithmetic(input_scale: float, weight_scal
 
 
 def test_the_form_of_the_multiplier_decides_a_published_case() -> None:
-    """tensorflow issue 102943: the exact product is 6.50000047, the runtime printed -120."""
+    """A TFLite convolution whose exact product is 6.50000047, and for which the runtime printed -120."""
     scales = (0.05296124517917633, [0.024093778803944588], 0.11484327912330627)
     acc = np.array([585], dtype=np.int32)
     codes: dict[tuple[Rounding, Multiplier], int] = {}

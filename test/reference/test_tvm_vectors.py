@@ -58,8 +58,10 @@ TABLE = "table_indexed_by_unsigned_bit_pattern"
 
 def recorded_array(value: Any, dtype: str) -> NDArray[Any]:
     """Nested lists, or the short form of an array with one value."""
-    filled = "fill" in value
-    return np.full(value["shape"], value["fill"], dtype=dtype) if filled else np.array(value, dtype=dtype)
+    if "fill" not in value:
+        return np.array(value, dtype=dtype)
+    shape: list[int] = value["shape"]
+    return np.full(shape, value["fill"], dtype=dtype)
 
 
 def tvm_requantize(

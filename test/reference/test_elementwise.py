@@ -1,0 +1,105 @@
+"""Additions, products and concatenation on drawn operands, against exact or independent arithmetic."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import plain_arithmetic as plain
+
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, quantize_multiplier
+from qdialect.reference.data_movement import pad, reshape, transpose
+from qdialect.reference.elementwise import Affine, add, concat, mul, rescale
+
+AFFINES = st.builds(Affine, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
+CODES = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda codes: np.array(codes, dtype=np.int8))
+
+
+@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_every_addition_is_near_the_real_sum(
+    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+) -> None:
+    real = left.scale * (lhs.astype(float) - left.zero_point) + right.scale * (rhs.astype(float) - right.zero_point)
+    wanted = np.clip(real / output.scale + output.zero_point, -128, 127)
+    for arithmetic, error in (
+        (AddArithmetic.REQUANTIZE_EACH, 1.01),
+        (AddArithmetic.SHIFTED_FIXED, 0.51),
+        (AddArithmetic.FLOAT_ONCE, 0.51),
+    ):
+        got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)
+        assert np.all(np.abs(got - wanted) <= error)
+
+
+@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_shifted_addition_equals_exact_arithmetic(
+    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+) -> None:
+    got = add(
+        lhs, rhs, left, right, output, -128, 127, AddArithmetic.SHIFTED_FIXED, Rounding.FIXED32_DOUBLE, Multiplier.F64
+    )
+    twice = 2 * max(left.scale, right.scale)
+    multipliers = [quantize_multiplier(affine.scale / twice) for affine in (left, right)]
+    last = quantize_multiplier(twice / (2**20 * output.scale))
+    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        total = 0
+        for value, affine, (q, e) in zip((a, b), (left, right), multipliers, strict=True):
+            total += plain.multiply((value - affine.zero_point) << 20, q, e, Rounding.FIXED32_DOUBLE)
+        scaled = plain.multiply(total, *last, Rounding.FIXED32_DOUBLE)
+        assert code == plain.clamp(scaled + output.zero_point, -128, 127)
+
+
+def test_each_operand_is_rounded_alone() -> None:
+    """1/2 + 1/2 is two where both halves round up, and one where the sum is rounded."""
+    one, half, unit = np.array([1], dtype=np.uint8), Affine(0.5, 0), Affine(1.0, 0)
+    results = {
+        arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
+        for arithmetic in AddArithmetic
+    }
+    assert list(results.values()) == [2, 1, 1]
+
+
+@pytest.mark.parametrize("multiplier", list(Multiplier))
+@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_products_round_once(
+    multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+) -> None:
+    got = mul(lhs, rhs, left, right, output, -128, 127, Rounding.FIXED64_NEAREST, multiplier)
+    ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
+    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        real = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
+        assert abs(code - min(max(real, -128), 127)) <= Fraction(51, 100)
+
+
+def test_operands_broadcast() -> None:
+    lhs, rhs = np.arange(6, dtype=np.int8).reshape(2, 3), np.array([[10], [20]], dtype=np.int8)
+    unit = Affine(1.0, 0)
+    how = (Rounding.FIXED64_UP, Multiplier.F64)
+    assert add(lhs, rhs, unit, unit, unit, -128, 127, AddArithmetic.REQUANTIZE_EACH, *how).tolist() == [
+        [10, 11, 12],
+        [23, 24, 25],
+    ]
+    assert mul(lhs, rhs, unit, unit, unit, -128, 60, *how).tolist() == [[0, 10, 20], [60, 60, 60]]
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_equal_parameters_are_never_rescaled(rounding: Rounding) -> None:
+    codes, affine = np.arange(-128, 128, dtype=np.int8), Affine(0.1, 5)
+    assert rescale(codes, affine, affine, rounding, Multiplier.F32).tolist() == codes.tolist()
+
+
+def test_concat_rescales_what_differs_and_clamps() -> None:
+    first, second = np.array([[100, -100]], dtype=np.int8), np.array([[100, -3]], dtype=np.int8)
+    same, coarse = Affine(0.5, 1), Affine(1.0, 0)
+    how = (Rounding.FIXED64_UP, Multiplier.F64)
+    assert concat([first, second], [same, coarse], 1, same, -128, 127, *how).tolist() == [[100, -100, 127, -5]]
+    assert concat([first, second], [same, coarse], 0, same, -128, 127, *how).tolist() == [[100, -100], [127, -5]]
+
+
+def test_data_movement() -> None:
+    codes = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
+    assert pad(codes, (0, 1, 0), (0, 0, 2), -7).tolist() == [[[-7] * 5, [0, 1, 2, -7, -7], [3, 4, 5, -7, -7]]]
+    assert reshape(codes, (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    turned = transpose(codes, (2, 0, 1))
+    assert turned.tolist() == [[[0, 3]], [[1, 4]], [[2, 5]]]
+    assert turned.flags.c_contiguous

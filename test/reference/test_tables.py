@@ -1,0 +1,214 @@
+"""Table construction in its four conventions, composition, and recognition of clamps."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import plain_arithmetic as plain
+
+from qdialect.quant_math import (
+    ElementFunction,
+    Entries,
+    FloatRounding,
+    NanPolicy,
+    Scaling,
+    Table,
+    activations,
+    build_table,
+    clamp_of_table,
+    code_range,
+    compose_tables,
+    dequantize_array,
+    encode_table,
+    identity_table,
+    quantize_array,
+    table_codes,
+    tflite_hard_swish_table,
+    tflite_leaky_relu_table,
+    tvm_leaky_relu_table,
+)
+
+DTYPES = ["int8", "uint8"]
+FUNCTIONS: dict[str, ElementFunction] = {
+    "relu": activations.relu,
+    "relu6": activations.relu6,
+    "leaky_relu": activations.leaky_relu(0.1),
+    "hardswish": activations.hardswish,
+    "silu": activations.silu,
+    "sigmoid": activations.sigmoid,
+    "tanh": activations.tanh,
+    "gelu": activations.gelu,
+    "elu": activations.elu(0.7),
+    "exp": activations.exp,
+    "erf": activations.erf,
+    "log": activations.log,
+    "sqrt": activations.sqrt,
+    "rsqrt": activations.rsqrt,
+    "abs": activations.absolute,
+}
+EXACT: dict[str, Callable[[float], float]] = {
+    "relu": lambda x: max(x, 0.0),
+    "relu6": lambda x: min(max(x, 0.0), 6.0),
+    "leaky_relu": lambda x: x if x >= 0 else 0.1 * x,
+    "hardswish": lambda x: x * min(max(x + 3, 0.0), 6.0) / 6,
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "tanh": math.tanh,
+    "gelu": lambda x: x / 2 * math.erfc(-x / math.sqrt(2)),
+    "elu": lambda x: x if x >= 0 else 0.7 * math.expm1(x),
+    "exp": math.exp,
+    "erf": math.erf,
+    "log": lambda x: math.log(x) if x > 0 else (-math.inf if x == 0 else math.nan),
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
+    "rsqrt": lambda x: 1 / math.sqrt(x) if x > 0 else (math.inf if x == 0 else math.nan),
+    "abs": abs,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("floating", [np.float32, np.float64])
+def test_functions_are_close_to_the_real_ones(name: str, floating: type[np.float32] | type[np.float64]) -> None:
+    x = np.linspace(-30, 30, 1001).astype(floating)
+    got = FUNCTIONS[name](x)
+    expected = np.array([EXACT[name](float(v)) for v in x])
+    assert got.dtype == floating
+    # gelu and silu cancel near zero results, so the absolute term counts there.
+    assert np.allclose(got, expected, rtol=16 * np.finfo(floating).eps, atol=8 * np.finfo(floating).eps, equal_nan=True)
+
+
+@pytest.mark.parametrize("entries", list(Entries))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["hardswish", "sigmoid", "abs", "exp"])
+@given(
+    scales=st.tuples(st.floats(2.0**-8, 0.5, width=32), st.floats(2.0**-8, 0.5, width=32)),
+    zero_points=st.tuples(st.integers(0, 127), st.integers(0, 127)),
+)
+def test_entries_follow_their_convention(
+    name: str, dtype: str, entries: Entries, scales: tuple[float, float], zero_points: tuple[int, int]
+) -> None:
+    lo, hi = code_range(dtype)
+    function = FUNCTIONS[name]
+    table = build_table(
+        function, scales[0], zero_points[0], dtype, scales[1], zero_points[1], dtype, entries, NanPolicy.MAX
+    )
+    floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
+    for index in range(0, 256, 5):
+        code = int(np.array(index, dtype=np.uint8).view(dtype))
+        value = function(np.array([code - zero_points[0]], dtype=floating) * floating(scales[0]))[0]
+        scale = floating(scales[1])
+        with np.errstate(over="ignore"):
+            ratio = value * (1 / scale) if entries is Entries.HALF_AWAY_RECIPROCAL else value / scale
+        limited = min(max(float(ratio), -1e6), 1e6)
+        exact = plain.Fraction(limited)
+        rounded = round(exact) if entries is Entries.HALF_EVEN_DIVIDE else plain.half_away(exact)
+        assert int(table.view(dtype)[index]) == plain.clamp(rounded + zero_points[1], lo, hi)
+
+
+def test_conventions_differ_at_ties() -> None:
+    """Scale 1/2: code 1 stands for exactly half an output step."""
+    tables = {
+        entries: build_table(activations.relu, 0.5, 0, "uint8", 1.0, 0, "uint8", entries, NanPolicy.MAX)
+        for entries in Entries
+    }
+    assert [int(table[1]) for table in tables.values()] == [1, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("nan", "code"), [(NanPolicy.MAX, 127), (NanPolicy.MIN, -128), (NanPolicy.ZERO_POINT, 9)])
+def test_special_values(nan: NanPolicy, code: int) -> None:
+    how = (0.1, 0, "int8", 0.1, 9, "int8", Entries.HALF_AWAY_DIVIDE, nan)
+    roots = build_table(activations.rsqrt, *how).view(np.int8)
+    logarithms = build_table(activations.log, *how).view(np.int8)
+    assert roots[0] == 127
+    assert logarithms[0] == -128
+    assert roots[128:].tolist() == logarithms[128:].tolist() == [code] * 128
+
+
+def test_tables_may_change_the_type() -> None:
+    table = build_table(lambda x: x, 1.0, -128, "int8", 1.0, 0, "uint8", Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX)
+    assert table.tolist() == [(code + 128) % 256 for code in range(256)]
+
+
+def test_composition_applies_the_first_table_first() -> None:
+    double = encode_table(np.clip(table_codes("int8") * 2, -128, 127), "int8")
+    add_three = encode_table(np.clip(table_codes("int8") + 3, -128, 127), "int8")
+    both = compose_tables(double, add_three).view(np.int8)
+    assert both[5] == 13
+    assert both[256 - 5] == -7
+    assert np.array_equal(compose_tables(identity_table(), double), double)
+    assert np.array_equal(compose_tables(double, identity_table()), double)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(first=st.integers(-128, 255), second=st.integers(-128, 255))
+def test_clamps_are_recognized(dtype: str, first: int, second: int) -> None:
+    lo, hi = (plain.clamp(bound, *code_range(dtype)) for bound in sorted((first, second)))
+    table = encode_table(np.clip(table_codes(dtype), lo, hi), dtype)
+    assert clamp_of_table(table, dtype, dtype) == (lo, hi)
+
+
+def test_the_identity_is_the_widest_clamp_only_within_one_type() -> None:
+    assert clamp_of_table(identity_table(), "int8", "int8") == (-128, 127)
+    assert clamp_of_table(identity_table(), "int8", "uint8") is None
+
+
+def test_a_shifted_identity_is_no_clamp() -> None:
+    table = encode_table(np.clip(table_codes("uint8") + 1, 0, 255), "uint8")
+    assert clamp_of_table(table, "uint8", "uint8") is None
+
+
+def test_one_wrong_entry_is_no_clamp() -> None:
+    table = encode_table(np.clip(table_codes("int8"), -10, 10), "int8")
+    table[3] = 4
+    assert clamp_of_table(table, "int8", "int8") is None
+
+
+@pytest.mark.parametrize("builder", [tflite_leaky_relu_table, tvm_leaky_relu_table])
+def test_negative_slopes_are_refused(builder: Callable[..., Table]) -> None:
+    with pytest.raises(ValueError, match="multiplier must be finite and not negative"):
+        builder(-0.1, 0.1, 0, "int8", 0.1, 0, "int8")
+
+
+def test_hard_swish_refuses_a_tiny_output_scale() -> None:
+    with pytest.raises(ValueError, match=r"output scale must be at least 0\.0078125, but got 0\.001"):
+        tflite_hard_swish_table(1.0, 0, "int8", 0.001, 0, "int8")
+
+
+@given(
+    values=st.lists(st.floats(-200, 200, width=32), min_size=1, max_size=30),
+    scale=st.floats(2.0**-6, 4.0, width=32),
+    zero_point=st.integers(-128, 127),
+    rounding=st.sampled_from(list(FloatRounding)),
+    scaling=st.sampled_from(list(Scaling)),
+)
+def test_quantize_equals_exact_arithmetic(
+    values: list[float], scale: float, zero_point: int, rounding: FloatRounding, scaling: Scaling
+) -> None:
+    x = np.array(values, dtype=np.float32)
+    got = quantize_array(x, scale, zero_point, -1, "int8", rounding, scaling, NanPolicy.MAX)
+    for value, code in zip(values, got.tolist(), strict=True):
+        reciprocal = plain.float32(1 / scale)
+        ratio = plain.float32(value / scale if scaling is Scaling.DIVIDE else value * reciprocal)
+        rounded = {
+            FloatRounding.HALF_EVEN: round(ratio),
+            FloatRounding.HALF_AWAY: plain.half_away(plain.Fraction(ratio)),
+            FloatRounding.HALF_UP: math.floor(plain.float32(ratio + 0.5)),
+        }[rounding]
+        assert code == plain.clamp(rounded + zero_point, -128, 127)
+
+
+@pytest.mark.parametrize(("nan", "code"), [(NanPolicy.MAX, 255), (NanPolicy.MIN, 0), (NanPolicy.ZERO_POINT, 7)])
+def test_quantize_special_values(nan: NanPolicy, code: int) -> None:
+    x = np.array([math.nan, math.inf, -math.inf, 3e38, -3e38], dtype=np.float32)
+    got = quantize_array(x, 1e-3, 7, -1, "uint8", FloatRounding.HALF_EVEN, Scaling.DIVIDE, nan)
+    assert got.tolist() == [code, 255, 0, 255, 0]
+
+
+def test_parameters_along_an_axis() -> None:
+    x = np.array([[[1.0, 2.0], [3.0, 4.0]]], dtype=np.float32)
+    how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MAX)
+    codes = quantize_array(x, [1.0, 0.5], [0, 10], 1, "uint8", *how)
+    assert codes.tolist() == [[[1, 2], [16, 18]]]
+    assert dequantize_array(codes, [1.0, 0.5], [0, 10], 1).tolist() == x.tolist()
