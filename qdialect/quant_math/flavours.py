@@ -11,7 +11,7 @@ class Rounding(StrEnum):
     | flavour                | multiplier | ties           | zero point      | used by                            |
     |------------------------|------------|----------------|-----------------|------------------------------------|
     | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
-    | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST                |
+    | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST, TFLite dense  |
     | `fixed32_double`       | Q31        | two roundings  | after rounding  | TFLite reference kernels, gemmlowp |
     | `f32_rne_zp_last`      | float32    | even           | after rounding  | ONNX Runtime, FBGEMM, XNNPACK      |
     | `f32_rne_zp_first`     | float32    | even           | before rounding | ONNX reference, oneDNN             |
@@ -37,11 +37,11 @@ class Multiplier(StrEnum):
     """In which precision M = s_x * s_w / s_y is evaluated: the last bit of M can move a tie."""
 
     F64 = "f64"
-    """double(s_x) * double(s_w) / double(s_y): TFLite."""
+    """double(s_x) * double(s_w) / double(s_y): TFLite, but for the two below."""
     F32_PRODUCT = "f32_product"
-    """double(float32(s_x * s_w)) / double(s_y): TVM."""
+    """double(float32(s_x * s_w)) / double(s_y): TVM, and TFLite's uint8 convolutions."""
     F32 = "f32"
-    """float32(float32(s_x * s_w) / s_y): ONNX Runtime, FBGEMM."""
+    """float32(float32(s_x * s_w) / s_y): ONNX Runtime, FBGEMM, and TFLite's MUL and leaky_relu."""
 
 
 class Entries(StrEnum):
