@@ -151,5 +151,6 @@ def softmax_float(
     distance = codes.max(axis=axis, keepdims=True) - codes
     exponentials = activations.exp(-distance.astype(np.float32) * (np.float32(input_scale) * np.float32(beta)))
     total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
-    scaled = exponentials / total / np.float32(output_scale)
-    return np.clip(np.rint(scaled).astype(np.int64) + output_zero_point, lo, hi)
+    with np.errstate(over="ignore"):
+        scaled = exponentials / total / np.float32(output_scale)
+    return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)

@@ -79,3 +79,7 @@ def test_float_softmax_sums_in_order() -> None:
     assert first[0] == 2**14
     # 4096 terms of 2^-25 make the sum 1 + 2^-13.
     assert last[-1] == 2**14 - 2
+
+
+def test_a_tiny_output_scale_saturates() -> None:
+    assert softmax_float(np.array([3, 3], dtype=np.int8), 0, 0.1, 1.0, 1e-39, 0, -128, 127).tolist() == [127, 127]
