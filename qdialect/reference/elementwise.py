@@ -96,7 +96,8 @@ def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine,
     zero_points = left_ratio * np.float32(lhs_affine.zero_point) + right_ratio * np.float32(rhs_affine.zero_point)
     constant = np.float32(output.zero_point) - zero_points
     total = lhs.astype(np.float32) * left_ratio + (rhs.astype(np.float32) * right_ratio + constant)
-    return np.rint(total).astype(np.int64)
+    # Beyond int32 only the side matters, and float32 reaches where int64 does not.
+    return np.clip(np.rint(total), *code_range(np.int32)).astype(np.int64)
 
 
 def mul(
