@@ -1,0 +1,170 @@
+"""The pass manager: text pipelines that mix our passes with every upstream one.
+
+Our passes work on modules and run here; an upstream pass goes to MLIR's pass manager, with the ops it is nested in.
+Each runs on its own, so that a failure can be told with the name of the pass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from qdialect import pipeline_text
+from qdialect._mlir import ir, passmanager
+from qdialect.context import converted, make_context, place_of, verify
+from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
+from qdialect.observers import Observer
+from qdialect.passes import options
+from qdialect.passes.pass_base import CompositePass, Pass
+from qdialect.passes.registry import all_passes, lookup
+from qdialect.pipeline_text import Element
+
+
+@dataclass(frozen=True)
+class UpstreamPass:
+    """A pass of MLIR itself: its name, its options as text, and the ops it is nested in, outermost first."""
+
+    name: str
+    options: str = ""
+    anchors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{self.options}}}" if self.options else self.name
+
+    def manager(self, context: ir.Context) -> passmanager.PassManager:
+        """MLIR's pass manager for this pass alone; raises `ValueError` where MLIR refuses it."""
+        return passmanager.PassManager.parse(
+            f"builtin.module({pipeline_text.joined([(self.anchors, str(self))])})", context
+        )
+
+
+class PassManager:
+    """A list of passes to run on a module.
+
+    With `verify` the module is checked after every pass.  `observers` are told of every pass, the
+    first of them first before it and last after it.
+    """
+
+    def __init__(self, *passes: Pass | str, verify: bool = True, observers: Sequence[Observer] = ()) -> None:
+        self._steps: list[Pass | UpstreamPass] = []
+        self._verify = verify
+        self._observers = tuple(observers)
+        for step in passes:
+            self.add(step)
+
+    @classmethod
+    def parse(cls, text: str, *, verify: bool = True, observers: Sequence[Observer] = ()) -> Self:
+        """The passes of a text such as ``builtin.module(qnn-fuse-bias,func.func(cse))``.
+
+        The outer ``builtin.module`` may be left out.  Raises `PipelineError`, with the column, for a malformed text, an
+        unknown pass, an option that a pass does not take, and a pass of ours below another op than the module.
+        """
+        return cls(text, verify=verify, observers=observers)
+
+    def add(self, step: Pass | str) -> Self:
+        """Append a pass, or the passes of a text; raises `PipelineError` as `parse` does."""
+        if isinstance(step, Pass):
+            self._steps.append(step)
+        else:
+            self._steps += map(_step, pipeline_text.elements(step))
+        return self
+
+    def run(self, module: ir.Module) -> None:
+        """Run the passes on `module` in place.
+
+        Raises `PassError`, whose message starts with the name of the pass, when a pass fails or leaves an invalid
+        module; its diagnostics are located, and `__cause__` is the exception that the pass raised.
+        """
+        with module.context:
+            for step in self._steps:
+                self._run_step(step, module)
+
+    def __str__(self) -> str:
+        parts = [(step.anchors if isinstance(step, UpstreamPass) else (), str(step)) for step in self._steps]
+        return f"builtin.module({pipeline_text.joined(parts)})"
+
+    def _run_step(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
+        is_composite = isinstance(step, CompositePass)
+        for observer in self._observers:
+            observer.before(step.name, module, is_composite=is_composite)
+        if isinstance(step, CompositePass):
+            for part in step.passes():
+                self._run_step(part, module)
+        elif isinstance(step, Pass):
+            _guarded(step.name, module, lambda: self._run_own(step, module))
+        else:
+            _guarded(step.name, module, lambda: self._run_upstream(step, module))
+        for observer in reversed(self._observers):
+            observer.after(step.name, module, is_composite=is_composite)
+
+    def _run_own(self, step: Pass, module: ir.Module) -> None:
+        step.run(module)
+        if self._verify:
+            verify(module)
+
+    def _run_upstream(self, step: UpstreamPass, module: ir.Module) -> None:
+        manager = step.manager(module.context)
+        manager.enable_verifier(self._verify)
+        manager.run(module.operation)
+
+
+def _guarded(name: str, module: ir.Module, work: Callable[[], None]) -> None:
+    """Do `work`; whatever it raises becomes a `PassError` of the pass `name`."""
+    try:
+        work()
+    except QDialectError as error:
+        raise _failure(name, module, error.diagnostics) from error
+    except ir.MLIRError as error:
+        raise _failure(name, module, tuple(map(converted, error.error_diagnostics))) from error
+    except Exception as error:
+        problem = Diagnostic(Severity.ERROR, f"{type(error).__name__}: {error}")
+        raise _failure(name, module, (problem,)) from error
+
+
+def _failure(name: str, module: ir.Module, diagnostics: Sequence[Diagnostic]) -> PassError:
+    """The error whose first diagnostic starts with `name` and has a place, the module's if it has none of its own."""
+    first, *others = diagnostics or (Diagnostic(Severity.ERROR, "failed without a message"),)
+    if not first.line:
+        file, line, column = place_of(module.operation.location)
+        first = replace(first, file=file, line=max(line, 1), column=max(column, 1))
+    message = first.message if first.message.startswith(f"{name}: ") else f"{name}: {first.message}"
+    return PassError(message, (replace(first, message=message), *others))
+
+
+def _step(element: Element) -> Pass | UpstreamPass:
+    own = lookup(element.name)
+    if own is None:
+        return _upstream(element)
+    if element.anchors:
+        raise element.error(f"'{element.name}' works on a module, so it cannot be nested in '{element.anchors[-1]}'")
+    try:
+        return own.from_options(options.split(element.options))
+    except PipelineError as error:
+        raise element.error(str(error)) from error
+
+
+def _upstream(element: Element) -> UpstreamPass:
+    step = UpstreamPass(element.name, element.options, element.anchors)
+    try:
+        step.manager(_scratch_context())
+    except ValueError as error:
+        raise element.error(_reason(element, str(error))) from error
+    return step
+
+
+def _reason(element: Element, complaint: str) -> str:
+    """What is wrong with an upstream pass, out of the lines that MLIR's parser says."""
+    if "does not refer to a registered pass" in complaint:
+        close = difflib.get_close_matches(element.name, all_passes(), 1)
+        return f"unknown pass '{element.name}'" + (f", did you mean '{close[0]}'?" if close else "")
+    first = next((line for line in complaint.splitlines() if line.strip()), f"MLIR refuses '{element.name}'")
+    return first.removeprefix("<Pass-Options-Parser>: ")
+
+
+@functools.cache
+def _scratch_context() -> ir.Context:
+    """Where upstream passes are looked up while there is no module yet."""
+    return make_context()
