@@ -1,0 +1,1 @@
+"""From the files of other frameworks to `qnn` modules."""

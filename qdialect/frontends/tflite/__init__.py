@@ -1,0 +1,6 @@
+"""TensorFlow Lite models."""
+
+from qdialect.frontends.tflite.importer import TENSOR_ATTRIBUTE, import_tflite
+from qdialect.frontends.tflite.operators import supported_operators
+
+__all__ = ["TENSOR_ATTRIBUTE", "import_tflite", "supported_operators"]

@@ -1,0 +1,82 @@
+"""What the importer needs of a .tflite file, as plain checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from flatbuffers import Table
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+R = TypeVar("R")
+
+
+class OptionsTable(Protocol):
+    """An options class of the `tflite` package."""
+
+    def Init(self, buf: bytes | bytearray, pos: int) -> None: ...  # noqa: N802
+
+
+O = TypeVar("O", bound=OptionsTable)  # noqa: E741
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of the graph.
+
+    `element` is the name of the element type (``"ui8"``); `scales` is empty where the tensor is not quantized, else it
+    has one entry or one for each index of `axis`, and `zero_points` has as many. `data` is None where the tensor is
+    computed.
+    """
+
+    index: int
+    name: str
+    shape: Shape
+    element: str
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int
+    data: NDArray[Any] | None
+
+    @property
+    def scale(self) -> float:
+        """Scale of a tensor quantized as a whole."""
+        return self.scales[0]
+
+    @property
+    def zero_point(self) -> int:
+        """Zero point of a tensor quantized as a whole."""
+        return self.zero_points[0]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node of the graph: its place, the name of its operator and its tensors (None for an omitted input)."""
+
+    index: int
+    kind: str
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+    options_type: int
+    options_table: Table | None
+
+    @property
+    def title(self) -> str:
+        """How messages call the node: its index, operator and first output."""
+        produced = f" ('{self.outputs[0].name}')" if self.outputs else ""
+        return f"node {self.index} {self.kind}{produced}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The one subgraph of a model, nodes in the order of execution."""
+
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+OptionsReader = Callable[[O], R]

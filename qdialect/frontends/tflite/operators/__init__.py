@@ -1,0 +1,18 @@
+"""How each operator of the schema becomes `qnn` ops, one family a file."""
+
+# Imported for the planners they register.
+from qdialect.frontends.tflite.operators import (
+    concatenation,
+    contraction,
+    data_movement,
+    elementwise,
+    pool,
+    quantization,
+    softmax,
+    unary,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, UnsupportedError, plan, supported_operators
+
+FAMILIES = (concatenation, contraction, data_movement, elementwise, pool, quantization, softmax, unary)
+
+__all__ = ["FAMILIES", "Emission", "UnsupportedError", "plan", "supported_operators"]

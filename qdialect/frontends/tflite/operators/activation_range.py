@@ -1,0 +1,40 @@
+"""The clamp that a fused activation is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import tflite
+
+from qdialect.frontends.tflite.model import Tensor
+from qdialect.frontends.tflite.operators.checks import code_range
+from qdialect.frontends.tflite.operators.registry import require
+
+_BOUNDS: dict[int, tuple[float | None, float | None]] = {
+    tflite.ActivationFunctionType.NONE: (None, None),
+    tflite.ActivationFunctionType.RELU: (0.0, None),
+    tflite.ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+    tflite.ActivationFunctionType.RELU6: (0.0, 6.0),
+}
+
+
+def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
+    """Smallest and largest code after a fused activation (TFLite CalculateActivationRangeQuantized).
+
+    A real bound b has the code ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's range.
+    """
+    require(activation in _BOUNDS, f"fused activation {activation} is not supported")
+    low, high = code_range(output)
+    least, most = _BOUNDS[activation]
+    # The other end of the type bounds the code too: a clamp outside the type's range is one single code.
+    bounds = (low if least is None else _code(least, output), high if most is None else _code(most, output))
+    return min(max(bounds[0], low), high), max(min(bounds[1], high), low)
+
+
+def _code(bound: float, output: Tensor) -> int:
+    with np.errstate(all="ignore"):
+        ratio = float(np.float32(bound) / np.float32(output.scale))
+    require(math.isfinite(ratio), f"output scale must be positive and finite, but got {output.scale}")
+    rounded = math.floor(abs(ratio) + 0.5)
+    return output.zero_point + (rounded if ratio >= 0 else -rounded)

@@ -1,0 +1,90 @@
+"""What several planners ask of a node's tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.operators.registry import require
+from qdialect.quant_math import Multiplier, real_multiplier
+
+EIGHT_BIT = ("i8", "ui8")
+# A larger factor would need a left shift of more places than an accumulator has.
+_LARGEST_FACTOR = 2.0**30
+
+
+def operands(operator: Operator, least: int, most: int | None = None) -> tuple[Tensor, ...]:
+    """The inputs of a node with one output and `least` to `most` inputs, omitted trailing ones left out."""
+    present = [tensor for tensor in operator.inputs if tensor is not None]
+    most = most or least
+    in_front = all(tensor is not None for tensor in operator.inputs[: len(present)])
+    count = str(least) if least == most else f"{least} to {most}"
+    require(in_front and least <= len(present) <= most, f"must have {count} inputs, but got {len(operator.inputs)}")
+    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
+    return tuple(present)
+
+
+def eight_bit(tensor: Tensor, what: str) -> Tensor:
+    """`tensor`, which has to be 8-bit with one scale and zero point."""
+    require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
+    require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
+    check_scales(tensor, what)
+    return tensor
+
+
+def constant(tensor: Tensor, what: str) -> NDArray[Any]:
+    """The data of a tensor that has to be constant."""
+    require(tensor.data is not None, f"{what} must be constant")
+    assert tensor.data is not None
+    return tensor.data
+
+
+def integers(tensor: Tensor, what: str) -> tuple[int, ...]:
+    """The entries of a constant i32 or i64 tensor."""
+    require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
+    return tuple(int(value) for value in constant(tensor, what).ravel())
+
+
+def same_type(operator: Operator, *tensors: Tensor) -> None:
+    """All tensors have the element type of the node's output."""
+    output = operator.outputs[0].element
+    for tensor in tensors:
+        require(
+            tensor.element == output, f"inputs and output must have one type, but got {tensor.element} and {output}"
+        )
+
+
+def same_quantization(operator: Operator, tensor: Tensor) -> None:
+    """`tensor` has the type, scale and zero point of the node's output."""
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(tensor, "input"))
+    found, wanted = (tensor.scale, tensor.zero_point), (output.scale, output.zero_point)
+    require(found == wanted, f"input must have the output's scale and zero point {wanted}, but got {found}")
+
+
+def check_scales(tensor: Tensor, what: str) -> None:
+    """`tensor` is quantized, by scales that are positive numbers."""
+    require(len(tensor.scales) >= 1, f"{what} must be quantized")
+    for scale in tensor.scales:
+        require(math.isfinite(scale) and scale > 0, f"{what} scale must be positive and finite, but got {scale}")
+
+
+def check_rescale(
+    input_scale: float, weight_scales: Sequence[float], output_scale: float, multiplier: Multiplier
+) -> None:
+    """The factors of a rescale fit the fixed-point arithmetic."""
+    with np.errstate(all="ignore"):
+        factors = real_multiplier(input_scale, weight_scales, output_scale, multiplier).tolist()
+    for factor in factors:
+        require(0 <= factor < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {factor}")
+
+
+def code_range(tensor: Tensor) -> tuple[int, int]:
+    """Smallest and largest code of an integer tensor."""
+    return ELEMENT_RANGES[tensor.element]

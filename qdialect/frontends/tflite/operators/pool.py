@@ -1,0 +1,94 @@
+"""AVERAGE_POOL_2D, MAX_POOL_2D and MEAN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, MeanOp
+from qdialect.dialect.pool_ops import PoolOp
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.operators.activation_range import activation_range
+from qdialect.frontends.tflite.operators.checks import (
+    check_rescale,
+    eight_bit,
+    integers,
+    operands,
+    same_quantization,
+    same_type,
+)
+from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.window import explicit_padding
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import Division, Multiplier, Rounding
+
+Pair = tuple[int, int]
+
+
+@imports("AVERAGE_POOL_2D")
+def _average_pool_2d(operator: Operator) -> Emission:
+    """The codes of the cells inside are averaged, ties away from zero; padding does not count."""
+    zero_point = eight_bit(operator.outputs[0], "output").zero_point if operator.outputs else 0
+    attributes = {"zero_point": zero_point, "division": Division.HALF_AWAY, "count_include_pad": False}
+    return _pool(operator, AvgPool2DOp, attributes)
+
+
+@imports("MAX_POOL_2D")
+def _max_pool_2d(operator: Operator) -> Emission:
+    return _pool(operator, MaxPool2DOp, {})
+
+
+def _pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    def read(options: tflite.Pool2DOptions) -> tuple[int, int, Pair, Pair]:
+        kernel = (options.FilterHeight(), options.FilterWidth())
+        strides = (options.StrideH(), options.StrideW())
+        return options.Padding(), options.FusedActivationFunction(), kernel, strides
+
+    padding, activation, kernel, strides = read_options(operator, tflite.Pool2DOptions, read)
+    (data,) = operands(operator, 1)
+    same_quantization(operator, data)
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    explicit = explicit_padding(padding, (data.shape[1], data.shape[2]), kernel, strides, (1, 1))
+    low, high = activation_range(activation, operator.outputs[0])
+
+    def emit(emitter: Emitter) -> ir.Value:
+        window = {"kernel": kernel, "strides": strides, "padding": explicit, "output_min": low, "output_max": high}
+        return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
+
+    return emit
+
+
+@imports("MEAN")
+def _mean(operator: Operator) -> Emission:
+    """The sum is rescaled by a factor that has the number of cells in it."""
+    keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+    data, axes = operands(operator, 2)
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(data, "input"))
+    check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
+    rank = len(data.shape)
+    listed = integers(axes, "axes")
+    require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {list(listed)}")
+    distinct = tuple(sorted({axis % rank for axis in listed}))
+    require(len(distinct) >= 1 and math.prod(data.shape) >= 1, "axes must name at least one dimension")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(
+            MeanOp,
+            emitter.value(data),
+            element=output.element,
+            axes=distinct,
+            keep_dims=keep_dims,
+            input_scale=data.scale,
+            input_zero_point=data.zero_point,
+            output_scale=output.scale,
+            output_zero_point=output.zero_point,
+            rounding=Rounding.FIXED32_DOUBLE,
+            multiplier=Multiplier.F64,
+        )
+
+    return emit

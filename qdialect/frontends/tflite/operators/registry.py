@@ -1,0 +1,54 @@
+"""How a node becomes `qnn` ops: a planner checks it, and gives the emission that builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qdialect._mlir import ir
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator
+
+Emission = Callable[[Emitter], ir.Value]
+"""Builds a node's ops and gives the value of its output."""
+
+Planner = Callable[[Operator], Emission]
+"""Checks a node against what the front end can express; raises `UnsupportedError`."""
+
+
+class UnsupportedError(Exception):
+    """A node uses an operator, option or type that the front end lacks; the text says which."""
+
+
+_PLANNERS: dict[str, Planner] = {}
+
+
+def imports(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators by their schema names."""
+
+    def register(planner: Planner) -> Planner:
+        _PLANNERS.update(dict.fromkeys(kinds, planner))
+        return planner
+
+    return register
+
+
+def plan(operator: Operator) -> Emission:
+    """The emission of a node.
+
+    Raises `UnsupportedError` where the node cannot be expressed and `ImportModelError` where its bytes are damaged.
+    """
+    planner = _PLANNERS.get(operator.kind)
+    if planner is None:
+        raise UnsupportedError("operator is not supported")
+    return planner(operator)
+
+
+def supported_operators() -> tuple[str, ...]:
+    """Schema names of all operators with a planner, sorted."""
+    return tuple(sorted(_PLANNERS))
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(reason)

@@ -1,0 +1,113 @@
+"""Activations as nodes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, SigmoidOp, TanhOp, UnaryOp
+from qdialect.dialect.enums import HardswishMode, LeakyMode
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.operators.activation_range import activation_range
+from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import Entries, Multiplier
+
+_CLAMPS = {
+    "RELU": tflite.ActivationFunctionType.RELU,
+    "RELU6": tflite.ActivationFunctionType.RELU6,
+    "RELU_N1_TO_1": tflite.ActivationFunctionType.RELU_N1_TO_1,
+}
+
+
+def _input_of(operator: Operator) -> Tensor:
+    (data,) = operands(operator, 1)
+    eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(data, "input"))
+    return data
+
+
+@imports(*_CLAMPS)
+def _clamp(operator: Operator) -> Emission:
+    """A rescale whose factor is evaluated in float32, and a clamp."""
+    data, output = _input_of(operator), operator.outputs[0]
+    check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+    bounds = activation_range(_CLAMPS[operator.kind], output)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        zero_points = [data.zero_point]
+        value = emitter.value(data)
+        rescaled = emitter.requantize(value, output, data.scale, Multiplier.F32, input_zero_points=zero_points)
+        return emitter.clip(rescaled, bounds)
+
+    return emit
+
+
+def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str, Any]) -> Emission:
+    data, output = _input_of(operator), operator.outputs[0]
+
+    def emit(emitter: Emitter) -> ir.Value:
+        return emitter.build(
+            op_class,
+            emitter.value(data),
+            element=output.element,
+            input_scale=data.scale,
+            input_zero_point=data.zero_point,
+            output_scale=output.scale,
+            output_zero_point=output.zero_point,
+            entries=Entries.HALF_AWAY_RECIPROCAL,
+            **attributes,
+        )
+
+    return emit
+
+
+@imports("LOGISTIC")
+def _logistic(operator: Operator) -> Emission:
+    _input_of(operator)
+    _check_output(operator, 1 / 256, code_range(operator.outputs[0])[0])
+    return _unary(operator, SigmoidOp, {})
+
+
+@imports("TANH")
+def _tanh(operator: Operator) -> Emission:
+    _input_of(operator)
+    _check_output(operator, 1 / 128, 0 if operator.outputs[0].element == "i8" else 128)
+    return _unary(operator, TanhOp, {})
+
+
+def _check_output(operator: Operator, scale: float, zero_point: int) -> None:
+    output = operator.outputs[0]
+    found, wanted = (output.scale, output.zero_point), (scale, zero_point)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+
+
+@imports("ELU", "EXP", "LOG")
+def _table_function(operator: Operator) -> Emission:
+    """Tables exist for i8 alone."""
+    data = _input_of(operator)
+    require(data.element == "i8", f"input must be i8, but got {data.element}")
+    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {})
+
+
+@imports("HARD_SWISH")
+def _hard_swish(operator: Operator) -> Emission:
+    data, output = _input_of(operator), operator.outputs[0]
+    least = float(np.float32(1 / 128) * np.float32(data.scale))
+    require(output.scale >= least, f"output scale must be at least {least}, but got {output.scale}")
+    return _unary(operator, HardswishOp, {"mode": HardswishMode.TFLITE})
+
+
+@imports("LEAKY_RELU")
+def _leaky_relu(operator: Operator) -> Emission:
+    alpha = read_options(operator, tflite.LeakyReluOptions, lambda options: options.Alpha())
+    data, output = _input_of(operator), operator.outputs[0]
+    check_rescale(data.scale, [1.0], output.scale, Multiplier.F32)
+    check_rescale(data.scale, [alpha], output.scale, Multiplier.F32)
+    return _unary(operator, LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.TFLITE})

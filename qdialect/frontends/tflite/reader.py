@@ -1,0 +1,208 @@
+"""Reads a .tflite file; a damaged one ends in `ImportModelError`.
+
+The schema's accessors trust the file: a wrong offset makes them raise whatever the broken bytes lead to, a wrong length
+makes them loop.  So they are called here alone, under `reading`, and every length is held against the file's size.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
+
+T = TypeVar("T")
+Table = TypeVar("Table", bound=OptionsTable)
+
+_IDENTIFIER = b"TFL3"
+_IDENTIFIER_END = 8
+_SCHEMA_VERSION = 3
+_MOST_DIMENSIONS = 8
+_LARGEST_TENSOR = 2**31 - 1
+
+_ELEMENTS = {
+    tflite.TensorType.FLOAT32: "f32",
+    tflite.TensorType.INT8: "i8",
+    tflite.TensorType.UINT8: "ui8",
+    tflite.TensorType.INT16: "i16",
+    tflite.TensorType.INT32: "i32",
+    tflite.TensorType.INT64: "i64",
+}
+_DTYPES = {"f32": "<f4", "i8": "i1", "ui8": "u1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
+
+
+def _names_of(enumeration: type) -> dict[int, str]:
+    return {value: name for name, value in vars(enumeration).items() if isinstance(value, int)}
+
+
+_OPERATOR_NAMES = _names_of(tflite.BuiltinOperator)
+_TYPE_NAMES = _names_of(tflite.TensorType)
+
+
+@contextmanager
+def reading(what: str) -> Generator[None]:
+    """Turn what the schema's accessors raise on broken bytes into `ImportModelError`."""
+    try:
+        yield
+    except (struct.error, IndexError, ValueError, TypeError, OverflowError) as error:
+        raise ImportModelError(f"file is damaged: {what} cannot be read") from error
+
+
+def read_options(operator: Operator, table_class: type[Table], read: Callable[[Table], T]) -> T:
+    """What `read` takes from the options of `operator`.
+
+    Raises `ImportModelError` where the operator's options are of another kind or damaged.
+    """
+    expected = getattr(tflite.BuiltinOptions, table_class.__name__)
+    table = operator.options_table
+    if table is None or operator.options_type != expected:
+        raise ImportModelError(f"file is damaged: {operator.title} must have {table_class.__name__}")
+    with reading(f"{table_class.__name__} of {operator.title}"):
+        options = table_class()
+        options.Init(table.Bytes, table.Pos)
+        return read(options)
+
+
+def read_graph(content: bytes) -> Graph:
+    """The graph of a model file; every index, shape and constant in it is checked.
+
+    Raises `ImportModelError`.
+    """
+    if content[4:_IDENTIFIER_END] != _IDENTIFIER:
+        raise ImportModelError("file is no .tflite model: it must have the identifier 'TFL3'")
+    with reading("the model"):
+        model = tflite.Model.GetRootAs(content, 0)
+        version, subgraphs = model.Version(), model.SubgraphsLength()
+    _require(version == _SCHEMA_VERSION, f"schema version must be {_SCHEMA_VERSION}, but got {version}")
+    _require(subgraphs == 1, f"model must have 1 subgraph, but got {subgraphs}")
+    return _Reader(content, model).graph()
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ImportModelError(message)
+
+
+def _present(value: T | None, what: str) -> T:
+    if value is None:
+        raise ImportModelError(f"file is damaged: it has no {what}")
+    return value
+
+
+class _Reader:
+    def __init__(self, content: bytes, model: tflite.Model) -> None:
+        self._size = len(content)
+        self._model = model
+        with reading("the subgraph"):
+            self._subgraph = _present(model.Subgraphs(0), "subgraph")
+
+    def graph(self) -> Graph:
+        buffers = self._all("buffers", self._model.BuffersLength, self._buffer)
+        kinds = self._all("operator codes", self._model.OperatorCodesLength, self._kind)
+        tensors = self._all("tensors", self._subgraph.TensorsLength, lambda i: self._tensor(i, buffers))
+        operators = self._all("operators", self._subgraph.OperatorsLength, lambda i: self._operator(i, kinds, tensors))
+        with reading("the inputs and outputs"):
+            inputs, outputs = _indices(self._subgraph.InputsAsNumpy()), _indices(self._subgraph.OutputsAsNumpy())
+        graph_inputs = _tensors_at(inputs, tensors, "the graph's inputs")
+        return Graph(tensors, operators, graph_inputs, _tensors_at(outputs, tensors, "the graph's outputs"))
+
+    def _all(self, what: str, length: Callable[[], int], read: Callable[[int], T]) -> tuple[T, ...]:
+        with reading(f"the list of {what}"):
+            count = length()
+            # Four bytes are the least that an entry takes.
+            _require(count * 4 <= self._size, f"file is damaged: it cannot hold {count} {what}")
+            return tuple(read(index) for index in range(count))
+
+    def _buffer(self, index: int) -> NDArray[np.uint8] | None:
+        buffer = _present(self._model.Buffers(index), f"buffer {index}")
+        outside = buffer.Offset() > 1 or buffer.Size() > 1
+        _require(not outside, f"buffer {index} must be inside the model's tables: a file of over 2 GB is not supported")
+        data = buffer.DataAsNumpy()
+        return None if isinstance(data, int) else data
+
+    def _kind(self, index: int) -> str:
+        code = _present(self._model.OperatorCodes(index), f"operator code {index}")
+        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        custom = code.CustomCode()
+        if builtin == tflite.BuiltinOperator.CUSTOM and custom is not None:
+            return f"CUSTOM:{_text(custom)}"
+        return _OPERATOR_NAMES.get(builtin, f"operator code {builtin}")
+
+    def _tensor(self, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
+        tensor = _present(self._subgraph.Tensors(index), f"tensor {index}")
+        name = _text(tensor.Name() or b"") or f"tensor_{index}"
+        element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
+        shape = self._shape(tensor, name)
+        _require(tensor.Buffer() < len(buffers), f"file is damaged: tensor '{name}' has no buffer {tensor.Buffer()}")
+        content = buffers[tensor.Buffer()]
+        data = None if content is None else _constant(content, name, element, shape)
+        scales, zero_points, axis = _quantization(tensor, name, shape)
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data)
+
+    def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
+        _require(tensor.ShapeLength() <= _MOST_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions")
+        shape = _indices(tensor.ShapeAsNumpy())
+        fits = all(extent >= 0 for extent in shape) and math.prod(shape) <= _LARGEST_TENSOR
+        _require(fits, f"file is damaged: tensor '{name}' has the shape {list(shape)}")
+        return shape
+
+    def _operator(self, index: int, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Operator:
+        operator = _present(self._subgraph.Operators(index), f"operator {index}")
+        code = operator.OpcodeIndex()
+        _require(code < len(kinds), f"file is damaged: node {index} has no operator code {code}")
+        inputs, outputs = _indices(operator.InputsAsNumpy()), _indices(operator.OutputsAsNumpy())
+        sources = tuple(None if i == -1 else _tensors_at((i,), tensors, f"node {index}")[0] for i in inputs)
+        results = _tensors_at(outputs, tensors, f"node {index}")
+        return Operator(index, kinds[code], sources, results, operator.BuiltinOptionsType(), operator.BuiltinOptions())
+
+
+def _indices(values: NDArray[Any] | Literal[0]) -> tuple[int, ...]:
+    return () if isinstance(values, int) else tuple(int(value) for value in values)
+
+
+def _tensors_at(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
+    for index in indices:
+        _require(0 <= index < len(tensors), f"file is damaged: {what} must name existing tensors, but got {index}")
+    return tuple(tensors[index] for index in indices)
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", errors="replace")
+
+
+def _constant(content: NDArray[np.uint8], name: str, element: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    if element not in _DTYPES:
+        return None
+    dtype = np.dtype(_DTYPES[element])
+    wanted = math.prod(shape) * dtype.itemsize
+    _require(
+        content.size == wanted, f"file is damaged: constant '{name}' must have {wanted} bytes, but got {content.size}"
+    )
+    return np.frombuffer(content.tobytes(), dtype=dtype).reshape(shape)
+
+
+def _quantization(
+    tensor: tflite.Tensor, name: str, shape: tuple[int, ...]
+) -> tuple[tuple[float, ...], tuple[int, ...], int]:
+    parameters = tensor.Quantization()
+    if parameters is None or parameters.ScaleLength() == 0:
+        return (), (), 0
+    none = tflite.QuantizationDetails.NONE
+    _require(parameters.DetailsType() == none, f"tensor '{name}' must be quantized by scale and zero point")
+    axis, count = parameters.QuantizedDimension(), parameters.ScaleLength()
+    fits = count == 1 or (0 <= axis < len(shape) and count == shape[axis])
+    _require(fits, f"file is damaged: tensor '{name}' of shape {list(shape)} has {count} scales")
+    scales = parameters.ScaleAsNumpy()
+    zero_points = _indices(parameters.ZeroPointAsNumpy()) or (0,)
+    if len(zero_points) == 1:
+        zero_points *= count
+    _require(len(zero_points) == count, f"file is damaged: tensor '{name}' has {len(zero_points)} zero points")
+    return tuple(float(scale) for scale in np.atleast_1d(scales)), zero_points, axis

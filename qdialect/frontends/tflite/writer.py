@@ -1,0 +1,194 @@
+"""Writes .tflite models: tensors and nodes in the order they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tflite
+from flatbuffers import Builder
+from numpy.typing import NDArray
+
+_IDENTIFIER = b"TFL3"
+_SCHEMA_VERSION = 3
+# The oldest field for the operator's number is a byte; larger numbers say so by this value in it.
+_LARGEST_OLD_CODE = 127
+
+_TYPES = {
+    np.dtype(np.float32): tflite.TensorType.FLOAT32,
+    np.dtype(np.int8): tflite.TensorType.INT8,
+    np.dtype(np.uint8): tflite.TensorType.UINT8,
+    np.dtype(np.int32): tflite.TensorType.INT32,
+    np.dtype(np.int64): tflite.TensorType.INT64,
+}
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Scales and zero points, one of each or one for each index of `axis`."""
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    name: str
+    shape: tuple[int, ...]
+    type: int
+    quantization: Quantization | None
+    data: NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class _Operator:
+    code: int
+    inputs: tuple[int, ...]
+    output: int
+    options_type: int
+    write_options: Callable[[Builder], int] | None
+
+
+class ModelWriter:
+    """Collects a model; tensors are named by the index that adding them gives."""
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+        self._tensors: list[_Tensor] = []
+        self._operators: list[_Operator] = []
+
+    def tensor(
+        self, name: str, shape: Sequence[int], dtype: type[np.generic], quantization: Quantization | None = None
+    ) -> int:
+        """Add a tensor that a node computes or the caller gives."""
+        self._tensors.append(_Tensor(name, tuple(shape), _TYPES[np.dtype(dtype)], quantization, None))
+        return len(self._tensors) - 1
+
+    def constant(self, name: str, data: NDArray[Any], quantization: Quantization | None = None) -> int:
+        """Add a tensor with content."""
+        self._tensors.append(_Tensor(name, data.shape, _TYPES[data.dtype], quantization, data))
+        return len(self._tensors) - 1
+
+    def operator(
+        self,
+        code: int,
+        inputs: Sequence[int],
+        output: int,
+        options_type: int = tflite.BuiltinOptions.NONE,
+        write_options: Callable[[Builder], int] | None = None,
+    ) -> None:
+        """Add a node of the `BuiltinOperator` `code`; `write_options` writes its options and gives their offset."""
+        self._operators.append(_Operator(code, tuple(inputs), output, options_type, write_options))
+
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        """The content of the model's file; `inputs` and `outputs` are those of the graph."""
+        builder = Builder(1 << 20)
+        codes = sorted({operator.code for operator in self._operators})
+        # Buffer 0 is empty by convention and stands for "computed".
+        contents = [b""] + [t.data.tobytes() for t in self._tensors if t.data is not None]
+        buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
+        subgraph = _table_vector(builder, [self._write_subgraph(builder, codes, inputs, outputs)])
+        operator_codes = _table_vector(builder, [_write_code(builder, code) for code in codes])
+        description = builder.CreateString(self._description)
+        tflite.ModelStart(builder)
+        tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
+        tflite.ModelAddOperatorCodes(builder, operator_codes)
+        tflite.ModelAddSubgraphs(builder, subgraph)
+        tflite.ModelAddDescription(builder, description)
+        tflite.ModelAddBuffers(builder, buffers)
+        builder.Finish(tflite.ModelEnd(builder), _IDENTIFIER)
+        return bytes(builder.Output())
+
+    def _write_subgraph(
+        self, builder: Builder, codes: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
+    ) -> int:
+        offsets: list[int] = []
+        buffer = 0
+        for tensor in self._tensors:
+            buffer += tensor.data is not None
+            offsets.append(_write_tensor(builder, tensor, buffer if tensor.data is not None else 0))
+        tensors = _table_vector(builder, offsets)
+        operators = _table_vector(builder, [_write_operator(builder, o, codes) for o in self._operators])
+        input_vector, output_vector = _indices(builder, inputs), _indices(builder, outputs)
+        name = builder.CreateString("main")
+        tflite.SubGraphStart(builder)
+        tflite.SubGraphAddTensors(builder, tensors)
+        tflite.SubGraphAddInputs(builder, input_vector)
+        tflite.SubGraphAddOutputs(builder, output_vector)
+        tflite.SubGraphAddOperators(builder, operators)
+        tflite.SubGraphAddName(builder, name)
+        return tflite.SubGraphEnd(builder)
+
+
+def _table_vector(builder: Builder, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    return builder.EndVector()
+
+
+def _indices(builder: Builder, values: Sequence[int]) -> int:
+    return builder.CreateNumpyVector(np.array(values, dtype=np.int32))
+
+
+def _write_buffer(builder: Builder, content: bytes) -> int:
+    data = _aligned_bytes(builder, content) if content else None
+    tflite.BufferStart(builder)
+    if data is not None:
+        tflite.BufferAddData(builder, data)
+    return tflite.BufferEnd(builder)
+
+
+def _aligned_bytes(builder: Builder, content: bytes) -> int:
+    """A vector of bytes that starts at a multiple of 16, as the runtimes that map the file want it."""
+    builder.StartVector(1, len(content), 16)
+    builder.head -= len(content)
+    builder.Bytes[builder.head : builder.head + len(content)] = content
+    return builder.EndVector()
+
+
+def _write_code(builder: Builder, code: int) -> int:
+    tflite.OperatorCodeStart(builder)
+    tflite.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, _LARGEST_OLD_CODE))
+    tflite.OperatorCodeAddVersion(builder, 1)
+    tflite.OperatorCodeAddBuiltinCode(builder, code)
+    return tflite.OperatorCodeEnd(builder)
+
+
+def _write_tensor(builder: Builder, tensor: _Tensor, buffer: int) -> int:
+    name, shape = builder.CreateString(tensor.name), _indices(builder, tensor.shape)
+    quantization = None if tensor.quantization is None else _write_quantization(builder, tensor.quantization)
+    tflite.TensorStart(builder)
+    tflite.TensorAddShape(builder, shape)
+    tflite.TensorAddType(builder, tensor.type)
+    tflite.TensorAddBuffer(builder, buffer)
+    tflite.TensorAddName(builder, name)
+    if quantization is not None:
+        tflite.TensorAddQuantization(builder, quantization)
+    return tflite.TensorEnd(builder)
+
+
+def _write_quantization(builder: Builder, quantization: Quantization) -> int:
+    scales = builder.CreateNumpyVector(np.array(quantization.scales, dtype=np.float32))
+    zero_points = builder.CreateNumpyVector(np.array(quantization.zero_points, dtype=np.int64))
+    tflite.QuantizationParametersStart(builder)
+    tflite.QuantizationParametersAddScale(builder, scales)
+    tflite.QuantizationParametersAddZeroPoint(builder, zero_points)
+    tflite.QuantizationParametersAddQuantizedDimension(builder, quantization.axis)
+    return tflite.QuantizationParametersEnd(builder)
+
+
+def _write_operator(builder: Builder, operator: _Operator, codes: Sequence[int]) -> int:
+    inputs, outputs = _indices(builder, operator.inputs), _indices(builder, [operator.output])
+    options = None if operator.write_options is None else operator.write_options(builder)
+    tflite.OperatorStart(builder)
+    tflite.OperatorAddOpcodeIndex(builder, codes.index(operator.code))
+    tflite.OperatorAddInputs(builder, inputs)
+    tflite.OperatorAddOutputs(builder, outputs)
+    if options is not None:
+        tflite.OperatorAddBuiltinOptionsType(builder, operator.options_type)
+        tflite.OperatorAddBuiltinOptions(builder, options)
+    return tflite.OperatorEnd(builder)
