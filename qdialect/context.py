@@ -1,19 +1,24 @@
 """The only factory of MLIR contexts, and how their diagnostics become Python errors.
 
-With threads on, a Python verifier and more than one function, the bindings hang in parse, verify and print: contexts come
-from here alone, with threads off.
+With threads on, a Python verifier and more than one function, the bindings hang in parse, verify and print: contexts
+come from here alone, with threads off.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-from qdialect import dialect
+from qdialect import dialect, nesting
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 
 _PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
+# An op in a pretty form, where a line or an assignment begins.
+_PRETTY_OP = re.compile(r'^(?:[^"/\n]*=)?[ \t]*(qnn\.\w)', re.MULTILINE)
 _SEVERITIES = {
     ir.DiagnosticSeverity.ERROR: Severity.ERROR,
     ir.DiagnosticSeverity.WARNING: Severity.WARNING,
@@ -36,15 +41,27 @@ def parse(source: str | Path, context: ir.Context | None = None, file_name: str 
     A `Path`, or a one-line `str` that ends in ``.mlir``, is a file to read; any other `str` is MLIR text.  `file_name`
     is what the diagnostics of a text say.  Raises `ParseError` with every diagnostic, each with file, line and column.
     """
-    text, name = _text_of(source)
-    name = file_name or name
-    context = context or make_context()
-    with context:
+    path = _path_of(source)
+    name = file_name or (str(path) if path else "-")
+    text = read_text(path) if path else str(source)
+    _check_text(text, name)
+    # Only so do the locations of the ops have the name of their file; a pipe can be read but once.
+    reread = path if path and path.is_file() else None
+    with context or make_context():
         try:
-            return ir.Module.parse(text)
+            return ir.Module.parseFile(str(reread)) if reread else ir.Module.parse(text)
         except ir.MLIRError as error:
-            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(name),)
+            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(text, name),)
             raise ParseError(diagnostics[0].message, diagnostics) from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises `ParseError` where it cannot be read or is no UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it must be UTF-8 text"
+        raise ParseError(f"cannot read '{path}': {reason}") from error
 
 
 def verify(module: ir.Module) -> None:
@@ -67,21 +84,58 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
 def place_of(location: ir.Location) -> tuple[str, int, int]:
     """File, line and column that a location starts with; empty and zeros where it has none."""
     found = _PLACE.search(str(location))
-    return (found[1], int(found[2]), int(found[3])) if found else ("", 0, 0)
+    if not found:
+        return "", 0, 0
+    return _ESCAPES.sub(_unescaped, found[1]), int(found[2]), int(found[3])
 
 
-def _text_of(source: str | Path) -> tuple[str, str]:
-    names_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".mlir"))
-    if not names_file:
-        return str(source), "-"
+@contextmanager
+def captured_diagnostics(context: ir.Context) -> Generator[list[Diagnostic]]:
+    """Collect what is emitted in `context` besides exceptions: warnings, remarks and errors of passes that go on."""
+    collected: list[Diagnostic] = []
+
+    def collect(diagnostic: ir.Diagnostic) -> bool:
+        collected.append(converted(diagnostic))
+        return True
+
+    handler = context.attach_diagnostic_handler(collect)
     try:
-        return Path(source).read_text(encoding="utf-8"), str(source)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ParseError(f"cannot read '{source}': {reason}") from error
+        yield collected
+    finally:
+        handler.detach()
 
 
-def _silent(name: str) -> Diagnostic:
+def _unescaped(escapes: re.Match[str]) -> str:
+    return bytes.fromhex(escapes[0].replace("\\", "")).decode("utf-8", "replace")
+
+
+def _path_of(source: str | Path) -> Path | None:
+    names_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".mlir"))
+    return Path(source) if names_file else None
+
+
+def _check_text(text: str, name: str) -> None:
+    """Raise `ParseError` for a text that MLIR must not see."""
+    at = nesting.too_deep(text)
+    if at is not None:
+        raise _refused(text, at, name, f"text must nest at most {nesting.LIMIT} deep")
+    surrogate = re.search("[\ud800-\udfff]", text)
+    if surrogate:
+        raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")
+
+
+def _refused(text: str, at: int, name: str, message: str) -> ParseError:
+    line, column = _line_and_column(text, at)
+    return ParseError(message, (Diagnostic(Severity.ERROR, message, name, line, column),))
+
+
+def _silent(text: str, name: str) -> Diagnostic:
     # The only failure the bindings leave without a word: `qnn.op %x : ...`, an op written in a pretty form.
     message = 'cannot parse: an op of a Python-defined dialect has the generic form only, "qnn.op"(%x) {...} : ...'
-    return Diagnostic(Severity.ERROR, message, name, 1, 1)
+    op = _PRETTY_OP.search(text)
+    line, column = _line_and_column(text, op.start(1) if op else 0)
+    return Diagnostic(Severity.ERROR, message, name, line, column)
+
+
+def _line_and_column(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
