@@ -16,7 +16,7 @@ _SCHEMA_VERSION = 3
 # The oldest field for the operator's number is a byte; larger numbers say so by this value in it.
 _LARGEST_OLD_CODE = 127
 
-_TYPES = {
+_TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
     np.dtype(np.int8): tflite.TensorType.INT8,
     np.dtype(np.uint8): tflite.TensorType.UINT8,

@@ -98,8 +98,8 @@ def _check_weight_quantization(operator: Operator, weight: Tensor, axis: int) ->
 def _arithmetic(operator: Operator, weight: Tensor) -> tuple[Rounding, Multiplier]:
     """What the reference kernels do, which is not the same everywhere.
 
-    FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double.  Convolutions round twice; those of
-    `ui8` take the product of the scales in float32, those of `i8`, whose factors are by channel, in double.
+    FULLY_CONNECTED rounds once, ties away from zero, by a factor evaluated in double.  Convolutions round twice; those
+    of `ui8` take the product of the scales in float32, those of `i8`, whose factors are by channel, in double.
     """
     if operator.kind == "FULLY_CONNECTED":
         return Rounding.FIXED64_NEAREST, Multiplier.F64
