@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tflite
@@ -45,7 +46,7 @@ def write_mobilenet(path: str | Path, seed: int = 0, size: int = 224) -> None:
     Path(path).write_bytes(_Network(seed, size).content())
 
 
-def _codes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+def _codes(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
