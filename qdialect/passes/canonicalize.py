@@ -1,0 +1,158 @@
+"""`qnn-canonicalize`: what does nothing goes, data movement on constants is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import ClipOp, LutOp, PadOp, QnnOp, RequantizeOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.passes.matching import produced_by
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.quant_math import identity_table
+from qdialect.reference import data_movement
+
+# float32 flavours hold every code of these exactly, and no flavour saturates.
+_NARROW = ("i8", "ui8", "i16")
+
+
+class RemoveIdentity(Pattern[ir.Value]):
+    """An op that changes no code and no parameter is its input."""
+
+    name: ClassVar[str] = "remove-identity"
+    roots: ClassVar[tuple[str, ...]] = tuple(
+        op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp)
+    )
+
+    def check(self, op: QnnOp) -> ir.Value | Refusal | None:
+        source = op.operation.operands[0]
+        if source.type != op.operation.results[0].type:
+            return None
+        if isinstance(op, RequantizeOp):
+            return self._requantize(op)
+        holds = _keeps_codes(op)
+        if isinstance(holds, Refusal):
+            return holds
+        return source if holds else None
+
+    def rewrite(self, op: QnnOp, match: ir.Value, rewriter: Rewriter) -> None:
+        rewriter.replace(op, match)
+
+    def _requantize(self, op: RequantizeOp) -> ir.Value | Refusal | None:
+        if op.weight_scales != (1.0,) or op.input_scale != op.output_scale:
+            return None
+        if op.input_zero_points != (op.output_zero_point,):
+            return Refusal("keeps the scale but moves the zero point")
+        if element_of(op.input.type) not in _NARROW:
+            return Refusal("keeps the parameters, but a 32-bit code may be rounded or saturated on the way")
+        return op.input
+
+
+def _keeps_codes(op: QnnOp) -> bool | Refusal:
+    if isinstance(op, LutOp):
+        if not np.array_equal(op.table, identity_table()):
+            return False
+        before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
+        return True if before == after else Refusal("keeps every code but changes what the codes mean")
+    if isinstance(op, ClipOp):
+        return (op.min, op.max) == range_of(op.input.type)
+    if isinstance(op, TransposeOp):
+        return list(op.permutation) == sorted(op.permutation)
+    # A reshape, or padding by nothing: the types agree already.
+    return True
+
+
+class MergeReshapes(Pattern[ReshapeOp]):
+    """A reshape of a reshape is one reshape."""
+
+    name: ClassVar[str] = "merge-reshapes"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.reshape",)
+
+    def check(self, op: ReshapeOp) -> ReshapeOp | None:
+        return produced_by(op.input, ReshapeOp)
+
+    def rewrite(self, op: ReshapeOp, match: ReshapeOp, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            merged = build(ReshapeOp, match.input, element=element_of(op.output.type), shape=op.shape)
+        rewriter.replace(op, merged.output)
+
+
+class MergeTransposes(Pattern[TransposeOp]):
+    """A transpose of a transpose is one transpose."""
+
+    name: ClassVar[str] = "merge-transposes"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)
+
+    def check(self, op: TransposeOp) -> TransposeOp | None:
+        return produced_by(op.input, TransposeOp)
+
+    def rewrite(self, op: TransposeOp, match: TransposeOp, rewriter: Rewriter) -> None:
+        permutation = [match.permutation[i] for i in op.permutation]
+        with rewriter.before(op):
+            merged = build(TransposeOp, match.input, element=element_of(op.output.type), permutation=permutation)
+        rewriter.replace(op, merged.output)
+
+
+class TransposeToReshape(Pattern[tuple[int, ...]]):
+    """A transpose that moves only dimensions of extent 1 leaves the codes in their order: it is a reshape."""
+
+    name: ClassVar[str] = "transpose-to-reshape"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)
+
+    def check(self, op: TransposeOp) -> tuple[int, ...] | None:
+        shape = shape_of(op.input.type)
+        moved = [i for i in op.permutation if shape[i] != 1]
+        return tuple(shape[i] for i in op.permutation) if moved == sorted(moved) else None
+
+    def rewrite(self, op: TransposeOp, match: tuple[int, ...], rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            reshaped = build(ReshapeOp, op.input, element=element_of(op.output.type), shape=match)
+        rewriter.replace(op, reshaped.output)
+
+
+class FoldConstantMovement(Pattern[NDArray[Any]]):
+    """A constant that is moved is another constant."""
+
+    name: ClassVar[str] = "fold-constant-movement"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape")
+
+    def check(self, op: TransposeOp | ReshapeOp) -> NDArray[Any] | None:
+        value = constant_value(op.input)
+        if value is None:
+            return None
+        if isinstance(op, TransposeOp):
+            return data_movement.transpose(value, op.permutation)
+        return data_movement.reshape(value, op.shape)
+
+    def rewrite(self, op: TransposeOp | ReshapeOp, match: NDArray[Any], rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            moved = constant(match)
+        rewriter.replace(op, moved)
+
+
+@register
+@dataclass(frozen=True)
+class CanonicalizePass(PatternPass):
+    """Remove ops that do nothing and move constants at compile time.
+
+    Identity requantize, lut, clip, reshape, transpose and pad go; reshapes of reshapes and transposes of transposes
+    become one; reshape and transpose of a constant become a constant.
+    """
+
+    name: ClassVar[str] = "qnn-canonicalize"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (
+            FoldConstantMovement(),
+            RemoveIdentity(),
+            MergeReshapes(),
+            MergeTransposes(),
+            TransposeToReshape(),
+        )

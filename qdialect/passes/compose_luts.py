@@ -1,0 +1,146 @@
+"""`qnn-compose-luts`: a chain of 8-bit functions becomes one table, or the clamp or nothing that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import AddOp, ClipOp, LutOp, MulOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect.type_constraints import element_of
+from qdialect.passes.canonicalize import RemoveIdentity
+from qdialect.passes.fuse_clamp import Bounds, clamp_of
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
+from qdialect.passes.matching import differences, producer, second_use, users
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit_function
+from qdialect.reference.unary import UNARY_OPS
+
+Function = LutOp | UnaryOp | RequantizeOp | ClipOp
+
+
+class ComposeChain(LutPattern):
+    """``f(g(x))`` of two 8-bit functions is one table."""
+
+    name: ClassVar[str] = "compose-chain"
+    roots: ClassVar[tuple[str, ...]] = (
+        *("qnn.lut", "qnn.clip", "qnn.requantize"),
+        *(op.OPERATION_NAME for op in UNARY_OPS),
+    )
+
+    def check(self, op: Function) -> LutMatch | Refusal | None:
+        inner = _function(producer(op.input))
+        if inner is None or _function(op) is None or (isinstance(op, ClipOp) and isinstance(inner, ClipOp)):
+            return None
+        before, middle_out = _parameters(inner)
+        middle_in, after = _parameters(op)
+        reason = second_use(op.input) or _mismatch(middle_out, middle_in)
+        if reason:
+            return Refusal(reason)
+        before, after = before or middle_in, after or middle_out
+        # Two clips are left to the clamp: of two functions, one has parameters.
+        assert before is not None
+        assert after is not None
+        return tabulated(op, inner.input, before, after)
+
+
+class ComposeDiamond(LutPattern):
+    """``x * f(x)`` and the like: an add or mul whose operands are functions of one tensor is a table of it."""
+
+    name: ClassVar[str] = "compose-diamond"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul")
+
+    def check(self, op: AddOp | MulOp) -> LutMatch | Refusal | None:
+        source = _common_source(op)
+        if source is None:
+            return None
+        lhs = _parameters_at_source(op, op.lhs, source, (op.lhs_scale, op.lhs_zero_point))
+        rhs = _parameters_at_source(op, op.rhs, source, (op.rhs_scale, op.rhs_zero_point))
+        if isinstance(lhs, Refusal):
+            return lhs
+        if isinstance(rhs, Refusal):
+            return rhs
+        reason = _mismatch(lhs, rhs)
+        if reason:
+            return Refusal(reason)
+        return tabulated(op, source, lhs, (op.output_scale, op.output_zero_point))
+
+
+class LutToClip(Pattern[Bounds]):
+    """A table that clamps and keeps the parameters is a clip."""
+
+    name: ClassVar[str] = "lut-to-clip"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
+
+    def check(self, op: LutOp) -> Bounds | None:
+        return clamp_of(op)
+
+    def rewrite(self, op: LutOp, match: Bounds, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            clip = build(ClipOp, op.input, element=element_of(op.output.type), min=match[0], max=match[1])
+        rewriter.replace(op, clip.output)
+
+
+def _function(op: ir.OpView | None) -> Function | None:
+    if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op):
+        return op
+    return None
+
+
+def _parameters(op: Function) -> tuple[Parameters | None, Parameters | None]:
+    """What the codes before and after `op` mean; a clip does not say."""
+    if isinstance(op, ClipOp):
+        return None, None
+    after = (op.output_scale, op.output_zero_point)
+    if isinstance(op, RequantizeOp):
+        return (op.input_scale * op.weight_scales[0], op.input_zero_points[0]), after
+    return (op.input_scale, op.input_zero_point), after
+
+
+def _mismatch(first: Parameters | None, second: Parameters | None) -> str | None:
+    if first is None or second is None:
+        return None
+    return differences(input_scale=(first[0], second[0]), input_zero_point=(first[1], second[1]))
+
+
+def _common_source(op: AddOp | MulOp) -> ir.Value | None:
+    """The tensor of which both operands are functions, or the one operand twice."""
+    before = [_function(producer(value)) for value in (op.lhs, op.rhs)]
+    lefts, rights = (
+        [value, *([] if function is None else [function.input])]
+        for value, function in zip((op.lhs, op.rhs), before, strict=True)
+    )
+    # Nearest first: where one operand is used twice, the function before it stays.
+    return next((left for left in lefts for right in rights if left == right), None)
+
+
+def _parameters_at_source(
+    op: AddOp | MulOp, value: ir.Value, source: ir.Value, wanted: Parameters
+) -> Parameters | Refusal:
+    """What the codes of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
+    if value == source:
+        return wanted
+    function = _function(producer(value))
+    assert function is not None
+    before, after = _parameters(function)
+    outside = [user for user in users(value) if user != op]
+    if outside:
+        return Refusal(f"needs the result of '{function.operation.name}' alone, but '{outside[0].name}' uses it too")
+    reason = _mismatch(after, wanted)
+    return Refusal(reason) if reason else before or wanted
+
+
+@register
+@dataclass(frozen=True)
+class ComposeLutsPass(PatternPass):
+    """Compose chains and diamonds of 8-bit functions into one table each.
+
+    A table that clamps becomes a clip, one that changes nothing disappears.
+    """
+
+    name: ClassVar[str] = "qnn-compose-luts"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (RemoveIdentity(), ComposeChain(), ComposeDiamond(), LutToClip())

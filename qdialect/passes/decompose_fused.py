@@ -1,0 +1,128 @@
+"""`qnn-decompose-fused`: each fused op back into the separate ops, with the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AddOp,
+    ClipOp,
+    Conv2DOp,
+    DenseOp,
+    FusedConv2DOp,
+    FusedDenseOp,
+    LutOp,
+    RequantizeOp,
+    build,
+)
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, range_of, shape_of
+from qdialect.passes.pattern import Pattern, PatternPass, Rewriter
+from qdialect.passes.registry import register
+
+Fused = FusedConv2DOp | FusedDenseOp
+
+
+class DecomposeFused(Pattern[Fused]):
+    """One op for each stage: contraction, requantize, clip, add, lut; a stage that is absent leaves none.
+
+    A fused op does not say whether a code between two stages is `i8` or `ui8`.  The result's type is taken where the
+    stage's range fits it, else the other: both hold the same numbers, and a table reads the same bits of either.
+    """
+
+    name: ClassVar[str] = "decompose-fused"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.fused_conv2d", "qnn.fused_dense")
+
+    def check(self, op: Fused) -> Fused:
+        return op
+
+    def rewrite(self, op: Fused, match: Fused, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            value = _requantize(op, _contraction(op))
+            if op.residual is not None:
+                value = _sum(op, value, op.residual)
+            if op.table is not None:
+                value = _look_up(op, value)
+        rewriter.replace(op, value)
+
+
+def _contraction(op: Fused) -> ir.Value:
+    contraction = Conv2DOp if isinstance(op, FusedConv2DOp) else DenseOp
+    values = op.attribute_values()
+    attributes = {name: values[name] for name in contraction.attribute_fields}
+    return build(contraction, op.data, op.weight, op.bias, element="i32", **attributes).output
+
+
+def _requantize(op: Fused, accumulators: ir.Value) -> ir.Value:
+    codes = build(
+        RequantizeOp,
+        accumulators,
+        element=_stage_element(op, "output"),
+        input_scale=op.input_scale,
+        weight_scales=op.weight_scales,
+        output_scale=op.output_scale,
+        output_zero_point=op.output_zero_point,
+        axis=len(shape_of(accumulators.type)) - 1,
+        rounding=op.rounding,
+        multiplier=op.multiplier,
+    ).output
+    if (op.output_min, op.output_max) == range_of(codes.type):
+        return codes
+    element = element_of(codes.type)
+    return build(ClipOp, codes, element=element, min=op.output_min, max=op.output_max).output
+
+
+def _sum(op: Fused, codes: ir.Value, residual: ir.Value) -> ir.Value:
+    return build(
+        AddOp,
+        codes,
+        residual,
+        element=_stage_element(op, "sum"),
+        lhs_scale=op.output_scale,
+        lhs_zero_point=op.output_zero_point,
+        rhs_scale=op.residual_scale,
+        rhs_zero_point=op.residual_zero_point,
+        output_scale=op.sum_scale,
+        output_zero_point=op.sum_zero_point,
+        output_min=op.sum_min,
+        output_max=op.sum_max,
+        arithmetic=op.sum_arithmetic,
+        rounding=op.sum_rounding,
+        multiplier=op.sum_multiplier,
+    ).output
+
+
+def _look_up(op: Fused, codes: ir.Value) -> ir.Value:
+    return build(
+        LutOp,
+        codes,
+        element=element_of(op.output.type),
+        table=op.table,
+        input_scale=op.sum_scale,
+        input_zero_point=op.sum_zero_point,
+        output_scale=op.table_scale,
+        output_zero_point=op.table_zero_point,
+    ).output
+
+
+def _stage_element(op: Fused, stage: str) -> str:
+    values = op.attribute_values()
+    found = [values[f"{stage}_{name}"] for name in ("min", "max", "zero_point")]
+    final = element_of(op.output.type)
+    least, most = ELEMENT_RANGES[final]
+    if all(least <= value <= most for value in found):
+        return final
+    return "ui8" if final == "i8" else "i8"
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeFusedPass(PatternPass):
+    """Take fused ops apart into conv2d or dense, requantize, clip, add and lut, for a target that lacks them."""
+
+    name: ClassVar[str] = "qnn-decompose-fused"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (DecomposeFused(),)

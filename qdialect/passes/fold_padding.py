@@ -1,0 +1,53 @@
+"""`qnn-fold-padding`: an explicit pad with the real zero becomes the convolution's own padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, FusedConv2DOp, PadOp
+from qdialect.passes.matching import differences, produced_by, rebuilt
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+
+
+class FoldPadding(Pattern[PadOp]):
+    """``conv(pad(x))`` is ``conv(x)`` with more padding where the pad's code is the conv's input zero point.
+
+    Other users of the padded tensor keep the pad.
+    """
+
+    name: ClassVar[str] = "fold-padding"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d")
+
+    def check(self, op: Conv2DOp | FusedConv2DOp) -> PadOp | Refusal | None:
+        pad = produced_by(op.data, PadOp)
+        if pad is None:
+            return None
+        grown = [i for i in (0, 3) if pad.low[i] or pad.high[i]]
+        if grown:
+            return Refusal(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
+        reason = differences(**{"pad value": (op.input_zero_point, pad.value)})
+        return Refusal(reason) if reason else pad
+
+    def rewrite(self, op: Conv2DOp | FusedConv2DOp, match: PadOp, rewriter: Rewriter) -> None:
+        top, left, bottom, right = op.padding
+        (_, low_y, low_x, _), (_, high_y, high_x, _) = match.low, match.high
+        padding = (top + low_y, left + low_x, bottom + high_y, right + high_x)
+        operands: list[ir.Value] = [match.input, *list(op.operation.operands)[1:]]
+        with rewriter.before(op):
+            folded = rebuilt(op, *operands, padding=padding)
+        rewriter.replace(op, folded.output)
+
+
+@register
+@dataclass(frozen=True)
+class FoldPaddingPass(PatternPass):
+    """Fold explicit zero-point padding into the convolution that reads it."""
+
+    name: ClassVar[str] = "qnn-fold-padding"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FoldPadding(),)

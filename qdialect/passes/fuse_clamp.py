@@ -1,0 +1,106 @@
+"""`qnn-fuse-clamp`: clip, relu and relu6 become the output range of the op that feeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect.dialect import ClipOp, FusedConv2DOp, FusedDenseOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.pool_ops import PoolOp
+from qdialect.dialect.type_constraints import dtype_of
+from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import table_of
+from qdialect.quant_math import clamp_of_table
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Match:
+    producer: QnnOp
+    changes: dict[str, Any]
+
+
+class FuseClamp(Pattern[_Match]):
+    """A clamp of the result of an op that clamps already, or of another clip.
+
+    A relu is a clamp where its input and output have the same parameters.
+    """
+
+    name: ClassVar[str] = "fuse-clamp"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.clip", "qnn.relu", "qnn.relu6")
+
+    def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | Refusal | None:
+        clamped = producer(op.input)
+        if not isinstance(clamped, FusedConv2DOp | FusedDenseOp | BinaryOp | PoolOp | ClipOp):
+            return None
+        if isinstance(clamped, FusedConv2DOp | FusedDenseOp) and clamped.table is not None:
+            return Refusal("must come before the table of the fused op that feeds it")
+        bounds = clamp_of(op)
+        reason = second_use(op.input) or _mismatch(clamped, op)
+        if reason or bounds is None:
+            return Refusal(reason or "must have the same parameters before and after to be a clamp")
+        return _Match(clamped, _clamped(clamped, bounds))
+
+    def rewrite(self, op: ClipOp | ReluOp | Relu6Op, match: _Match, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            fused = rebuilt(match.producer, **match.changes)
+        rewriter.replace(op, fused.operation.results[0])
+
+
+def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
+    """The bounds of the clamp that `op` is, None where it is something else."""
+    if isinstance(op, ClipOp):
+        return op.min, op.max
+    before = (op.input.type, op.input_scale, op.input_zero_point)
+    if before != (op.output.type, op.output_scale, op.output_zero_point):
+        return None
+    dtype = dtype_of(op.input.type)
+    return clamp_of_table(table_of(op.output, op.input), dtype, dtype)
+
+
+def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
+    if isinstance(op, ClipOp) or isinstance(clamped, PoolOp | ClipOp):
+        return None
+    stage = "sum" if isinstance(clamped, FusedConv2DOp | FusedDenseOp) else "output"
+    values = clamped.attribute_values()
+    return differences(
+        input_scale=(values[f"{stage}_scale"], op.input_scale),
+        input_zero_point=(values[f"{stage}_zero_point"], op.input_zero_point),
+    )
+
+
+def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:
+    """The changed attributes: bounds within bounds, in every stage that says the same."""
+    if isinstance(clamped, ClipOp):
+        return _narrowed(clamped, ("min", "max"), bounds)
+    if not isinstance(clamped, FusedConv2DOp | FusedDenseOp):
+        return _narrowed(clamped, ("output_min", "output_max"), bounds)
+    total = _narrowed(clamped, ("sum_min", "sum_max"), bounds)
+    if clamped.residual is not None:
+        return total
+    return {**total, "output_min": total["sum_min"], "output_max": total["sum_max"]}
+
+
+def _narrowed(clamped: QnnOp, names: tuple[str, str], bounds: Bounds) -> dict[str, Any]:
+    values = clamped.attribute_values()
+    low, high = bounds
+    return {name: min(max(values[name], low), high) for name in names}
+
+
+@register
+@dataclass(frozen=True)
+class FuseClampPass(PatternPass):
+    """Fuse clip, relu and relu6 into the output range of the op that feeds them.
+
+    That op is a fused convolution or dense, an add, a mul, a pool or another clip.
+    """
+
+    name: ClassVar[str] = "qnn-fuse-clamp"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseClamp(),)

@@ -1,0 +1,55 @@
+"""`qnn-fuse-lut`: a table moves into the fused op that produces its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect.dialect import FusedConv2DOp, FusedDenseOp, LutOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.quant_math import compose_tables
+
+Fused = FusedConv2DOp | FusedDenseOp
+
+
+class FuseLut(Pattern[Fused]):
+    """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
+
+    name: ClassVar[str] = "fuse-lut"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
+
+    def check(self, op: LutOp) -> Fused | Refusal | None:
+        fused = producer(op.input)
+        if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+            return None
+        reason = second_use(op.input) or differences(
+            input_scale=(fused.table_scale, op.input_scale),
+            input_zero_point=(fused.table_zero_point, op.input_zero_point),
+        )
+        return Refusal(reason) if reason else fused
+
+    def rewrite(self, op: LutOp, match: Fused, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            fused = rebuilt(
+                match,
+                element=element_of(op.output.type),
+                table=op.table if match.table is None else compose_tables(match.table, op.table),
+                table_scale=op.output_scale,
+                table_zero_point=op.output_zero_point,
+            )
+        rewriter.replace(op, fused.output)
+
+
+@register
+@dataclass(frozen=True)
+class FuseLutPass(PatternPass):
+    """Fuse a table into the fused convolution or dense that feeds it."""
+
+    name: ClassVar[str] = "qnn-fuse-lut"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseLut(),)

@@ -1,0 +1,60 @@
+"""`fuse-qnn`: the fusion passes in the order in which they feed each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect.passes.canonicalize import CanonicalizePass
+from qdialect.passes.compose_luts import ComposeLutsPass
+from qdialect.passes.fold_padding import FoldPaddingPass
+from qdialect.passes.fuse_bias import FuseBiasPass
+from qdialect.passes.fuse_clamp import FuseClampPass
+from qdialect.passes.fuse_lut import FuseLutPass
+from qdialect.passes.fuse_requantize import FuseRequantizePass
+from qdialect.passes.fuse_residual import FuseResidualPass
+from qdialect.passes.pass_base import CompositePass, Pass
+from qdialect.passes.raise_float_requantize import RaiseFloatRequantizePass
+from qdialect.passes.raise_qdq import RaiseQdqPass
+from qdialect.passes.registry import register
+from qdialect.passes.sink_transpose import SinkTransposePass
+from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass
+
+
+@register
+@dataclass(frozen=True)
+class FuseQnnPass(CompositePass):
+    """Turn a quantized graph into one fused op for each kernel.
+
+    Runs canonicalize, raise-qdq, sink-transpose, fuse-bias, raise-float-requantize, fold-padding, tabulate-unary,
+    compose-luts, fuse-requantize, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, canonicalize.  `leaky-relu` is the
+    option of qnn-tabulate-unary.
+    """
+
+    name: ClassVar[str] = "fuse-qnn"
+    leaky_relu: str = KEEP
+
+    def passes(self) -> Sequence[Pass]:
+        return (
+            CanonicalizePass(),
+            # Float detours first: what they become takes part in everything below.
+            RaiseQdqPass(),
+            # A transpose between a contraction and its epilogue would hide one from the other.
+            SinkTransposePass(),
+            FuseBiasPass(),
+            # Looks for the contraction itself, so what was added to its accumulators must be its bias by now.
+            RaiseFloatRequantizePass(),
+            FoldPaddingPass(),
+            # Everything unary is a table before tables are composed; those that clamp come out as clips.
+            TabulateUnaryPass(self.leaky_relu),
+            ComposeLutsPass(),
+            FuseRequantizePass(),
+            # A clamp goes before the sum it belongs to and before the table that ends the op.
+            FuseClampPass(),
+            FuseResidualPass(),
+            # The relu after a sum.
+            FuseClampPass(),
+            FuseLutPass(),
+            CanonicalizePass(),
+        )

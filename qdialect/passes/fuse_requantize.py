@@ -1,0 +1,92 @@
+"""`qnn-fuse-requantize`: a contraction and its requantization become one fused op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from qdialect.dialect import Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp, RequantizeOp, build
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.passes.matching import differences, producer, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit
+
+Contraction = Conv2DOp | DenseOp
+
+
+class FuseRequantize(Pattern[Contraction]):
+    """``requantize(conv2d)`` and ``requantize(dense)`` with equal scales and an 8-bit result."""
+
+    name: ClassVar[str] = "fuse-requantize"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+
+    def check(self, op: RequantizeOp) -> Contraction | Refusal | None:
+        contraction = producer(op.input)
+        if not isinstance(contraction, Conv2DOp | DenseOp):
+            return None
+        reason = (
+            second_use(contraction.output)
+            or _wide_result(op)
+            or _parameter_mismatch(contraction, op)
+            or _not_constant(contraction)
+        )
+        return Refusal(reason) if reason else contraction
+
+    def rewrite(self, op: RequantizeOp, match: Contraction, rewriter: Rewriter) -> None:
+        low, high = range_of(op.output.type)
+        element = element_of(op.output.type)
+        stages: dict[str, Any] = {"rounding": op.rounding, "multiplier": op.multiplier, "table": None}
+        for stage in ("output", "sum", "table"):
+            stages |= {f"{stage}_scale": op.output_scale, f"{stage}_zero_point": op.output_zero_point}
+        for stage in ("output", "sum"):
+            stages |= {f"{stage}_min": low, f"{stage}_max": high}
+        with rewriter.before(op):
+            bias = match.bias
+            if bias is None:
+                bias = constant(np.zeros(shape_of(match.weight.type)[0], dtype=np.int32))
+            fused_class = FusedConv2DOp if isinstance(match, Conv2DOp) else FusedDenseOp
+            operands = (match.data, match.weight, bias)
+            fused = build(fused_class, *operands, element=element, **match.attribute_values(), **stages)
+        rewriter.replace(op, fused.output)
+
+
+def _wide_result(op: RequantizeOp) -> str | None:
+    return None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}"
+
+
+def _parameter_mismatch(contraction: Contraction, op: RequantizeOp) -> str | None:
+    channels = shape_of(contraction.weight.type)[0]
+    wanted, found = (np.broadcast_to(owner.weight_scales, channels) for owner in (contraction, op))
+    last = len(shape_of(op.input.type)) - 1
+    axis = last if len(op.weight_scales) == 1 else op.axis
+    zero_points = tuple(0 for _ in op.input_zero_points)
+    return differences(
+        input_scale=(contraction.input_scale, op.input_scale),
+        axis=(last, axis),
+        weight_scales=(tuple(wanted.tolist()), tuple(found.tolist())),
+        input_zero_points=(zero_points, op.input_zero_points),
+    )
+
+
+def _not_constant(contraction: Contraction) -> str | None:
+    for name in ("weight", "bias"):
+        value = getattr(contraction, name)
+        if value is not None and constant_value(value) is None:
+            return f"needs a constant {name}"
+    return None
+
+
+@register
+@dataclass(frozen=True)
+class FuseRequantizePass(PatternPass):
+    """Fuse a requantization into the convolution or dense that feeds it, which makes it one 8-bit op."""
+
+    name: ClassVar[str] = "qnn-fuse-requantize"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseRequantize(),)

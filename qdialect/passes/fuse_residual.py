@@ -1,0 +1,110 @@
+"""`qnn-fuse-residual`: an addition becomes the residual stage of a fused op that feeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import AddOp, FusedConv2DOp, FusedDenseOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.quant_math import AddArithmetic
+
+Fused = FusedConv2DOp | FusedDenseOp
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other."""
+
+    fused: Fused
+    residual: ir.Value
+    scale: float
+    zero_point: int
+
+
+class FuseResidual(Pattern[_Side]):
+    """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one.
+
+    ``float_once`` rounds after each float32 step, so there the order of its operands matters and the fused one must be
+    the left.
+    """
+
+    name: ClassVar[str] = "fuse-residual"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+
+    def check(self, op: AddOp) -> _Side | Refusal | None:
+        answers = [side for side in (_left(op), _right(op)) if side is not None]
+        sides = [side for side in answers if isinstance(side, _Side)]
+        if not sides:
+            return next(iter(answers), None)
+        first, last = sides[0], sides[-1]
+        return last if first.fused.is_before_in_block(last.fused) else first
+
+    def rewrite(self, op: AddOp, match: _Side, rewriter: Rewriter) -> None:
+        fused = match.fused
+        with rewriter.before(op):
+            summed = rebuilt(
+                fused,
+                *(fused.data, fused.weight, fused.bias, match.residual),
+                element=element_of(op.output.type),
+                residual_scale=match.scale,
+                residual_zero_point=match.zero_point,
+                sum_arithmetic=op.arithmetic,
+                sum_rounding=op.rounding,
+                sum_multiplier=op.multiplier,
+                sum_scale=op.output_scale,
+                sum_zero_point=op.output_zero_point,
+                sum_min=op.output_min,
+                sum_max=op.output_max,
+                table_scale=op.output_scale,
+                table_zero_point=op.output_zero_point,
+            )
+        rewriter.replace(op, summed.output)
+
+
+def _left(op: AddOp) -> _Side | Refusal | None:
+    fused = producer(op.lhs)
+    if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+        return None
+    reason = _obstacle(op, fused) or differences(
+        lhs_scale=(fused.sum_scale, op.lhs_scale), lhs_zero_point=(fused.sum_zero_point, op.lhs_zero_point)
+    )
+    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point)
+
+
+def _right(op: AddOp) -> _Side | Refusal | None:
+    fused = producer(op.rhs)
+    if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+        return None
+    reason = _obstacle(op, fused) or differences(
+        rhs_scale=(fused.sum_scale, op.rhs_scale), rhs_zero_point=(fused.sum_zero_point, op.rhs_zero_point)
+    )
+    if op.arithmetic == AddArithmetic.FLOAT_ONCE:
+        reason = reason or "must have the fused op on its left: float_once depends on the order"
+    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point)
+
+
+def _obstacle(op: AddOp, fused: Fused) -> str | None:
+    if fused.table is not None or fused.residual is not None:
+        stage = "table" if fused.table is not None else "residual"
+        return f"needs a fused op that ends in its clamp, but it has a {stage}"
+    shapes = [shape_of(value.type) for value in (op.lhs, op.rhs)]
+    if shapes[0] != shapes[1]:
+        return f"must have operands of one shape, but got {list(shapes[0])} and {list(shapes[1])}"
+    return second_use(fused.output)
+
+
+@register
+@dataclass(frozen=True)
+class FuseResidualPass(PatternPass):
+    """Fuse the addition of another tensor into the fused convolution or dense that feeds it."""
+
+    name: ClassVar[str] = "qnn-fuse-residual"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseResidual(),)

@@ -1,0 +1,52 @@
+"""What the patterns that end in a table share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qdialect._mlir import ir
+from qdialect.dialect import LutOp, QnnOp, build
+from qdialect.dialect.type_constraints import element_of
+from qdialect.passes.pattern import Pattern, Refusal, Rewriter
+from qdialect.passes.tabulate import table_of
+from qdialect.quant_math import Table
+
+Parameters = tuple[float, int]
+"""Scale and zero point."""
+
+
+@dataclass(frozen=True)
+class LutMatch:
+    """A table of `source`, and what its indices and entries mean."""
+
+    source: ir.Value
+    table: Table
+    input: Parameters
+    output: Parameters
+
+
+class LutPattern(Pattern[LutMatch]):
+    """A pattern whose root becomes a `qnn.lut`."""
+
+    def rewrite(self, op: QnnOp, match: LutMatch, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            lut = build(
+                LutOp,
+                match.source,
+                element=element_of(op.operation.results[0].type),
+                table=match.table,
+                input_scale=match.input[0],
+                input_zero_point=match.input[1],
+                output_scale=match.output[0],
+                output_zero_point=match.output[1],
+            )
+        rewriter.replace(op, lut.output)
+
+
+def tabulated(op: QnnOp, source: ir.Value, before: Parameters, after: Parameters) -> LutMatch | Refusal:
+    """The match for the result of `op` as a function of `source`, unless the arithmetic refuses its parameters."""
+    try:
+        table = table_of(op.operation.results[0], source)
+    except ValueError as error:
+        return Refusal(str(error))
+    return LutMatch(source, table, before, after)

@@ -1,0 +1,61 @@
+"""What patterns ask about the ops around their root, and how they build a changed copy of one."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast
+
+from qdialect._mlir import ir
+from qdialect.dialect import QnnOp, build
+from qdialect.dialect.type_constraints import element_of
+
+Op = TypeVar("Op", bound=QnnOp)
+
+
+def producer(value: ir.Value) -> ir.OpView | None:
+    """The op whose result `value` is; None for a block argument."""
+    owner = value.owner
+    return owner if isinstance(owner, ir.OpView) else None
+
+
+def produced_by(value: ir.Value, op_class: type[Op]) -> Op | None:
+    """The op whose result `value` is, where it is of `op_class`."""
+    owner = value.owner
+    return owner if isinstance(owner, op_class) else None
+
+
+def users(value: ir.Value) -> list[ir.OpView]:
+    """The ops that use `value`, once for each use."""
+    return [use.owner for use in value.uses]
+
+
+def second_use(value: ir.Value) -> str | None:
+    """Why `value` cannot be taken away from its one user, or None where it has one use."""
+    count = len(users(value))
+    return None if count == 1 else f"needs the result of '{_name_of(value)}' alone, but it has {count} uses"
+
+
+def differences(**pairs: tuple[Any, Any]) -> str | None:
+    """The first pair (expected, found) whose sides differ, as a reason; None where all agree."""
+    for name, (wanted, found) in pairs.items():
+        if wanted != found:
+            return f"{name} must be {_text(wanted)}, but got {_text(found)}"
+    return None
+
+
+def rebuilt(op: Op, *operands: ir.Value | None, element: str | None = None, **changes: Any) -> Op:
+    """A copy of `op` at the insertion point with other operands and some attributes changed.
+
+    Without `operands` it keeps its own; `element` is the element type of the result where it changes.
+    """
+    values = operands or tuple(op.operation.operands)
+    kept = element or element_of(op.operation.results[0].type)
+    return build(type(op), *values, element=kept, **{**op.attribute_values(), **changes})
+
+
+def _name_of(value: ir.Value) -> str:
+    found = producer(value)
+    return "the function" if found is None else found.operation.name
+
+
+def _text(value: Any) -> str:
+    return str(list(cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)

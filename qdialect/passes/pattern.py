@@ -1,0 +1,208 @@
+"""Patterns: what to look for, why not, and how to rewrite; with the driver that applies them.
+
+The bindings' own pattern driver has no match-failure notes and no dynamic legality.  Here a pattern first *checks*: a
+pure function that answers with a match, a `Refusal` with its reason, or None where the op is no candidate at all.  Only
+then it *rewrites*, which cannot fail any more.  `explain_matches` collects the reasons.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from qdialect._mlir import ir
+from qdialect.context import place_of
+from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.passes.pass_base import Pass
+
+M = TypeVar("M")
+
+# Rewrites per op of the module after which patterns are taken to feed each other for ever.
+_REWRITES_PER_OP = 50
+_PURE_DIALECTS = ("qnn", "arith", "math", "tensor")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A candidate that a pattern does not rewrite, with the reason a user is shown."""
+
+    reason: str
+
+
+class Rewriter:
+    """What a pattern's `rewrite` may do to the module.
+
+    An op is erased when `rewrite` has returned, so it stays readable until then; so do the producers that lose their
+    last use with it.
+    """
+
+    def __init__(self) -> None:
+        self._doomed: list[ir.Operation] = []
+
+    @contextmanager
+    def before(self, op: ir.OpView) -> Generator[None]:
+        """Create ops in front of `op`, with its location."""
+        with ir.InsertionPoint(op), op.location:
+            yield
+
+    def replace(self, op: ir.OpView, value: ir.Value) -> None:
+        """Let `value` stand wherever the one result of `op` stood, and erase `op`."""
+        op.results[0].replace_all_uses_with(value)
+        self.erase(op)
+
+    def erase(self, op: ir.OpView) -> None:
+        """Erase `op`, whose results have no use."""
+        self._doomed.append(op.operation)
+
+    def flush(self) -> list[int]:
+        """Erase what is due; returns the hashes of the erased ops, which must not be touched any more."""
+        erased: list[int] = []
+        doomed, self._doomed = self._doomed, []
+        for operation in doomed:
+            _erase_with_producers(operation, erased)
+        return erased
+
+
+class Pattern(Generic[M]):
+    """A rewrite with one op as its root.
+
+    `check` must not change anything; `rewrite` gets what `check` returned and must not fail.
+    """
+
+    name: ClassVar[str]
+    roots: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def check(self, op: Any) -> M | Refusal | None:
+        """The match at the root `op`, a reason why there is none, or None where `op` is no candidate."""
+
+    @abstractmethod
+    def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:
+        """Rewrite at the root `op`."""
+
+
+class PatternPass(Pass):
+    """A pass that applies patterns until none of them matches."""
+
+    @abstractmethod
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        """The patterns; where several match one op the first wins."""
+
+    def run(self, module: ir.Module) -> None:
+        with module.context:
+            apply_patterns(module, self.patterns())
+
+
+_explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", default=None)
+
+
+@contextmanager
+def explain_matches() -> Generator[list[Diagnostic]]:
+    """Collect a remark for every refusal of the passes that run inside, each once, in the order of the passes."""
+    remarks: list[Diagnostic] = []
+    token = _explanations.set(remarks)
+    try:
+        yield remarks
+    finally:
+        _explanations.reset(token)
+
+
+def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
+    """Apply `patterns` to every op of `module` until none matches; returns the number of rewrites.
+
+    Ops are visited in program order, round after round.  Ops without side effects that nobody uses are erased.  Raises
+    `PassError` when patterns undo each other's work and no end is in sight.
+    """
+    by_root: dict[str, list[Pattern[Any]]] = {}
+    for pattern in patterns:
+        for root in pattern.roots:
+            by_root.setdefault(root, []).append(pattern)
+    _erase_dead(module)
+    budget = _REWRITES_PER_OP * (1 + len(_operations(module)))
+    total = 0
+    while True:
+        rewrites, remarks = _round(module, by_root)
+        total += rewrites
+        if rewrites == 0:
+            _record(remarks)
+            return total
+        if total > budget:
+            names = ", ".join(pattern.name for pattern in patterns)
+            raise PassError(f"patterns [{names}] must reach an end, but {total} rewrites did not")
+
+
+def _round(module: ir.Module, by_root: dict[str, list[Pattern[Any]]]) -> tuple[int, list[Diagnostic]]:
+    erased: set[int] = set()
+    rewrites = 0
+    remarks: list[Diagnostic] = []
+    for operation in _operations(module):
+        # An erased op's handle dangles: its hash, which is its address, is all that may be asked for.
+        if hash(operation) in erased or operation.name not in by_root:
+            continue
+        gone = _apply_first(operation.opview, by_root[operation.name], remarks.append)
+        rewrites += gone is not None
+        erased.update(gone or ())
+    return rewrites, remarks
+
+
+def _apply_first(
+    op: ir.OpView, patterns: Sequence[Pattern[Any]], remark: Callable[[Diagnostic], None]
+) -> list[int] | None:
+    """Rewrite with the first pattern that matches; returns the hashes of the erased ops, None where none matches."""
+    for pattern in patterns:
+        match = pattern.check(op)
+        if isinstance(match, Refusal):
+            remark(_remark(pattern, op, match))
+        elif match is not None:
+            rewriter = Rewriter()
+            pattern.rewrite(op, match, rewriter)
+            return rewriter.flush()
+    return None
+
+
+def _remark(pattern: Pattern[Any], op: ir.OpView, refusal: Refusal) -> Diagnostic:
+    file, line, column = place_of(op.location)
+    message = f"[{pattern.name}] '{op.name}' {refusal.reason}"
+    return Diagnostic(Severity.REMARK, message, file, line, column)
+
+
+def _record(remarks: Sequence[Diagnostic]) -> None:
+    recorded = _explanations.get()
+    if recorded is not None:
+        recorded.extend(remark for remark in dict.fromkeys(remarks) if remark not in recorded)
+
+
+def _operations(module: ir.Module) -> list[ir.Operation]:
+    """All ops in program order, an op before those of its regions."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _erase_dead(module: ir.Module) -> None:
+    for operation in reversed(_operations(module)):
+        if _is_dead(operation):
+            operation.erase()
+
+
+def _erase_with_producers(operation: ir.Operation, erased: list[int]) -> None:
+    producers = {hash(o): o for o in (v.owner for v in operation.operands) if isinstance(o, ir.OpView)}
+    erased.append(hash(operation))
+    operation.erase()
+    for producer in producers.values():
+        if _is_dead(producer.operation):
+            _erase_with_producers(producer.operation, erased)
+
+
+def _is_dead(operation: ir.Operation) -> bool:
+    is_pure = operation.name.split(".")[0] in _PURE_DIALECTS
+    return is_pure and not any(next(iter(result.uses), None) for result in operation.results)

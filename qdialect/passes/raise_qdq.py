@@ -1,0 +1,201 @@
+"""`qnn-raise-qdq`: a detour through float32, dequantize -> float ops -> quantize, becomes the integer op it stands for.
+
+A piece with one 8-bit input is a table: the float ops run on each of the 256 codes in float32, and quantize rounds as
+it always does, so the table has the detour's own bits.  A piece with two inputs becomes an integer `add` or `mul` only
+where one of the integer arithmetics gives the detour's result on all 65536 pairs of codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import AddOp, DequantizeOp, MulOp, QuantizeOp, build
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import element_of, range_of
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
+from qdialect.passes.matching import producer
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import Array, codes_of, evaluated, is_eight_bit, uniform_value
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.reference import elementwise
+from qdialect.reference.elementwise import Affine
+
+_FLOAT_OPS = frozenset(
+    [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
+    + [f"math.{name}" for name in ("absf", "erf", "exp", "floor", "log", "rsqrt", "sqrt", "tanh")]
+)
+
+
+class RaiseToTable(LutPattern):
+    """A float piece with one 8-bit input is a table; the input may enter it several times."""
+
+    name: ClassVar[str] = "raise-to-table"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+
+    def check(self, op: QuantizeOp) -> LutMatch | Refusal | None:
+        piece = _piece(op)
+        if piece is None or isinstance(piece, Refusal):
+            return piece
+        sources = {dequantize.input for dequantize in piece}
+        if len(sources) > 1:
+            return None
+        before = (piece[0].scales[0], piece[0].zero_points[0])
+        return tabulated(op, piece[0].input, before, (op.scales[0], op.zero_points[0]))
+
+
+@dataclass(frozen=True)
+class _Binary:
+    """An integer op with the meaning of the float piece."""
+
+    op_class: type[AddOp | MulOp]
+    operands: tuple[ir.Value, ir.Value]
+    attributes: dict[str, Any]
+
+
+class RaiseToBinary(Pattern[_Binary]):
+    """A float piece with two 8-bit inputs is an add or mul where all its results agree with that op's."""
+
+    name: ClassVar[str] = "raise-to-binary"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+
+    def check(self, op: QuantizeOp) -> _Binary | Refusal | None:
+        piece = _piece(op)
+        if piece is None or isinstance(piece, Refusal):
+            return None
+        if len({dequantize.input for dequantize in piece}) == 1:
+            return None
+        if len(piece) != 2:
+            return Refusal(f"must depend on one or two dequantized tensors, but got {len(piece)}")
+        return _same_everywhere(op, piece[0], piece[1])
+
+    def rewrite(self, op: QuantizeOp, match: _Binary, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            raised = build(match.op_class, *match.operands, element=element_of(op.output.type), **match.attributes)
+        rewriter.replace(op, raised.output)
+
+
+def _piece(op: QuantizeOp) -> list[DequantizeOp] | Refusal | None:
+    """The dequantize ops on which `op` depends through float ops and uniform constants alone."""
+    found: dict[ir.Value, DequantizeOp] = {}
+    seen: set[ir.Value] = set()
+    pending = [op.input]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        source = producer(value)
+        if isinstance(source, DequantizeOp):
+            found[value] = source
+            continue
+        obstacle = _obstacle(value)
+        if obstacle:
+            return Refusal(obstacle) if len(seen) > 1 else None
+        pending += reversed(_inputs(source))
+    pieces = list(found.values())
+    reason = _parameter_obstacle(op, pieces)
+    return Refusal(reason) if reason else pieces or None
+
+
+def _inputs(op: ir.OpView | None) -> list[ir.Value]:
+    return [] if op is None else list(op.operation.operands)
+
+
+def _obstacle(value: ir.Value) -> str | None:
+    if uniform_value(value) is not None:
+        return None
+    op = producer(value)
+    if constant_value(value) is not None:
+        return "must depend on constants with equal elements alone, but one differs from place to place"
+    if op is None or op.operation.name not in _FLOAT_OPS:
+        name = "a function argument" if op is None else f"'{op.operation.name}'"
+        return f"must depend on dequantized codes through element-wise float ops alone, but there is {name}"
+    return None
+
+
+def _parameter_obstacle(op: QuantizeOp, pieces: Sequence[DequantizeOp]) -> str | None:
+    if not all(is_eight_bit(value) for value in (op.output, *(piece.input for piece in pieces))):
+        return "must quantize to 8 bits what was dequantized from 8 bits"
+    if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *pieces)):
+        return "must have one scale and one zero point for each tensor"
+    return None
+
+
+def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | Refusal:
+    codes = {
+        left.input: codes_of(left.input.type).reshape(256, 1),
+        right.input: codes_of(right.input.type).reshape(1, 256),
+    }
+    floats = {piece.output: evaluated(piece.output, codes) for piece in (left, right)}
+    wanted = evaluated(op.output, floats).astype(np.int64)
+    full, reached = range_of(op.output.type), (int(wanted.min()), int(wanted.max()))
+    fewest = wanted.size
+    for candidate in _candidates(op, left, right):
+        for bounds in (full, reached):
+            missed = int(np.count_nonzero(_results(candidate, codes, bounds) != wanted))
+            if missed == 0:
+                return _with_bounds(candidate, bounds)
+            fewest = min(fewest, missed)
+    wish = f"must equal an integer add or mul on all {wanted.size} pairs of codes"
+    return Refusal(f"{wish}, but the closest misses {fewest}")
+
+
+def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iterator[_Binary]:
+    """Sums and products in the arithmetics of the dialect, those with one float32 rounding first."""
+    orders = ((left, right), (right, left))
+    for lhs, rhs in orders:
+        yield _binary(AddOp, op, lhs, rhs, {"arithmetic": AddArithmetic.FLOAT_ONCE})
+    for rounding in (Rounding.F32_RNE_ZP_LAST, Rounding.F32_NEAREST_ZP_FIRST, Rounding.FIXED64_NEAREST):
+        yield _binary(MulOp, op, left, right, {"rounding": rounding, "multiplier": Multiplier.F32})
+
+
+def _binary(
+    op_class: type[AddOp | MulOp], op: QuantizeOp, lhs: DequantizeOp, rhs: DequantizeOp, how: dict[str, Any]
+) -> _Binary:
+    attributes = {
+        "lhs_scale": lhs.scales[0],
+        "lhs_zero_point": lhs.zero_points[0],
+        "rhs_scale": rhs.scales[0],
+        "rhs_zero_point": rhs.zero_points[0],
+        "output_scale": op.scales[0],
+        "output_zero_point": op.zero_points[0],
+    }
+    return _Binary(op_class, (lhs.input, rhs.input), attributes | how)
+
+
+def _results(candidate: _Binary, codes: Mapping[ir.Value, Array], bounds: tuple[int, int]) -> NDArray[np.int64]:
+    lhs, rhs = (codes[value] for value in candidate.operands)
+    how = candidate.attributes
+    left, right, output = (Affine(how[f"{name}_scale"], how[f"{name}_zero_point"]) for name in ("lhs", "rhs", "output"))
+    if candidate.op_class is MulOp:
+        return elementwise.mul(lhs, rhs, left, right, output, *bounds, how["rounding"], how["multiplier"])
+    # Rounding and multiplier do not enter a sum of floats.
+    unused = (Rounding.FIXED64_UP, Multiplier.F64)
+    return elementwise.add(lhs, rhs, left, right, output, *bounds, how["arithmetic"], *unused)
+
+
+def _with_bounds(candidate: _Binary, bounds: tuple[int, int]) -> _Binary:
+    attributes = {**candidate.attributes, "output_min": bounds[0], "output_max": bounds[1]}
+    return replace(candidate, attributes=attributes)
+
+
+@register
+@dataclass(frozen=True)
+class RaiseQdqPass(PatternPass):
+    """Turn float detours between dequantize and quantize into integer ops with the same bits.
+
+    Element-wise float ops and constants with one 8-bit input become a table; with two, an add or mul where one exists
+    that agrees on every pair of codes.
+    """
+
+    name: ClassVar[str] = "qnn-raise-qdq"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (RaiseToTable(), RaiseToBinary())

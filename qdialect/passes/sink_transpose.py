@@ -1,0 +1,131 @@
+"""`qnn-sink-transpose`: transposes move past element-wise ops, towards the results of the graph."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AddOp,
+    ClipOp,
+    ConcatOp,
+    LutOp,
+    MulOp,
+    PadOp,
+    QnnOp,
+    RequantizeOp,
+    TransposeOp,
+    build,
+)
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import element_of
+from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
+from qdialect.passes.matching import produced_by, rebuilt
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.reference.unary import UNARY_OPS
+
+Permutation = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Operands without their transposes; constants, which had none, transposed back."""
+
+    permutation: Permutation
+    operands: tuple[ir.Value | NDArray[Any], ...]
+
+
+class _Sink(Pattern[_Match]):
+    """``f(transpose(x))`` becomes ``transpose(f(x))``; the transpose stays for its other users."""
+
+    def rewrite(self, op: QnnOp, match: _Match, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            operands = [value if isinstance(value, ir.Value) else constant(value) for value in match.operands]
+            moved = rebuilt(op, *operands, **self.changes(op, match.permutation)).operation.results[0]
+            sunk = build(TransposeOp, moved, element=element_of(moved.type), permutation=match.permutation)
+        rewriter.replace(op, sunk.output)
+
+    @abstractmethod
+    def changes(self, op: Any, permutation: Permutation) -> dict[str, Any]:
+        """The attributes of `op` that name dimensions, for operands that are not transposed."""
+
+
+class SinkThroughUnary(_Sink):
+    """Past an op with one operand; the dimensions that its attributes name are renamed."""
+
+    name: ClassVar[str] = "sink-through-unary"
+    roots: ClassVar[tuple[str, ...]] = tuple(
+        op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, LutOp, PadOp, RequantizeOp)
+    )
+
+    def check(self, op: QnnOp) -> _Match | None:
+        transpose = produced_by(op.operation.operands[0], TransposeOp)
+        return None if transpose is None else _Match(transpose.permutation, (transpose.input,))
+
+    def changes(self, op: QnnOp, permutation: Permutation) -> dict[str, Any]:
+        if isinstance(op, PadOp):
+            return {name: _unpermuted(getattr(op, name), permutation) for name in ("low", "high")}
+        if isinstance(op, RequantizeOp):
+            return {"axis": permutation[op.axis]}
+        return {}
+
+
+class SinkThroughBinary(_Sink):
+    """Past add, mul and concat whose operands are transposed alike, or constant."""
+
+    name: ClassVar[str] = "sink-through-binary"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul", "qnn.concat")
+
+    def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | Refusal | None:
+        operands = list(op.operation.operands)
+        transposes = [produced_by(value, TransposeOp) for value in operands]
+        permutations = {transpose.permutation for transpose in transposes if transpose is not None}
+        if not permutations:
+            return None
+        if len(permutations) > 1:
+            return Refusal(f"must have operands transposed alike, but got {sorted(map(list, permutations))}")
+        permutation = permutations.pop()
+        sources = [
+            _constant_moved_back(value, permutation) if transpose is None else transpose.input
+            for value, transpose in zip(operands, transposes, strict=True)
+        ]
+        found = [source for source in sources if source is not None]
+        if len(found) < len(sources):
+            return Refusal("must have all operands transposed or constant, of one rank")
+        return _Match(permutation, tuple(found))
+
+    def changes(self, op: AddOp | MulOp | ConcatOp, permutation: Permutation) -> dict[str, Any]:
+        return {"axis": permutation[op.axis]} if isinstance(op, ConcatOp) else {}
+
+
+def _unpermuted(values: Sequence[int], permutation: Permutation) -> tuple[int, ...]:
+    """`values` of the result's dimensions in the order of the input's."""
+    return tuple(values[permutation.index(i)] for i in range(len(permutation)))
+
+
+def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[Any] | None:
+    array = constant_value(value)
+    if array is None or array.ndim != len(permutation):
+        return None
+    return np.ascontiguousarray(array.transpose(tuple(np.argsort(permutation))))
+
+
+@register
+@dataclass(frozen=True)
+class SinkTransposePass(PatternPass):
+    """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
+
+    Inverse transposes that meet cancel; one that meets nothing ends at a result of the graph.
+    """
+
+    name: ClassVar[str] = "qnn-sink-transpose"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary())

@@ -1,0 +1,113 @@
+"""`qnn-tabulate-unary`: every function of one 8-bit tensor becomes the table that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect.diagnostics import PipelineError
+from qdialect.dialect import AddOp, LeakyReluOp, MulOp, RequantizeOp, UnaryOp
+from qdialect.dialect.enums import LeakyMode
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
+from qdialect.passes.matching import rebuilt
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit, uniform_value
+from qdialect.reference.unary import UNARY_OPS
+
+KEEP = "keep"
+"""The value of `leaky-relu` that leaves each op its own mode."""
+
+
+class TabulateUnary(LutPattern):
+    """A unary op is the table of its arithmetic."""
+
+    name: ClassVar[str] = "tabulate-unary"
+    roots: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in UNARY_OPS)
+
+    def check(self, op: UnaryOp) -> LutMatch | Refusal:
+        before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
+        return tabulated(op, op.input, before, after)
+
+
+class TabulateRequantize(LutPattern):
+    """A requantize from 8 bits to 8 bits is a table."""
+
+    name: ClassVar[str] = "tabulate-requantize"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
+
+    def check(self, op: RequantizeOp) -> LutMatch | Refusal | None:
+        if not is_eight_bit(op.input) or not is_eight_bit(op.output):
+            return None
+        if len(op.weight_scales) > 1 or len(op.input_zero_points) > 1:
+            return Refusal("must have one scale and one zero point for the tensor")
+        before = (op.input_scale * next(iter(op.weight_scales)), next(iter(op.input_zero_points)))
+        after = (op.output_scale, op.output_zero_point)
+        return tabulated(op, op.input, before, after)
+
+
+class TabulateConstantOperand(LutPattern):
+    """An add or mul with a constant that is the same everywhere is a table of its other operand."""
+
+    name: ClassVar[str] = "tabulate-constant-operand"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul")
+
+    def check(self, op: AddOp | MulOp) -> LutMatch | Refusal | None:
+        constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
+        if not any(constants):
+            return None
+        source = op.rhs if constants[0] else op.lhs
+        if shape_of(source.type) != shape_of(op.output.type):
+            return Refusal("must not broadcast the operand that is no constant")
+        lhs, rhs = (op.lhs_scale, op.lhs_zero_point), (op.rhs_scale, op.rhs_zero_point)
+        after = (op.output_scale, op.output_zero_point)
+        return tabulated(op, source, rhs if constants[0] else lhs, after)
+
+
+@dataclass(frozen=True)
+class SetLeakyMode(Pattern[LeakyMode]):
+    """A leaky_relu follows the arithmetic `mode` instead of its own."""
+
+    name: ClassVar[str] = "set-leaky-mode"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.leaky_relu",)
+    mode: LeakyMode
+
+    def check(self, op: LeakyReluOp) -> LeakyMode | Refusal | None:
+        if op.mode is self.mode:
+            return None
+        if self.mode is LeakyMode.FIXED and not 0 <= op.alpha <= 1:
+            return Refusal(f"must have an alpha in [0, 1] for fixed, but got {op.alpha}")
+        if self.mode is LeakyMode.TFLITE and op.alpha < 0:
+            return Refusal(f"must have an alpha of at least 0 for tflite, but got {op.alpha}")
+        return self.mode
+
+    def rewrite(self, op: LeakyReluOp, match: LeakyMode, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            changed = rebuilt(op, mode=match)
+        rewriter.replace(op, changed.output)
+
+
+@register
+@dataclass(frozen=True)
+class TabulateUnaryPass(PatternPass):
+    """Turn every function of one 8-bit tensor into a table.
+
+    That is every unary op, a requantize between 8-bit tensors, and an add or mul with a uniform constant.
+    `leaky-relu` overrides the arithmetic of leaky_relu: ``fixed`` (TVM), ``tflite``, or ``lut``, the rounded float
+    function; by default, ``keep``, each op follows its own mode.
+    """
+
+    name: ClassVar[str] = "qnn-tabulate-unary"
+    leaky_relu: str = KEEP
+
+    def __post_init__(self) -> None:
+        known = [KEEP, *map(str, LeakyMode)]
+        if self.leaky_relu not in known:
+            wanted = f"must be one of {', '.join(known)}, but got '{self.leaky_relu}'"
+            raise PipelineError(f"option 'leaky-relu' of '{self.name}' {wanted}")
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        tabulate = (TabulateUnary(), TabulateRequantize(), TabulateConstantOperand())
+        return tabulate if self.leaky_relu == KEEP else (SetLeakyMode(LeakyMode(self.leaky_relu)), *tabulate)

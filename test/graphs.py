@@ -1,0 +1,92 @@
+"""Small graphs for the tests of passes, and the comparison before against after."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import func, ir
+from qdialect.context import make_context, parse, verify
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.pattern import explain_matches
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+Results = ir.Value | list[ir.Value]
+Body = Callable[[ir.Value], Results] | Callable[[ir.Value, ir.Value], Results]
+
+
+def graph(inputs: Sequence[str], body: Body) -> ir.Module:
+    """A module whose @main takes tensors of the types `inputs`; `body` gets its arguments and returns its results."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        types = [ir.Type.parse(text) for text in inputs]
+        with ir.InsertionPoint(module.body):
+            main = func.FuncOp("main", ir.FunctionType.get(types, []))
+            block = main.add_entry_block()
+        with ir.InsertionPoint(block):
+            found = cast("Callable[..., Results]", body)(*block.arguments)
+            results = [found] if isinstance(found, ir.Value) else found
+            func.ReturnOp(results)
+        result_types = [value.type for value in results]
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, result_types))
+        verify(module)
+        return module
+
+
+def copied(module: ir.Module) -> ir.Module:
+    return parse(str(module))
+
+
+def op_names(module: ir.Module) -> list[str]:
+    """Names of the ops of @main in order, without constants and the return."""
+    block = module.body.operations[0].regions[0].blocks[0]
+    names = [op.operation.name for op in block.operations]
+    return [name for name in names if name not in ("qnn.constant", "arith.constant", "func.return")]
+
+
+def ops_of(module: ir.Module, name: str) -> list[Any]:
+    block = module.body.operations[0].regions[0].blocks[0]
+    return [op for op in block.operations if op.operation.name == name]
+
+
+def random_inputs(module: ir.Module, seed: int = 0) -> list[Array]:
+    """Codes over the whole range; a tensor of at least 256 codes has every one of them."""
+    rng = np.random.default_rng(seed)
+    arguments = module.body.operations[0].regions[0].blocks[0].arguments
+    return [_random(rng, argument.type) for argument in arguments]
+
+
+def run_both(module: ir.Module, *passes: Pass, seed: int = 0) -> ir.Module:
+    """`module` after `passes`, which must be valid and give the same bits as before on random inputs."""
+    inputs = random_inputs(module, seed)
+    expected = interpreter.run(module, inputs)
+    after = copied(module)
+    for one in passes:
+        one.run(after)
+        verify(after)
+    found = interpreter.run(after, inputs)
+    for wanted, got in zip(expected, found, strict=True):
+        assert wanted.dtype == got.dtype
+        np.testing.assert_array_equal(wanted, got)
+    return after
+
+
+def refusals(module: ir.Module, one: Pass) -> list[str]:
+    """Messages of the remarks that `one` leaves on `module`."""
+    with explain_matches() as remarks:
+        one.run(module)
+    return [remark.message for remark in remarks]
+
+
+def _random(rng: np.random.Generator, type_: ir.Type) -> Array:
+    dtype, shape = NUMPY_DTYPES[element_of(type_)], shape_of(type_)
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    info = np.iinfo(dtype.name)
+    values = rng.integers(info.min, info.max, size=shape, dtype=dtype, endpoint=True)
+    if dtype.itemsize == 1 and values.size >= 256:
+        values.flat[:256] = np.arange(info.min, info.max + 1)
+    return values

@@ -1,0 +1,343 @@
+"""Each fusion pass: the bits before and after are the same, and what must not be fused is not.
+
+The graphs are run by the reference before and after each pass.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import Results, graph, op_names, ops_of, refusals, run_both
+from quantized_layers import (
+    CHANNELS,
+    SCALE,
+    ZERO_POINT,
+    add,
+    bias_of,
+    clip,
+    conv,
+    dense,
+    fused,
+    lut,
+    random_table,
+    requantize,
+    unary,
+)
+
+from qdialect._mlir import arith, ir
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, PadOp, Relu6Op, ReluOp, build
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.passes.fold_padding import FoldPaddingPass
+from qdialect.passes.fuse_bias import FuseBiasPass
+from qdialect.passes.fuse_clamp import FuseClampPass
+from qdialect.passes.fuse_lut import FuseLutPass
+from qdialect.passes.fuse_requantize import FuseRequantizePass
+from qdialect.passes.fuse_residual import FuseResidualPass
+from qdialect.quant_math import AddArithmetic, Rounding
+
+IMAGE = "tensor<1x6x7x4xui8>"
+Layer = Callable[[ir.Value], ir.Value]
+OUT = "tensor<1x6x7x5xui8>"
+
+
+def plus(accumulators: ir.Value, addend: ir.Value) -> ir.Value:
+    return arith.AddIOp(accumulators, addend).result
+
+
+def per_channel(shape: tuple[int, ...]) -> ir.Value:
+    values = np.arange(CHANNELS, dtype=np.int32) * 1000 - 2500
+    return constant(np.broadcast_to(values, shape))
+
+
+# fuse-requantize (R11, R12)
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+@pytest.mark.parametrize("element", ["ui8", "i8"])
+def test_requantize_fuses_into_conv(rounding: Rounding, element: str) -> None:
+    module = graph([IMAGE], lambda x: requantize(conv(x, bias=bias_of()), element, rounding=rounding))
+    after = run_both(module, FuseRequantizePass())
+    assert op_names(after) == ["qnn.fused_conv2d"]
+    assert ops_of(after, "qnn.fused_conv2d")[0].rounding is rounding
+
+
+def test_requantize_fuses_into_dense_and_missing_bias_becomes_zeros() -> None:
+    module = graph(["tensor<3x20xui8>"], lambda x: requantize(dense(x), weight_scales=(0.01,), axis=0))
+    after = run_both(module, FuseRequantizePass())
+    assert op_names(after) == ["qnn.fused_dense"]
+    bias = constant_value(ops_of(after, "qnn.fused_dense")[0].bias)
+    assert bias is not None
+    assert bias.tolist() == [0] * CHANNELS
+
+
+def test_one_weight_scale_matches_the_same_scale_for_each_channel() -> None:
+    def body(x: ir.Value) -> ir.Value:
+        return requantize(conv(x, weight_scales=(0.01,)), weight_scales=(0.01,) * CHANNELS)
+
+    assert op_names(run_both(graph([IMAGE], body), FuseRequantizePass())) == ["qnn.fused_conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"input_scale": 0.03}, "input_scale must be 0.02, but got 0.03"),
+        ({"weight_scales": (0.01, 0.02, 0.015, 0.008, 0.04)}, "weight_scales must be"),
+        ({"input_zero_points": (0, 0, 1, 0, 0)}, "input_zero_points must be [0, 0, 0, 0, 0], but got [0, 0, 1, 0, 0]"),
+        ({"element": "i16"}, "must have an 8-bit result, but got i16"),
+    ],
+)
+def test_requantize_with_other_parameters_is_refused(changes: dict[str, Any], reason: str) -> None:
+    (found,) = refusals(graph([IMAGE], lambda x: requantize(conv(x), **changes)), FuseRequantizePass())
+    assert found.startswith("[fuse-requantize] 'qnn.requantize'")
+    assert reason in found
+
+
+def test_requantize_along_another_axis_is_refused() -> None:
+    square = "tensor<1x5x5x4xui8>"
+    (found,) = refusals(graph([square], lambda x: requantize(conv(x), axis=1)), FuseRequantizePass())
+    assert "axis must be 3, but got 1" in found
+
+
+def test_requantize_of_accumulators_used_twice_is_refused() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        accumulators = conv(x)
+        return [requantize(accumulators), accumulators]
+
+    (found,) = refusals(graph([IMAGE], body), FuseRequantizePass())
+    assert "needs the result of 'qnn.conv2d' alone, but it has 2 uses" in found
+
+
+def test_requantize_with_a_weight_or_bias_of_run_time_is_refused() -> None:
+    weight, bias = "tensor<5x3x3x4xi8>", "tensor<5xi32>"
+    module = graph([IMAGE, weight], lambda x, w: requantize(conv(x, weight=w)))
+    assert "needs a constant weight" in refusals(module, FuseRequantizePass())[0]
+    module = graph([IMAGE, bias], lambda x, b: requantize(conv(x, bias=b)))
+    assert "needs a constant bias" in refusals(module, FuseRequantizePass())[0]
+
+
+# fuse-bias (R12)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("constant_first", [False, True])
+def test_addition_fuses_as_bias(with_bias: bool, constant_first: bool) -> None:
+    def body(x: ir.Value) -> ir.Value:
+        accumulators, addend = conv(x, bias=bias_of() if with_bias else None), per_channel((1, 6, 7, CHANNELS))
+        return plus(addend, accumulators) if constant_first else plus(accumulators, addend)
+
+    assert op_names(run_both(graph([IMAGE], body), FuseBiasPass())) == ["qnn.conv2d"]
+
+
+def test_bias_sum_wraps_as_the_accumulator_does() -> None:
+    def body(x: ir.Value) -> ir.Value:
+        largest = constant(np.full(CHANNELS, 2**31 - 1, dtype=np.int32))
+        return plus(conv(x, bias=largest), per_channel((1, 6, 7, CHANNELS)))
+
+    assert op_names(run_both(graph([IMAGE], body), FuseBiasPass())) == ["qnn.conv2d"]
+
+
+def test_addition_that_is_no_bias_is_refused() -> None:
+    def by_row(x: ir.Value) -> ir.Value:
+        rows = np.arange(6, dtype=np.int32).reshape(1, 6, 1, 1)
+        return plus(conv(x), constant(np.broadcast_to(rows, (1, 6, 7, CHANNELS))))
+
+    assert "depend on the last dimension alone" in refusals(graph([IMAGE], by_row), FuseBiasPass())[0]
+    accumulators = "tensor<1x6x7x5xi32>"
+    module = graph([IMAGE, accumulators], lambda x, a: plus(conv(x), a))
+    assert "needs the value added to the contraction to be constant" in refusals(module, FuseBiasPass())[0]
+    module = graph([IMAGE, "tensor<5xi32>"], lambda x, b: plus(conv(x, bias=b), per_channel((1, 6, 7, CHANNELS))))
+    assert "needs the contraction's own bias to be constant" in refusals(module, FuseBiasPass())[0]
+
+    def twice(x: ir.Value) -> list[ir.Value]:
+        found = conv(x)
+        return [plus(found, per_channel((1, 6, 7, CHANNELS))), found]
+
+    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseBiasPass())[0]
+
+
+# fold-padding (R12, R8)
+
+
+def padded(x: ir.Value, value: int = 3, high: tuple[int, ...] = (0, 1, 3, 0)) -> ir.Value:
+    return build(PadOp, x, element="ui8", low=(0, 2, 0, 0), high=high, value=value).output
+
+
+@pytest.mark.parametrize("layer", [conv, fused])
+def test_pad_with_the_zero_point_folds(layer: Any) -> None:
+    after = run_both(graph([IMAGE], lambda x: layer(padded(x))), FoldPaddingPass())
+    assert len(op_names(after)) == 1
+    assert ops_of(after, op_names(after)[0])[0].padding == (3, 1, 2, 4)
+
+
+def test_pad_with_another_user_stays_for_it() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        grown = padded(x)
+        return [conv(grown), grown]
+
+    assert op_names(run_both(graph([IMAGE], body), FoldPaddingPass())) == ["qnn.pad", "qnn.conv2d"]
+
+
+def padded_conv(high: tuple[int, ...], x: ir.Value) -> ir.Value:
+    return conv(padded(x, high=high))
+
+
+def test_other_pads_are_refused() -> None:
+    found = refusals(graph([IMAGE], lambda x: conv(padded(x, value=0))), FoldPaddingPass())
+    assert found == ["[fold-padding] 'qnn.conv2d' pad value must be 3, but got 0"]
+    for dimension in (0, 3):
+        high = tuple(int(i == dimension) for i in range(4))
+        module = graph([IMAGE], partial(padded_conv, high))
+        assert f"it grows dimension {dimension}" in refusals(module, FoldPaddingPass())[0]
+
+
+# fuse-clamp (R12)
+
+
+@pytest.mark.parametrize(("low", "high"), [(7, 127), (0, 40), (200, 220)])
+def test_clip_fuses_into_the_op_that_feeds_it(low: int, high: int) -> None:
+    def pool(op_class: Any, **more: Any) -> Layer:
+        how: dict[str, Any] = {"kernel": (2, 2), "output_min": 20, "output_max": 180, **more}
+        return lambda x: build(op_class, x, element="ui8", **how).output
+
+    producers: list[Layer] = [
+        fused,
+        lambda x: add(x, x, output_min=20, output_max=180),
+        pool(MaxPool2DOp),
+        pool(AvgPool2DOp, zero_point=3),
+        lambda x: clip(x, 30, 190),
+        lambda x: fused(x, output_min=25, output_max=100, sum_min=25, sum_max=100),
+    ]
+    for make in producers:
+
+        def body(x: ir.Value, make: Layer = make) -> ir.Value:
+            return clip(make(x), low, high)
+
+        after = run_both(graph([IMAGE], body), FuseClampPass())
+        assert len(op_names(after)) == 1
+
+
+@pytest.mark.parametrize("op_class", [ReluOp, Relu6Op])
+def test_relu_fuses_where_it_is_a_clamp(op_class: Any) -> None:
+    same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
+    after = run_both(graph([IMAGE], lambda x: unary(op_class, fused(x), **same)), FuseClampPass())
+    (op,) = ops_of(after, "qnn.fused_conv2d")
+    assert (op.output_min, op.output_max) == (ZERO_POINT, 255 if op_class is ReluOp else ZERO_POINT + 120)
+
+
+def test_clip_after_a_residual_clamps_the_sum_alone() -> None:
+    after = run_both(
+        graph([IMAGE, OUT], lambda x, r: clip(add(fused(x), r), 20, 90)), FuseResidualPass(), FuseClampPass()
+    )
+    (op,) = ops_of(after, "qnn.fused_conv2d")
+    assert (op.output_min, op.output_max, op.sum_min, op.sum_max) == (0, 255, 20, 90)
+
+
+def test_clamps_that_must_not_fuse_are_refused() -> None:
+    def twice(x: ir.Value) -> list[ir.Value]:
+        found = fused(x)
+        return [clip(found, 3, 9), found]
+
+    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseClampPass())[0]
+    moved = graph([IMAGE], lambda x: unary(ReluOp, fused(x), output_scale=SCALE, output_zero_point=0))
+    assert "same parameters before and after" in refusals(moved, FuseClampPass())[0]
+    same: dict[str, Any] = {"input_scale": 0.06, "output_scale": 0.06, "output_zero_point": ZERO_POINT}
+    mismatched = graph([IMAGE], lambda x: unary(ReluOp, fused(x), **same))
+    assert "input_scale must be 0.05, but got 0.06" in refusals(mismatched, FuseClampPass())[0]
+    late = graph([IMAGE], lambda x: clip(fused(x, table=random_table()), 3, 9))
+    assert "must come before the table" in refusals(late, FuseClampPass())[0]
+
+
+# fuse-lut (R1)
+
+
+@pytest.mark.parametrize("middle", ["ui8", "i8"])
+@pytest.mark.parametrize("final", ["ui8", "i8"])
+def test_table_fuses_for_every_code(middle: str, final: str) -> None:
+    module = graph(["tensor<1x40x40x4xui8>"], lambda x: lut(fused(x, middle), random_table(), final))
+    after = run_both(module, FuseLutPass())
+    (op,) = ops_of(after, "qnn.fused_conv2d")
+    assert op_names(after) == ["qnn.fused_conv2d"]
+    assert (op.table_scale, op.table_zero_point, op.sum_scale, op.sum_zero_point) == (0.125, 11, SCALE, ZERO_POINT)
+
+
+def test_second_table_is_composed_with_the_first() -> None:
+    def body(x: ir.Value) -> ir.Value:
+        first = lut(fused(x), random_table(1))
+        return lut(first, random_table(2), input_scale=0.125, input_zero_point=11)
+
+    assert op_names(run_both(graph(["tensor<1x40x40x4xui8>"], body), FuseLutPass())) == ["qnn.fused_conv2d"]
+
+
+def test_tables_that_must_not_fuse_are_refused() -> None:
+    def twice(x: ir.Value) -> list[ir.Value]:
+        found = fused(x)
+        return [lut(found, random_table()), found]
+
+    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseLutPass())[0]
+    module = graph([IMAGE], lambda x: lut(fused(x), random_table(), input_scale=0.06))
+    assert "input_scale must be 0.05, but got 0.06" in refusals(module, FuseLutPass())[0]
+    module = graph([IMAGE], lambda x: lut(fused(x), random_table(), input_zero_point=8))
+    assert "input_zero_point must be 7, but got 8" in refusals(module, FuseLutPass())[0]
+
+
+# fuse-residual (N6)
+
+
+@pytest.mark.parametrize("arithmetic", list(AddArithmetic))
+@pytest.mark.parametrize("on_the_left", [True, False])
+def test_residual_fuses(arithmetic: AddArithmetic, on_the_left: bool) -> None:
+    how: dict[str, Any] = {"arithmetic": arithmetic, "rounding": Rounding.FIXED32_DOUBLE}
+    side = "rhs" if on_the_left else "lhs"
+    how |= {f"{side}_scale": 0.04, f"{side}_zero_point": 9, "output_min": 12, "output_max": 240}
+
+    def body(x: ir.Value, r: ir.Value) -> ir.Value:
+        return add(fused(x), r, **how) if on_the_left else add(r, fused(x), **how)
+
+    module = graph([IMAGE, OUT], body)
+    if arithmetic is AddArithmetic.FLOAT_ONCE and not on_the_left:
+        assert "float_once depends on the order" in refusals(module, FuseResidualPass())[0]
+        return
+    after = run_both(module, FuseResidualPass())
+    assert op_names(after) == ["qnn.fused_conv2d"]
+    assert ops_of(after, "qnn.fused_conv2d")[0].residual is not None
+
+
+def test_residual_of_another_type() -> None:
+    def body(x: ir.Value, r: ir.Value) -> ir.Value:
+        return add(fused(x), r, "i8", output_zero_point=-5)
+
+    after = run_both(graph([IMAGE, "tensor<1x6x7x5xi8>"], body), FuseResidualPass())
+    assert op_names(after) == ["qnn.fused_conv2d"]
+
+
+def test_of_two_convolutions_the_later_one_takes_the_sum() -> None:
+    def body(x: ir.Value) -> ir.Value:
+        early, late = fused(x), fused(x, dilation=(1, 1), output_min=9, sum_min=9)
+        return add(early, late)
+
+    after = run_both(graph([IMAGE], body), FuseResidualPass())
+    first, second = ops_of(after, "qnn.fused_conv2d")
+    assert (first.residual, second.output_min) == (None, 9)
+    assert second.residual is not None
+
+
+def test_residuals_that_must_not_fuse_are_refused() -> None:
+    def twice(x: ir.Value, r: ir.Value) -> list[ir.Value]:
+        found = fused(x)
+        return [add(found, r), found]
+
+    cases: list[tuple[Callable[[ir.Value, ir.Value], Results], str]] = [
+        (twice, "has 2 uses"),
+        (lambda x, r: add(fused(x), r, lhs_scale=0.06), "lhs_scale must be 0.05, but got 0.06"),
+        (lambda x, r: add(r, fused(x), rhs_zero_point=8), "rhs_zero_point must be 7, but got 8"),
+        (lambda x, r: add(fused(x, table=random_table()), r), "ends in its clamp, but it has a table"),
+    ]
+    for body, reason in cases:
+        assert reason in refusals(graph([IMAGE, OUT], body), FuseResidualPass())[0]
+    broadcast = graph([IMAGE, "tensor<5xui8>"], lambda x, r: add(fused(x), r))
+    assert "must have operands of one shape" in refusals(broadcast, FuseResidualPass())[0]
+    second: dict[str, Any] = {"lhs_scale": 0.09, "lhs_zero_point": 20}
+    module = graph([IMAGE, OUT], lambda x, r: add(add(fused(x), r), r, **second))
+    assert "ends in its clamp, but it has a residual" in refusals(module, FuseResidualPass())[0]
