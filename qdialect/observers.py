@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -19,6 +21,27 @@ class Observer:
 
     def after(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
         """The pass `name` has run, and the module is valid."""
+
+
+_observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def observing(*observers: Observer) -> Generator[None]:
+    """Tell `observers` of every pass that runs inside, in whichever pass manager.
+
+    The first of them is told first before a pass and last after it.
+    """
+    token = _observers.set((*_observers.get(), *observers))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def active() -> tuple[Observer, ...]:
+    """The observers to tell."""
+    return _observers.get()
 
 
 @dataclass

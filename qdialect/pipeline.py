@@ -10,17 +10,21 @@ import difflib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeVar
 
-from qdialect import pipeline_text
+from qdialect import observers, pipeline_text
 from qdialect._mlir import ir, passmanager
 from qdialect.context import converted, make_context, place_of, verify
 from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
-from qdialect.observers import Observer
 from qdialect.passes import options
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.registry import all_passes, lookup
 from qdialect.pipeline_text import Element
+
+Result = TypeVar("Result")
+
+# What MLIR's parser says to a name it does not know.
+_UNKNOWN = "does not refer to a registered pass"
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,22 @@ class UpstreamPass:
 
 
 class PassManager:
-    """A list of passes to run on a module.
+    """A list of passes to run on a module; with `verify` the module is checked after every one of them."""
 
-    With `verify` the module is checked after every pass.  `observers` are told of every pass, the
-    first of them first before it and last after it.
-    """
-
-    def __init__(self, *passes: Pass | str, verify: bool = True, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, *passes: Pass | str, verify: bool = True) -> None:
         self._steps: list[Pass | UpstreamPass] = []
         self._verify = verify
-        self._observers = tuple(observers)
         for step in passes:
             self.add(step)
 
     @classmethod
-    def parse(cls, text: str, *, verify: bool = True, observers: Sequence[Observer] = ()) -> Self:
+    def parse(cls, text: str, *, verify: bool = True) -> Self:
         """The passes of a text such as ``builtin.module(qnn-fuse-bias,func.func(cse))``.
 
         The outer ``builtin.module`` may be left out.  Raises `PipelineError`, with the column, for a malformed text, an
         unknown pass, an option that a pass does not take, and a pass of ours below another op than the module.
         """
-        return cls(text, verify=verify, observers=observers)
+        return cls(text, verify=verify)
 
     def add(self, step: Pass | str) -> Self:
         """Append a pass, or the passes of a text; raises `PipelineError` as `parse` does."""
@@ -87,17 +86,18 @@ class PassManager:
         return f"builtin.module({pipeline_text.joined(parts)})"
 
     def _run_step(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
+        watching = observers.active()
         is_composite = isinstance(step, CompositePass)
-        for observer in self._observers:
+        for observer in watching:
             observer.before(step.name, module, is_composite=is_composite)
         if isinstance(step, CompositePass):
-            for part in step.passes():
+            for part in _guarded(step.name, module, step.passes):
                 self._run_step(part, module)
         elif isinstance(step, Pass):
             _guarded(step.name, module, lambda: self._run_own(step, module))
         else:
             _guarded(step.name, module, lambda: self._run_upstream(step, module))
-        for observer in reversed(self._observers):
+        for observer in reversed(watching):
             observer.after(step.name, module, is_composite=is_composite)
 
     def _run_own(self, step: Pass, module: ir.Module) -> None:
@@ -111,10 +111,18 @@ class PassManager:
         manager.run(module.operation)
 
 
-def _guarded(name: str, module: ir.Module, work: Callable[[], None]) -> None:
-    """Do `work`; whatever it raises becomes a `PassError` of the pass `name`."""
+def is_known(name: str) -> bool:
+    """Whether there is a pass of this name, ours or upstream's."""
     try:
-        work()
+        return bool(lookup(name) or UpstreamPass(name).manager(_scratch_context()))
+    except ValueError as error:
+        return _UNKNOWN not in str(error)
+
+
+def _guarded(name: str, module: ir.Module, work: Callable[[], Result]) -> Result:
+    """The result of `work`; whatever it raises becomes a `PassError` of the pass `name`."""
+    try:
+        return work()
     except QDialectError as error:
         raise _failure(name, module, error.diagnostics) from error
     except ir.MLIRError as error:
@@ -157,7 +165,7 @@ def _upstream(element: Element) -> UpstreamPass:
 
 def _reason(element: Element, complaint: str) -> str:
     """What is wrong with an upstream pass, out of the lines that MLIR's parser says."""
-    if "does not refer to a registered pass" in complaint:
+    if _UNKNOWN in complaint:
         close = difflib.get_close_matches(element.name, all_passes(), 1)
         return f"unknown pass '{element.name}'" + (f", did you mean '{close[0]}'?" if close else "")
     first = next((line for line in complaint.splitlines() if line.strip()), f"MLIR refuses '{element.name}'")

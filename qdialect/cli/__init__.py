@@ -1,0 +1,1 @@
+"""The commands: qdialect-opt, qdialect-import and qdialect-run."""

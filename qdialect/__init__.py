@@ -1,0 +1,83 @@
+"""qdialect: quantized networks through MLIR to machine code, bit for bit.
+
+module = qdialect.parse("model.mlir")
+qdialect.PassManager.parse("fuse-qnn").run(module)
+executable = qdialect.compile(module)
+result = executable(image)
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect._mlir import ir
+from qdialect.context import make_context, parse, verify
+from qdialect.diagnostics import (
+    CompileError,
+    Diagnostic,
+    ImportModelError,
+    InputError,
+    ParseError,
+    PassError,
+    PipelineError,
+    QDialectError,
+    Severity,
+    VerificationError,
+)
+from qdialect.model_files import read_model
+from qdialect.passes.pass_base import CompositePass, Pass
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter, explain_matches
+from qdialect.passes.registry import register as register_pass
+from qdialect.pipeline import PassManager
+
+if TYPE_CHECKING:
+    from qdialect.runtime import Executable
+
+try:
+    __version__ = version("qdialect")
+except PackageNotFoundError:
+    # A checkout on the path that was never installed.
+    __version__ = "unknown"
+
+
+def compile(model: str | Path | ir.Module, *, target: str = "host") -> Executable:
+    """Compile a model for a CPU.
+
+    `model` is the path of a ``.tflite`` or ``.mlir`` file, or a module, which stays as it is.  `target` is ``host`` or
+    the name of a CPU.  Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot
+    be lowered.
+    """
+    from qdialect.runtime import compile_module
+
+    return compile_module(read_model(model), target=target)
+
+
+__all__ = [
+    "CompileError",
+    "CompositePass",
+    "Diagnostic",
+    "ImportModelError",
+    "InputError",
+    "ParseError",
+    "Pass",
+    "PassError",
+    "PassManager",
+    "Pattern",
+    "PatternPass",
+    "PipelineError",
+    "QDialectError",
+    "Refusal",
+    "Rewriter",
+    "Severity",
+    "VerificationError",
+    "__version__",
+    "compile",
+    "explain_matches",
+    "make_context",
+    "parse",
+    "read_model",
+    "register_pass",
+    "verify",
+]

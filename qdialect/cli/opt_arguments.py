@@ -1,0 +1,283 @@
+"""The command line of ``qdialect-opt``.
+
+Every pass is a flag, so the flags are not known beforehand: argparse takes those of the command itself, and what it
+leaves are passes, in the order given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from importlib.metadata import version
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import NoReturn
+
+import qdialect
+from qdialect.cli.split_input import MARKER
+from qdialect.diagnostics import PipelineError, QDialectError
+from qdialect.passes.registry import all_passes
+from qdialect.pipeline import PassManager, is_known
+
+PROGRAM = "qdialect-opt"
+PHASES = ("qnn", "fused", "linalg", "vector", "x86", "llvm")
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+# What a flag means that may stand without its value.
+_BARE = {"--split-input-file": MARKER, "--verify-each": "true"}
+_ONE_DASH = re.compile(r"-[A-Za-z][\w-]")
+_PASS_FLAG = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<options>.*))?", re.DOTALL)
+_RESTRICTED = re.compile(r"restricted to '([\w.]+)'")
+
+_EXAMPLES = """\
+Any pass is a flag, ours or one of MLIR's, and passes run in the order of their flags. Flags take one or two dashes.
+'--list-passes' says what our passes do.
+
+examples:
+  qdialect-opt model.mlir
+      parse and verify, then print
+  qdialect-opt model.mlir --fuse-qnn -o fused.mlir
+      one op for each kernel
+  qdialect-opt model.mlir --fuse-qnn --explain-matches
+      and say of every op that stayed behind why it did
+  qdialect-opt model.mlir --canonicalize='max-iterations=1' --qnn-decompose-fused --cse
+      passes with options, ours and MLIR's
+  qdialect-opt model.mlir --pass-pipeline='builtin.module(fuse-qnn,func.func(cse,canonicalize{max-iterations=1}))'
+      the same as text, with passes on functions
+  qdialect-opt model.mlir --fuse-qnn --mlir-print-ir-after-all --mlir-timing
+      watch the passes at work
+  qdialect-opt model.mlir --compile-to=llvm --target=host
+      lower to the LLVM dialect; stop earlier with another phase
+  qdialect-opt test.mlir --split-input-file --verify-diagnostics
+      check the errors that comments such as 'expected-error @+1 {{text}}' announce
+"""
+
+
+class UsageError(QDialectError):
+    """The command line makes no sense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self._message = message
+
+    def render(self) -> str:
+        return f"{PROGRAM}: error: {self._message}; try '{PROGRAM} --help'"
+
+
+class Arguments(argparse.Namespace):
+    """The command line, checked."""
+
+    input: str
+    output: str
+    passes: PassManager
+    pass_pipeline: str | None
+    plugins: list[str]
+    split_marker: str | None
+    verify_diagnostics: bool
+    explain_matches: bool
+    print_before: frozenset[str]
+    print_after: frozenset[str]
+    print_before_all: bool
+    print_after_all: bool
+    print_locations: bool
+    print_generic: bool
+    elide_above: int | None
+    timing: bool
+    verify_each: bool
+    allow_unregistered: bool
+    phase: str | None
+    target: str
+    list_passes: bool
+
+
+def parse(argv: Sequence[str]) -> Arguments:
+    """Take `argv` apart; raises `UsageError` and `PipelineError`, and `SystemExit` after printing help or versions."""
+    found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
+    for path in found.plugins:
+        _load(path)
+    for name in found.print_before | found.print_after:
+        if not is_known(name):
+            raise UsageError(f"unknown pass '{name}' to print the module around")
+    inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
+    if len(inputs) > 1:
+        raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
+    found.input = inputs[0] if inputs else "-"
+    found.passes = _passes(found, [argument for argument in rest if argument not in inputs])
+    return found
+
+
+def _passes(arguments: Arguments, flags: Sequence[str]) -> PassManager:
+    if arguments.pass_pipeline is None:
+        manager = PassManager(verify=arguments.verify_each)
+        for flag in flags:
+            _add(manager, flag)
+        return manager
+    if flags:
+        raise UsageError(f"'--pass-pipeline' cannot be used together with '{flags[0]}'")
+    return PassManager.parse(arguments.pass_pipeline, verify=arguments.verify_each)
+
+
+def _add(manager: PassManager, flag: str) -> None:
+    """Add the pass that `flag` is; one of MLIR's that works on functions alone is nested in them."""
+    match = _PASS_FLAG.fullmatch(flag)
+    if not match or not is_known(match["name"]):
+        raise UsageError(f"unknown argument '{flag}'{_suggestion(flag)}")
+    text = f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"]
+    try:
+        manager.add(text)
+    except PipelineError as error:
+        message = error.diagnostics[0].message
+        anchor = _RESTRICTED.search(message)
+        if not anchor:
+            raise UsageError(f"argument '{flag}': {message}") from error
+        manager.add(f"{anchor[1]}({text})")
+
+
+def _suggestion(flag: str) -> str:
+    known = [*_parser().flags(), *(f"--{name}" for name in all_passes())]
+    close = difflib.get_close_matches(flag.partition("=")[0], known, 1)
+    return f", did you mean '{close[0]}'?" if close else ""
+
+
+def _load(path: str) -> None:
+    """Run a Python file, which registers passes."""
+    spec = spec_from_file_location(Path(path).stem, path, loader=SourceFileLoader(Path(path).stem, path))
+    if spec is None or spec.loader is None:
+        raise UsageError(f"cannot load '{path}'")
+    try:
+        spec.loader.exec_module(module_from_spec(spec))
+    except Exception as error:
+        raise UsageError(f"cannot load '{path}': {type(error).__name__}: {error}") from error
+
+
+def _normalised(argv: Sequence[str]) -> list[str]:
+    """`argv` with two dashes before every long flag, and a value for each of those that may stand without."""
+    double = [f"-{a}" if _ONE_DASH.match(a) else a for a in argv]
+    return [f"{a}={_BARE[a]}" if a in _BARE else a for a in double]
+
+
+class _Parser(argparse.ArgumentParser):
+    def flags(self) -> list[str]:
+        return [flag for action in self._actions for flag in action.option_strings]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"qdialect {qdialect.__version__} (MLIR of torch-mlir {version('torch-mlir')})")
+        parser.exit()
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUTH:
+        raise argparse.ArgumentTypeError(f"must be true or false, but got '{text}'")
+    return _TRUTH[text.lower()]
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a number of elements, but got '{text}'")
+    return int(text)
+
+
+class _Names(argparse.Action):
+    """Pass names, from several flags or separated by commas."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        names = frozenset(name for name in str(values).split(",") if name)
+        setattr(namespace, self.dest, getattr(namespace, self.dest) | names)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [flags and passes] [input file]",
+        description="Run passes on MLIR text with the qnn dialect. Without a file it reads stdin; it prints to stdout.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and exit")
+    _add_input_flags(parser.add_argument_group("input and output").add_argument)
+    _add_pass_flags(parser.add_argument_group("passes").add_argument)
+    _add_watching_flags(parser.add_argument_group("watching").add_argument)
+    return parser
+
+
+def _add_input_flags(add: Callable[..., object]) -> None:
+    add("-o", dest="output", default="-", metavar="FILE", help="write here instead of to stdout")
+    add(
+        "--split-input-file",
+        dest="split_marker",
+        metavar="MARKER",
+        help=f"treat the parts between lines '{MARKER}' (or =MARKER) as modules of their own",
+    )
+    add(
+        "--verify-diagnostics",
+        action="store_true",
+        help="check diagnostics against the expected-* comments of the input",
+    )
+    add(
+        "--allow-unregistered-dialect",
+        dest="allow_unregistered",
+        action="store_true",
+        help="accept ops of dialects that nobody knows",
+    )
+    add("--mlir-print-debuginfo", dest="print_locations", action="store_true", help="print the location of each op")
+    add("--mlir-print-op-generic", dest="print_generic", action="store_true", help="print every op in the generic form")
+    add(
+        "--mlir-elide-elementsattrs-if-larger",
+        dest="elide_above",
+        type=_count,
+        metavar="N",
+        help="print constants of more than N elements as '...'",
+    )
+
+
+def _add_pass_flags(add: Callable[..., object]) -> None:
+    add("--list-passes", action="store_true", help="list our passes with their options and exit")
+    add("--pass-pipeline", metavar="TEXT", help="the passes as text: builtin.module(...)")
+    add(
+        "--load-pass-plugin",
+        dest="plugins",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run a Python file that registers passes of your own",
+    )
+    add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
+    add("--target", default="host", help="the CPU to lower for (default: %(default)s)")
+    add(
+        "--verify-each",
+        type=_truth,
+        default=True,
+        metavar="BOOL",
+        help="check the module after each pass (default: true)",
+    )
+
+
+def _add_watching_flags(add: Callable[..., object]) -> None:
+    add("--explain-matches", action="store_true", help="remark on every op that a pattern refused to rewrite, and why")
+    for when in ("before", "after"):
+        add(
+            f"--mlir-print-ir-{when}",
+            dest=f"print_{when}",
+            action=_Names,
+            default=frozenset(),
+            metavar="PASS",
+            help=f"print the module on stderr {when} this pass",
+        )
+        add(
+            f"--mlir-print-ir-{when}-all",
+            dest=f"print_{when}_all",
+            action="store_true",
+            help=f"print the module on stderr {when} each pass",
+        )
+    add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")

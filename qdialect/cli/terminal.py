@@ -1,0 +1,106 @@
+"""What all commands share: reading and writing whole files, and how they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from qdialect.context import read_text
+from qdialect.diagnostics import ParseError, QDialectError
+
+_INTERRUPTED = 130
+
+
+def run(program: str, work: Callable[[], int]) -> int:
+    """The exit code of `work`; whatever it raises becomes a message on stderr and the code that LLVM's tools have."""
+    try:
+        code = work()
+        _flush()
+    except BrokenPipeError:
+        # The reader has gone, which is its right: `qdialect-opt x.mlir | head`.
+        _abandon_stdout()
+        return 1
+    except QDialectError as error:
+        say(error.render())
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except OSError as error:
+        _abandon_stdout()
+        say(f"{program}: error: {error.strerror or error}")
+        return 1
+    except Exception as error:
+        say(f"{program}: internal error: {type(error).__name__}: {error} ({_place(error)})")
+        return 1
+    return code
+
+
+def say(text: str) -> None:
+    """Print on stderr, if there is one."""
+    if text and sys.stderr:
+        print(text, file=sys.stderr, flush=True)
+
+
+def read_input(name: str) -> str:
+    """The text of a file, or of stdin for ``-``; raises `ParseError` where it cannot be read or is no UTF-8."""
+    if name != "-":
+        return read_text(Path(name))
+    if not sys.stdin:
+        raise ParseError("cannot read '<stdin>': it is closed")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ParseError("cannot read '<stdin>': it must be UTF-8 text") from error
+
+
+def write_output(name: str, text: str) -> None:
+    """Write a file as a whole or not at all, or stdout for ``-``; raises `QDialectError` where that is impossible."""
+    if name == "-":
+        _write_stdout(text)
+        return
+    path = Path(os.path.realpath(name))
+    try:
+        _replace(path, text.encode())
+    except OSError as error:
+        raise QDialectError(f"cannot write '{name}': {error.strerror}") from error
+
+
+def _write_stdout(text: str) -> None:
+    if not sys.stdout:
+        raise QDialectError("cannot write '<stdout>': it is closed")
+    sys.stdout.buffer.write(text.encode())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if path.exists() and not path.is_file():
+        # A device or a pipe.
+        path.write_bytes(content)
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content)
+        if path.exists():
+            shutil.copymode(path, draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _flush() -> None:
+    if sys.stdout:
+        sys.stdout.flush()
+
+
+def _abandon_stdout() -> None:
+    """What is left in the buffer must not fail once more when the interpreter ends."""
+    if sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _place(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
