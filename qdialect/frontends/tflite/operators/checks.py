@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.registry import require
@@ -69,10 +69,15 @@ def same_quantization(operator: Operator, tensor: Tensor) -> None:
 
 
 def check_scales(tensor: Tensor, what: str) -> None:
-    """`tensor` is quantized, by scales that are positive numbers."""
+    """`tensor` is quantized, by scales that the dialect can hold."""
     require(len(tensor.scales) >= 1, f"{what} must be quantized")
     for scale in tensor.scales:
-        require(math.isfinite(scale) and scale > 0, f"{what} scale must be positive and finite, but got {scale}")
+        check_scale(scale, f"{what} scale")
+
+
+def check_scale(scale: float, what: str) -> None:
+    """`scale` is one that the dialect can hold; NaN and infinity are not."""
+    require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
 
 
 def check_rescale(

@@ -9,7 +9,7 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import code_range, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.checks import check_scale, code_range, eight_bit, operands, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports, require
 from qdialect.frontends.tflite.reader import read_options
 
@@ -26,6 +26,7 @@ def _softmax(operator: Operator) -> Emission:
     same_type(operator, eight_bit(data, "input"))
     found, wanted = (output.scale, output.zero_point), (_OUTPUT_SCALE, code_range(output)[0])
     require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+    check_scale(beta, "beta")
     factor = data.scale * beta
     require(factor > _SMALLEST_FACTOR, f"input scale times beta must exceed 2^-26, but got {factor}")
     require(len(data.shape) >= 1, "input must have at least 1 dimension")
