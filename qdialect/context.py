@@ -16,6 +16,7 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 
 _PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
 # An op in a pretty form, where a line or an assignment begins.
 _PRETTY_OP = re.compile(r'^(?:[^"/\n]*=)?[ \t]*(qnn\.\w)', re.MULTILINE)
@@ -45,8 +46,9 @@ def parse(source: str | Path, context: ir.Context | None = None, file_name: str 
     name = file_name or (str(path) if path else "-")
     text = read_text(path) if path else str(source)
     _check_text(text, name)
-    # Only so do the locations of the ops have the name of their file; a pipe can be read but once.
-    reread = path if path and path.is_file() else None
+    # Only so do the locations of the ops have the name of their file.  A pipe can be read but once, and the bindings
+    # take no name that is not Unicode.
+    reread = path if path and path.is_file() and not _SURROGATE.search(str(path)) else None
     with context or make_context():
         try:
             return ir.Module.parseFile(str(reread)) if reread else ir.Module.parse(text)
@@ -119,7 +121,7 @@ def _check_text(text: str, name: str) -> None:
     at = nesting.too_deep(text)
     if at is not None:
         raise _refused(text, at, name, f"text must nest at most {nesting.LIMIT} deep")
-    surrogate = re.search("[\ud800-\udfff]", text)
+    surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")
 

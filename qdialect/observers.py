@@ -87,7 +87,7 @@ class Timer(Observer):
         total = sum(seconds for _, seconds in self.seconds)
         rows = [*self.seconds, ("Total", total)]
         lines = (f"  {s:9.4f} ({100 * s / total if total else 100.0:5.1f}%)  {name}" for name, s in rows)
-        rule = f"===-{'-' * 73}-==="
+        rule = f"==={'-' * 73}==="
         title = "... Execution time report ...".center(79).rstrip()
         heading = f"{rule}\n{title}\n{rule}\n  Total Execution Time: {total:.4f} seconds\n"
         return "\n".join([heading, "  ----Wall Time----  ----Name----", *lines])

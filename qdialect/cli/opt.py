@@ -15,7 +15,6 @@ from qdialect.context import captured_diagnostics, make_context
 from qdialect.context import parse as parse_module
 from qdialect.diagnostics import Diagnostic, QDialectError
 from qdialect.passes.pattern import explain_matches
-from qdialect.passes.registry import all_passes
 
 _STDIN = "<stdin>"
 
@@ -34,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Arguments) -> int:
-    if arguments.list_passes:
-        terminal.write_output("-", _pass_list())
+    if arguments.answer:
+        terminal.write_output("-", arguments.answer())
         return 0
     timer = observers.Timer()
     with observers.observing(_printer(arguments), timer):
@@ -128,12 +127,6 @@ def _printer(arguments: Arguments) -> observers.IRPrinter:
         after_all=arguments.print_after_all,
         text_of=_text_of(name, arguments),
     )
-
-
-def _pass_list() -> str:
-    rows = [(str(pass_class()), pass_class.summary()) for pass_class in all_passes().values()]
-    width = max(len(text) for text, _ in rows)
-    return "".join(f"{text:{width}}  {summary}\n" for text, summary in rows)
 
 
 if __name__ == "__main__":

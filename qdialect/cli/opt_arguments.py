@@ -90,12 +90,15 @@ class Arguments(argparse.Namespace):
     allow_unregistered: bool
     phase: str | None
     target: str
-    list_passes: bool
+    answer: Callable[[], str] | None
+    """What to print instead of doing anything, where the command line asks for it."""
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """Take `argv` apart; raises `UsageError` and `PipelineError`, and `SystemExit` after printing help or versions."""
+    """Take `argv` apart; raises `UsageError` and `PipelineError`."""
     found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
+    if found.answer:
+        return found
     for path in found.plugins:
         _load(path)
     for name in found.print_before | found.print_after:
@@ -167,10 +170,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"qdialect {qdialect.__version__} (MLIR of torch-mlir {version('torch-mlir')})")
-        parser.exit()
+def _versions() -> str:
+    return f"qdialect {qdialect.__version__}, MLIR of torch-mlir {version('torch-mlir')}\n"
+
+
+def _pass_list() -> str:
+    rows = [(str(pass_class()), pass_class.summary()) for pass_class in all_passes().values()]
+    width = max(len(text) for text, _ in rows)
+    return "".join(f"{text:{width}}  {summary}\n" for text, summary in rows)
 
 
 def _truth(text: str) -> bool:
@@ -203,8 +210,14 @@ def _parser() -> _Parser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the versions and exit")
+    for names, answer, text in (
+        (("-h", "--help"), parser.format_help, "print this text"),
+        (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
+        (("--list-passes",), _pass_list, "list our passes with their options"),
+    ):
+        parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
     _add_input_flags(parser.add_argument_group("input and output").add_argument)
     _add_pass_flags(parser.add_argument_group("passes").add_argument)
     _add_watching_flags(parser.add_argument_group("watching").add_argument)
@@ -216,8 +229,8 @@ def _add_input_flags(add: Callable[..., object]) -> None:
     add(
         "--split-input-file",
         dest="split_marker",
-        metavar="MARKER",
-        help=f"treat the parts between lines '{MARKER}' (or =MARKER) as modules of their own",
+        metavar="[=MARKER]",
+        help=f"treat the parts between lines '{MARKER}' (or MARKER) as modules of their own",
     )
     add(
         "--verify-diagnostics",
@@ -242,7 +255,6 @@ def _add_input_flags(add: Callable[..., object]) -> None:
 
 
 def _add_pass_flags(add: Callable[..., object]) -> None:
-    add("--list-passes", action="store_true", help="list our passes with their options and exit")
     add("--pass-pipeline", metavar="TEXT", help="the passes as text: builtin.module(...)")
     add(
         "--load-pass-plugin",
@@ -258,7 +270,7 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
         "--verify-each",
         type=_truth,
         default=True,
-        metavar="BOOL",
+        metavar="[=BOOL]",
         help="check the module after each pass (default: true)",
     )
 

@@ -62,9 +62,8 @@ def write_output(name: str, text: str) -> None:
     if name == "-":
         _write_stdout(text)
         return
-    path = Path(os.path.realpath(name))
     try:
-        _replace(path, text.encode())
+        _replace(Path(name), text.encode(errors="surrogateescape"))
     except OSError as error:
         raise QDialectError(f"cannot write '{name}': {error.strerror}") from error
 
@@ -72,7 +71,10 @@ def write_output(name: str, text: str) -> None:
 def _write_stdout(text: str) -> None:
     if not sys.stdout:
         raise QDialectError("cannot write '<stdout>': it is closed")
-    sys.stdout.buffer.write(text.encode())
+    rest = memoryview(text.encode(errors="surrogateescape"))
+    while rest:
+        # With PYTHONUNBUFFERED a write may take less than it was given.
+        rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -80,6 +82,8 @@ def _replace(path: Path, content: bytes) -> None:
         # A device or a pipe.
         path.write_bytes(content)
         return
+    # A link stays one.
+    path = path.resolve()
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(content)
