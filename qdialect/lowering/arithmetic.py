@@ -1,0 +1,166 @@
+"""Requantization and addition as scalar bodies of `linalg.generic`, in the bits of `qdialect.quant_math`.
+
+Multipliers are data: a kernel is the same for every layer of its shape, and reads them per channel or as scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.diagnostics import CompileError
+from qdialect.lowering.kernel_text import Body
+from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
+
+_LARGEST_EXPONENT = 30
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One array a requantization reads: per channel, or of one entry."""
+
+    name: str
+    element: str
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """An accumulator's way to a code: flavour, parameter arrays, and whether a multiplier is one or more."""
+
+    rounding: Rounding
+    parameters: tuple[Parameter, ...]
+    has_left_shift: bool
+
+    @property
+    def wide(self) -> str:
+        """The type in which codes are formed, and in which zero point and bounds are given."""
+        return "i64" if self.rounding.is_fixed else "f32"
+
+
+def requantization(rounding: Rounding, params: RequantizeParameters) -> Requantization:
+    """The parameter arrays that `emit_requantize` reads, in its order.
+
+    fixed64:  ``(x * q + half) >> right``, right = 31 - e, half = 2^(right - 1).
+    fixed32:  ``h = (sat(x << left) * q + 2^30) >> 31``, then ``h / 2^right`` rounded half away, right = max(-e, 0).
+    Raises `CompileError` for a fixed-point multiplier of 2^30 or more.
+    """
+    if not isinstance(params, FixedMultiplier):
+        return Requantization(rounding, (Parameter("multiplier", "f32", params.m),), has_left_shift=False)
+    q, e = params.q, params.e.astype(np.int64)
+    if e.max() > _LARGEST_EXPONENT:
+        raise CompileError(f"a requantize multiplier must be below 2^{_LARGEST_EXPONENT}, but got 2^{e.max() - 1}")
+    multiplier = Parameter("multiplier", "i32", q)
+    if rounding is not Rounding.FIXED32_DOUBLE:
+        right = 31 - e
+        half = (np.int64(1) << right) >> 1
+        return Requantization(
+            rounding, (multiplier, Parameter("half", "i64", half), Parameter("right", "i64", right)), False
+        )
+    left, right = np.maximum(e, 0), np.maximum(-e, 0)
+    half = (np.int64(1) << right) >> 1
+    # A negative tie must not move up; where nothing is shifted there is no tie.
+    tie = np.where(right > 0, np.int64(-1), np.int64(0))
+    arrays = [multiplier, Parameter("half", "i64", half), Parameter("tie", "i64", tie)]
+    arrays.append(Parameter("right", "i64", right))
+    if left.any():
+        arrays.append(Parameter("left", "i64", left))
+    return Requantization(rounding, tuple(arrays), bool(left.any()))
+
+
+def emit_scale(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+    """``acc * M`` rounded, without zero point, in `how.wide`; only for flavours that add the zero point last."""
+    if how.rounding is Rounding.FIXED32_DOUBLE:
+        return _double_rounding(body, how, acc, acc_type, parameters)
+    if how.rounding.is_fixed:
+        return _single_rounding(body, how, acc, acc_type, parameters)
+    value = body.cast("arith.sitofp", acc, acc_type, "f32")
+    return body.op(f"math.roundeven {body.binary('arith.mulf', value, parameters[0], 'f32')} : f32")
+
+
+def emit_requantize(
+    body: Body,
+    how: Requantization,
+    acc: str,
+    acc_type: str,
+    parameters: Sequence[str],
+    zero_point: str,
+    bounds: tuple[str, str],
+) -> str:
+    """``clamp(round(acc * M) + z)`` as i32; `zero_point` and `bounds` are values of type `how.wide`."""
+    wide = how.wide
+    if how.rounding.is_fixed:
+        scaled = emit_scale(body, how, acc, acc_type, parameters)
+        code = body.clamp(body.binary("arith.addi", scaled, zero_point, wide), *bounds, wide)
+        return body.cast("arith.trunci", code, wide, "i32")
+    if how.rounding is Rounding.F32_RNE_ZP_LAST:
+        scaled = emit_scale(body, how, acc, acc_type, parameters)
+        code = body.binary("arith.addf", scaled, zero_point, wide)
+        return body.op(f"arith.fptosi {body.clamp(code, *bounds, wide)} : f32 to i32")
+    value = body.cast("arith.sitofp", acc, acc_type, "f32")
+    value = body.binary("arith.mulf", value, parameters[0], wide)
+    value = body.binary("arith.addf", value, zero_point, wide)
+    # Bounds are integers and rounding is monotonic: clamping first keeps the conversion in range and the bits equal.
+    value = body.clamp(value, *bounds, wide)
+    return body.op(f"arith.fptosi {_ROUND[how.rounding](body, value)} : f32 to i32")
+
+
+def _single_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+    multiplier, half, right = parameters
+    product = body.binary(
+        "arith.muli",
+        body.cast("arith.extsi", acc, acc_type, "i64"),
+        body.cast("arith.extsi", multiplier, "i32", "i64"),
+        "i64",
+    )
+    if how.rounding is Rounding.FIXED64_NEAREST:
+        sign = body.binary("arith.shrsi", product, body.constant(63, "i64"), "i64")
+        product = body.binary("arith.addi", product, sign, "i64")
+    return body.binary("arith.shrsi", body.binary("arith.addi", product, half, "i64"), right, "i64")
+
+
+def _double_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+    multiplier, half, tie, right, *left = parameters
+    value = body.cast("arith.extsi", acc, acc_type, "i64")
+    if left:
+        value = body.binary("arith.shli", value, left[0], "i64")
+        value = body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"), "i64")
+    product = body.binary("arith.muli", value, body.cast("arith.extsi", multiplier, "i32", "i64"), "i64")
+    nudged = body.binary("arith.addi", product, body.constant(2**30, "i64"), "i64")
+    high = body.binary("arith.shrsi", nudged, body.constant(31, "i64"), "i64")
+    sign = body.binary("arith.shrsi", high, body.constant(63, "i64"), "i64")
+    sign = body.binary("arith.andi", sign, tie, "i64")
+    nudged = body.binary("arith.addi", body.binary("arith.addi", high, half, "i64"), sign, "i64")
+    return body.binary("arith.shrsi", nudged, right, "i64")
+
+
+def _half_up(body: Body, value: str) -> str:
+    return body.op(f"math.floor {body.binary('arith.addf', value, body.constant(0.5, 'f32'), 'f32')} : f32")
+
+
+def _half_away(body: Body, value: str) -> str:
+    # trunc(v) + (|v - trunc(v)| >= 1/2 ? sign(v) : 0): v + 1/2 itself could round up in float32.
+    whole = body.op(f"math.trunc {value} : f32")
+    rest = body.binary("arith.subf", value, whole, "f32")
+    up = body.op(f"arith.cmpf oge, {rest}, {body.constant(0.5, 'f32')} : f32")
+    down = body.op(f"arith.cmpf ole, {rest}, {body.constant(-0.5, 'f32')} : f32")
+    zero, one, minus = (body.constant(c, "f32") for c in (0.0, 1.0, -1.0))
+    step = body.op(f"arith.select {down}, {minus}, {zero} : f32")
+    step = body.op(f"arith.select {up}, {one}, {step} : f32")
+    return body.binary("arith.addf", whole, step, "f32")
+
+
+def _half_even(body: Body, value: str) -> str:
+    return body.op(f"math.roundeven {value} : f32")
+
+
+_ROUND: dict[Rounding, Callable[[Body, str], str]] = {
+    Rounding.F32_RNE_ZP_FIRST: _half_even,
+    Rounding.F32_UP_ZP_FIRST: _half_up,
+    Rounding.F32_NEAREST_ZP_FIRST: _half_away,
+}
+ROUND_HALF_EVEN, ROUND_HALF_AWAY, ROUND_HALF_UP = _half_even, _half_away, _half_up

@@ -1,0 +1,249 @@
+"""Writing a kernel function at the linalg level.
+
+A kernel takes flat buffers and scalars, looks at the buffers through strided views, and computes with
+`linalg.generic` on tensors; results go to their destination in place.  What later steps must know stands on the ops as
+`qnn.*` attributes: which nest an op belongs to, its role there, and the tile sizes the strategy chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdialect.lowering.views import View
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A flat buffer argument of a kernel."""
+
+    name: str
+    element: str
+    length: int
+
+    @property
+    def type(self) -> str:
+        """Its memref type."""
+        return f"memref<{self.length}x{self.element}>"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An SSA tensor of a kernel."""
+
+    name: str
+    sizes: tuple[int, ...]
+    element: str
+
+    @property
+    def type(self) -> str:
+        """Its tensor type."""
+        return tensor_type(self.sizes, self.element)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor as an operand of a generic: the loops that index it, in order (``"0"`` for a constant index)."""
+
+    tensor: Tensor
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of a generic, outermost first."""
+
+    parallel: tuple[str, ...]
+    reduction: tuple[str, ...] = ()
+
+    def map_to(self, results: Sequence[str]) -> str:
+        """The affine map from all loops to `results`."""
+        return f"affine_map<({', '.join(self.parallel + self.reduction)}) -> ({', '.join(results)})>"
+
+    @property
+    def iterators(self) -> str:
+        """The iterator types."""
+        kinds = ['"parallel"'] * len(self.parallel) + ['"reduction"'] * len(self.reduction)
+        return f"[{', '.join(kinds)}]"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What the vector step must know of an op: its nest, its role there, and the tile sizes along its loops."""
+
+    nest: int
+    role: str
+    tiles: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As an attribute dictionary."""
+        tiles = f", qnn.tiles = array<i64: {', '.join(map(str, self.tiles))}>" if self.tiles else ""
+        return f'{{qnn.nest = {self.nest} : i64, qnn.role = "{self.role}"{tiles}}}'
+
+
+def tensor_type(sizes: Sequence[int], element: str) -> str:
+    """A ranked tensor type."""
+    return f"tensor<{'x'.join([*map(str, sizes), element])}>"
+
+
+class Body:
+    """The scalar body of a generic; constants go to the top of the function, where vectorization finds them."""
+
+    def __init__(self, function: KernelText) -> None:
+        self._function = function
+        self.lines: list[str] = []
+
+    def op(self, text: str) -> str:
+        """Append ``%new = text`` and return the new name."""
+        name = self._function.fresh()
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def constant(self, value: float, type_: str) -> str:
+        """A constant, shared by the whole function."""
+        return self._function.constant(value, type_)
+
+    def binary(self, op: str, lhs: str, rhs: str, type_: str) -> str:
+        """``op lhs, rhs : type``."""
+        return self.op(f"{op} {lhs}, {rhs} : {type_}")
+
+    def cast(self, op: str, value: str, source: str, target: str) -> str:
+        """``op value : source to target``; nothing where both types are one."""
+        return value if source == target else self.op(f"{op} {value} : {source} to {target}")
+
+    def clamp(self, value: str, low: str, high: str, type_: str) -> str:
+        """`value` limited to [`low`, `high`]; for floats as compare and select, which no NaN rule slows down."""
+        if type_.startswith("f"):
+            above = self.op(f"arith.cmpf ogt, {value}, {low} : {type_}")
+            value = self.op(f"arith.select {above}, {value}, {low} : {type_}")
+            below = self.op(f"arith.cmpf olt, {value}, {high} : {type_}")
+            return self.op(f"arith.select {below}, {value}, {high} : {type_}")
+        value = self.binary("arith.maxsi", value, low, type_)
+        return self.binary("arith.minsi", value, high, type_)
+
+
+class KernelText:
+    """Collects arguments and ops of one kernel function."""
+
+    def __init__(self) -> None:
+        self._arguments: list[str] = []
+        self._constants: dict[tuple[str, str], str] = {}
+        self._lines: list[str] = []
+        self._count = 0
+        self.nests = 0
+
+    def fresh(self) -> str:
+        """A new SSA name."""
+        self._count += 1
+        return f"%v{self._count}"
+
+    def next_nest(self) -> int:
+        """Number of a new nest."""
+        self.nests += 1
+        return self.nests - 1
+
+    def buffer(self, name: str, element: str, length: int) -> Buffer:
+        """Declare a flat buffer argument."""
+        found = Buffer(f"%{name}", element, length)
+        self._arguments.append(f"{found.name}: {found.type}")
+        return found
+
+    def scalar(self, name: str, type_: str) -> str:
+        """Declare a scalar argument."""
+        self._arguments.append(f"%{name}: {type_}")
+        return f"%{name}"
+
+    def constant(self, value: float, type_: str) -> str:
+        """A constant of the function."""
+        literal = f"{float(value):e}" if type_.startswith("f") else str(int(value))
+        if (literal, type_) not in self._constants:
+            self._constants[literal, type_] = f"%c{len(self._constants)}"
+        return self._constants[literal, type_]
+
+    def read(self, buffer: Buffer, view: View) -> Tensor:
+        """The tensor behind a view of an input buffer."""
+        return self._tensor_of(buffer, view, "restrict")
+
+    def whole(self, buffer: Buffer) -> Tensor:
+        """The tensor of a whole flat input buffer."""
+        tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
+        self._lines.append(
+            f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
+        )
+        return tensor
+
+    def write(self, buffer: Buffer, view: View) -> tuple[Tensor, str]:
+        """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
+        tensor = self._tensor_of(buffer, view, "restrict writable")
+        return tensor, f"%m{self._count - 1} : {_view_type(buffer, view)}"
+
+    def _tensor_of(self, buffer: Buffer, view: View, how: str) -> Tensor:
+        type_ = _view_type(buffer, view)
+        self.fresh()
+        memref_name = f"%m{self._count}"
+        sizes, strides = list(view.sizes), list(view.strides)
+        self._lines.append(
+            f"{memref_name} = memref.reinterpret_cast {buffer.name} to offset: [{view.offset}], sizes: {sizes}, "
+            f"strides: {strides} : {buffer.type} to {type_}"
+        )
+        tensor = Tensor(self.fresh(), view.sizes, buffer.element)
+        self._lines.append(f"{tensor.name} = bufferization.to_tensor {memref_name} {how} : {type_} to {tensor.type}")
+        return tensor
+
+    def store(self, result: Tensor, destination: str) -> None:
+        """Write `result` where `write` said."""
+        name, type_ = destination.split(" : ", 1)
+        self._lines.append(
+            f"bufferization.materialize_in_destination {result.name} in restrict writable {name} : "
+            f"({result.type}, {type_}) -> ()"
+        )
+
+    def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
+        """A tensor of one value, the start of an accumulation."""
+        scalar = self.constant(value, element)
+        empty, full = Tensor(self.fresh(), sizes, element), Tensor(self.fresh(), sizes, element)
+        self._lines.append(f"{empty.name} = tensor.empty() : {empty.type}")
+        self._lines.append(
+            f"{full.name} = linalg.fill {tag.text} ins({scalar} : {element}) outs({empty.name} : {empty.type}) "
+            f"-> {full.type}"
+        )
+        return full
+
+    def body(self) -> Body:
+        """A new generic body; its parameters are ``%x0, %x1, ...`` and ``%o`` for the output."""
+        return Body(self)
+
+    def generic(
+        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: str, tag: Tag
+    ) -> Tensor:
+        """A `linalg.generic` whose body yields `result`."""
+        operands = [*inputs, output]
+        maps = ", ".join(loops.map_to(operand.loops) for operand in operands)
+        names = ", ".join(operand.tensor.name for operand in inputs)
+        types = ", ".join(operand.tensor.type for operand in inputs)
+        ins = f"ins({names} : {types}) " if inputs else ""
+        parameters = [f"%x{i}: {operand.tensor.element}" for i, operand in enumerate(inputs)]
+        block = ", ".join([*parameters, f"%o: {output.tensor.element}"])
+        value = Tensor(self.fresh(), output.tensor.sizes, output.tensor.element)
+        self._lines += [
+            f"{value.name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = {loops.iterators}}} {ins}"
+            f"outs({output.tensor.name} : {output.tensor.type}) attrs = {tag.text} {{",
+            f"^bb0({block}):",
+            *body.lines,
+            f"linalg.yield {result} : {output.tensor.element}",
+            f"}} -> {value.type}",
+        ]
+        return value
+
+    def render(self, name: str) -> str:
+        """The function's text under `name`."""
+        constants = [f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._constants.items()]
+        lines = "\n  ".join([*constants, *self._lines, "return"])
+        return f"func.func private @{name}({', '.join(self._arguments)}) {{\n  {lines}\n}}"
+
+
+def _view_type(buffer: Buffer, view: View) -> str:
+    shape = "x".join([*map(str, view.sizes), buffer.element])
+    strides = ", ".join(map(str, view.strides))
+    return f"memref<{shape}, strided<[{strides}], offset: {view.offset}>>"

@@ -1,0 +1,1 @@
+"""Kernels at the linalg level, one family a file."""

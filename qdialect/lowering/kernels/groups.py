@@ -1,0 +1,54 @@
+"""Grouped convolution as blocks that are dense in themselves.
+
+A group whose output channels are no whole vectors would leave a vector half written.  So neighbouring groups join until
+their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left over at the
+end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WHOLE = 8
+
+
+@dataclass(frozen=True)
+class ChannelGroup:
+    """`count` equal blocks of channels: each maps `channels_in` inputs to `channels_out` outputs.
+
+    `start` and `start_in` are the first output and input channel; `per_block` groups make one block.
+    """
+
+    count: int
+    start: int
+    start_in: int
+    channels_in: int
+    channels_out: int
+    per_block: int
+
+    def taps(self, weights: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Weights [OC, KH, KW, IC / groups] of these blocks as [count * channels_out, KH, KW, channels_in]."""
+        own = weights[self.start : self.start + self.count * self.channels_out]
+        depth = weights.shape[3]
+        taps = np.zeros((*own.shape[:3], self.channels_in), dtype=np.int8)
+        per_group = self.channels_out // self.per_block
+        for channel in range(own.shape[0]):
+            first = channel % self.channels_out // per_group * depth
+            taps[channel, :, :, first : first + depth] = own[channel]
+        return taps
+
+
+def group_blocks(groups: int, channels_in: int, channels_out: int) -> list[ChannelGroup]:
+    """The blocks of a convolution with `groups` groups."""
+    depth, width = channels_in // groups, channels_out // groups
+    per_block = min(groups, _WHOLE // math.gcd(width, _WHOLE))
+    count, rest = divmod(groups, per_block)
+    blocks = [ChannelGroup(count, 0, 0, per_block * depth, per_block * width, per_block)]
+    if rest:
+        done = count * per_block
+        blocks.append(ChannelGroup(1, done * width, done * depth, rest * depth, rest * width, rest))
+    return blocks

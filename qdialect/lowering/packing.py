@@ -1,0 +1,72 @@
+"""Weights, zero points and bias in the form the kernels read.
+
+With x stored unsigned (zero point z_x) and w' = w - d, d chosen so that w' fits s8, z' = z_w - d:
+
+  sum (x - z_x)(w - z_w) = sum (x - z_x)(w' - z')
+                         = sum x w'  -  z_x sum w'  -  z' sum x  +  K z_x z'
+
+The second and fourth term depend on the channel alone and go into the bias; the third needs the sum of the window's
+data, one more column of ones, and vanishes where z' = 0: always for symmetric weights, and for others whose codes
+minus their zero point still fit s8.  Padding counts as z_x, so the sums over the window are the same at the border.
+All arithmetic is modulo 2^32, as the accumulators' own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class CenteredWeights:
+    """Weights as s8 with what is left of their zero points, [OC, ...]; `zero_points` is int32[OC]."""
+
+    codes: NDArray[np.int8]
+    zero_points: NDArray[np.int32]
+
+
+def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeights:
+    """s8 weights [OC, ...]; a channel whose codes minus zero point fit s8 has no zero point left."""
+    channels = weight.shape[0]
+    wide = weight.astype(np.int32).reshape(channels, -1)
+    points = np.broadcast_to(np.asarray(zero_points, dtype=np.int32), (channels,))
+    exact = wide - points[:, None]
+    fits = (exact.min(axis=1) >= -128) & (exact.max(axis=1) <= 127)
+    shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
+    codes = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
+    return CenteredWeights(codes, (points - shift).astype(np.int32))
+
+
+def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:
+    """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of the stored codes."""
+    channels = weights.codes.shape[0]
+    flat = weights.codes.reshape(channels, -1).astype(np.int64)
+    points = weights.zero_points.astype(np.int64)
+    folded = bias.astype(np.int64) - input_zero_point * (flat.sum(axis=1) - flat.shape[1] * points)
+    return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
+
+
+def pack_quads(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
+    """[N, K..., run] to [N tiles, K..., run/4, vectors, lanes, 4], zero-padded along N and run.
+
+    So one vector load holds `lanes` channels times four taps, what one dot-product instruction eats, and the loads of a
+    register tile's whole reduction are one contiguous stream.
+    """
+    channels, *outer, run = taps.shape
+    tile = lanes * vectors
+    tiles, quads = -(-channels // tile), -(-run // 4)
+    padded = np.zeros((tiles * tile, *outer, quads * 4), dtype=np.int8)
+    padded[:channels, ..., :run] = taps
+    split = padded.reshape(tiles, vectors, lanes, *outer, quads, 4)
+    order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
+    return np.ascontiguousarray(split.transpose(order))
+
+
+def pad_channels(values: NDArray[Any], lanes: int, fill: int = 0) -> NDArray[Any]:
+    """A per-channel array as one of `lanes` entries; a single entry is repeated for each channel."""
+    padded = np.full(lanes, fill, dtype=values.dtype)
+    padded[: len(values)] = values
+    return padded

@@ -1,0 +1,196 @@
+"""A compiled network as a list of kernel calls over planned memory.
+
+`Program` collects kernels, constants and buffers while the ops of a network are lowered; then `memory_plan` gives every
+buffer its place in one arena, and `render` writes the module: each distinct kernel once, and a `main` that calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.arena import Lifetime, plan_arena
+from qdialect.lowering.kernel_text import Buffer, KernelText
+from qdialect.lowering.storage import Storage
+
+ALIGNMENT = 64
+_DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a buffer is: in the arena, or in the array of a user's input or output."""
+
+    kind: str
+    """``arena``, ``input`` or ``output``."""
+    index: int
+    storage: Storage
+
+
+@dataclass(frozen=True)
+class Data:
+    """A constant array at an offset of the constants' block."""
+
+    offset: int
+    element: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number handed to a kernel."""
+
+    value: float
+    type: str
+
+
+Actual = Place | Data | Scalar
+
+
+@dataclass
+class Call:
+    """One step of the program: a kernel and what it gets."""
+
+    kernel: int
+    actuals: list[Actual]
+    label: str
+
+
+class Kernel(KernelText):
+    """A kernel under construction: declaring a parameter also says what this call hands to it."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+        self.actuals: list[Actual] = []
+
+    def place(self, name: str, place: Place) -> Buffer:
+        """A parameter for the buffer at `place`."""
+        self.actuals.append(place)
+        return self.buffer(name, place.storage.element, place.storage.length)
+
+    def data(self, name: str, array: NDArray[Any]) -> Buffer:
+        """A parameter for constant data."""
+        found = self.program.constant(array)
+        self.actuals.append(found)
+        return self.buffer(name, found.element, found.length)
+
+    def number(self, name: str, value: float, type_: str) -> str:
+        """A parameter for a number; returns its SSA name."""
+        self.actuals.append(Scalar(value, type_))
+        return self.scalar(name, type_)
+
+
+@dataclass
+class Program:
+    """Kernels, calls, constants and buffers of one network."""
+
+    inputs: Sequence[Storage]
+    outputs: Sequence[Storage]
+    kernels: list[str] = field(default_factory=list[str])
+    """Text of each distinct kernel, with ``@KERNEL`` for its name."""
+    calls: list[Call] = field(default_factory=list[Call])
+    _arena: list[Storage] = field(default_factory=list[Storage])
+    _constants: bytearray = field(default_factory=bytearray)
+    _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
+
+    def constant(self, array: NDArray[Any]) -> Data:
+        """Put `array` into the constants' block, aligned; equal arrays share one place."""
+        element = "f32" if array.dtype.kind == "f" else _DATA_ELEMENTS[array.dtype.itemsize]
+        raw = np.ascontiguousarray(array).tobytes()
+        if (element, raw) not in self._known:
+            self._constants.extend(bytes(-len(self._constants) % ALIGNMENT))
+            self._known[element, raw] = Data(len(self._constants), element, array.size)
+            self._constants.extend(raw)
+        return self._known[element, raw]
+
+    def buffer(self, storage: Storage) -> Place:
+        """A new buffer of the arena."""
+        self._arena.append(storage)
+        return Place("arena", len(self._arena) - 1, storage)
+
+    def call(self, kernel: Kernel, label: str) -> None:
+        """Append a call of `kernel`; a kernel with the text of an earlier one is that one."""
+        text = kernel.render("KERNEL")
+        if text not in self.kernels:
+            self.kernels.append(text)
+        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label))
+
+    def constants(self) -> NDArray[np.uint8]:
+        """The constants' block."""
+        return np.frombuffer(bytes(self._constants), dtype=np.uint8)
+
+    def lifetimes(self) -> list[Lifetime]:
+        """First and last call that touches each buffer of the arena."""
+        touched: list[list[int]] = [[] for _ in self._arena]
+        for step, call in enumerate(self.calls):
+            for actual in call.actuals:
+                if isinstance(actual, Place) and actual.kind == "arena":
+                    touched[actual.index].append(step)
+        return [
+            Lifetime(storage.bytes(), min(steps, default=0), max(steps, default=0))
+            for storage, steps in zip(self._arena, touched, strict=True)
+        ]
+
+    def render(self) -> tuple[str, int]:
+        """The module's text and the arena's size in bytes."""
+        offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
+        kernels = [text.replace("@KERNEL", f"@kernel_{i}") for i, text in enumerate(self.kernels)]
+        return "\n".join(["module {", *kernels, _Main(self, offsets, size).text(), "}"]), size
+
+
+class _Main:
+    """Writes the function that calls the kernels."""
+
+    def __init__(self, program: Program, offsets: Sequence[int], arena: int) -> None:
+        self._program = program
+        self._offsets = offsets
+        self._arena = arena
+        self._lines: list[str] = []
+        self._count = 0
+
+    def text(self) -> str:
+        program = self._program
+        plain = [(f"in{i}", s) for i, s in enumerate(program.inputs)]
+        plain += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
+        arguments = [f"%{name}: memref<{s.length}x{s.element}>" for name, s in plain]
+        constants = max(len(program.constants()), 1)
+        arguments += [f"%constants: memref<{constants}xi8>", f"%arena: memref<{max(self._arena, 1)}xi8>"]
+        for call in program.calls:
+            self._call(call)
+        body = "\n  ".join([*self._lines, "return"])
+        return f"func.func @main({', '.join(arguments)}) attributes {{llvm.emit_c_interface}} {{\n  {body}\n}}"
+
+    def _call(self, call: Call) -> None:
+        operands = [self._operand(actual) for actual in call.actuals]
+        names, types = zip(*operands, strict=True)
+        self._lines.append(
+            f'func.call @kernel_{call.kernel}({", ".join(names)}) {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()'
+        )
+
+    def _operand(self, actual: Actual) -> tuple[str, str]:
+        if isinstance(actual, Scalar):
+            literal = f"{actual.value:.9e}" if actual.type.startswith("f") else str(int(actual.value))
+            return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
+        if isinstance(actual, Data):
+            source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"
+            return self._view(source, actual.offset, actual.element, actual.length)
+        element, length = actual.storage.element, actual.storage.length
+        if actual.kind != "arena":
+            return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
+        source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
+        return self._view(source, self._offsets[actual.index], element, length)
+
+    def _view(self, source: str, offset: int, element: str, length: int) -> tuple[str, str]:
+        shift = self._define(f"arith.constant {offset} : index")
+        type_ = f"memref<{length}x{element}>"
+        return self._define(f"memref.view {source.replace('%o', shift)} to {type_}"), type_
+
+    def _define(self, text: str) -> str:
+        self._count += 1
+        self._lines.append(f"%v{self._count} = {text}")
+        return f"%v{self._count}"

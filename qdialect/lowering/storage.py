@@ -1,0 +1,112 @@
+"""Where a tensor lives: a flat buffer, perhaps with a halo around each image and lanes beyond its channels.
+
+Inside a compiled network every 8-bit code is stored unsigned: an `i8` code c as the byte c + 128, its zero point and
+bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
+costs a shifted zero point at compile time, nothing at run time.
+
+The halo holds a convolution's padding: the producer writes around it, the consumer reads straight through it, and no
+padded copy is ever made.  Channels are rounded up to whole small vectors, so that no kernel has a partial vector.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from qdialect.dialect.type_constraints import range_of
+from qdialect.lowering.views import View
+from qdialect._mlir import ir
+
+SLACK = 64
+"""Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""
+
+STORAGE_ELEMENTS = {"i8": "i8", "ui8": "i8", "i16": "i16", "i32": "i32", "f32": "f32"}
+ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "f32": 4}
+
+Halo = tuple[int, int, int, int]
+NO_HALO: Halo = (0, 0, 0, 0)
+
+
+def signed_shift(type_: ir.Type) -> int:
+    """What is added to a code of this tensor type when it is stored: 128 for `i8`, else 0."""
+    return 128 if str(ir.RankedTensorType(type_).element_type) == "i8" else 0
+
+
+def stored_range(type_: ir.Type) -> tuple[int, int]:
+    """Smallest and largest stored code of a tensor type."""
+    low, high = range_of(type_)
+    return low + signed_shift(type_), high + signed_shift(type_)
+
+
+def lanes_for(channels: int) -> int:
+    """Channels rounded up to whole vectors: to 4 for up to 4, else to a multiple of 8."""
+    return 4 if channels <= 4 else (channels + 7) // 8 * 8
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Layout of one tensor: [N, H, W, C] with a halo (top, left, bottom, right) and `pitch` lanes for C channels.
+
+    A tensor of another rank has its leading dimensions in N, and H = W = 1.
+    """
+
+    shape: tuple[int, int, int, int]
+    element: str
+    pitch: int
+    halo: Halo = NO_HALO
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Height and width with the halo."""
+        top, left, bottom, right = self.halo
+        return self.shape[1] + top + bottom, self.shape[2] + left + right
+
+    @property
+    def strides(self) -> tuple[int, int, int, int]:
+        """Elements between neighbours along N, H, W and C."""
+        height, width = self.padded
+        return height * width * self.pitch, width * self.pitch, self.pitch, 1
+
+    @property
+    def origin(self) -> int:
+        """Offset of the first element inside the halo."""
+        return self.halo[0] * self.strides[1] + self.halo[1] * self.pitch
+
+    @property
+    def length(self) -> int:
+        """Elements of the buffer, halo included."""
+        return self.shape[0] * self.strides[0]
+
+    @property
+    def is_plain(self) -> bool:
+        """No halo and no extra lanes: the bytes a user's array has."""
+        return self.halo == NO_HALO and self.pitch == self.shape[3]
+
+    def bytes(self) -> int:
+        """Size in bytes, with the slack that a kernel may read."""
+        return self.length * ELEMENT_BYTES[self.element] + SLACK
+
+    def interior(self, lanes: int | None = None) -> View:
+        """The view [N, H, W, lanes] inside the halo; `lanes` is C where not given."""
+        return View((*self.shape[:3], lanes or self.shape[3]), self.strides, self.origin)
+
+
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """A shape of any rank as [N, H, W, C]."""
+    if len(shape) == 4:
+        return shape[0], shape[1], shape[2], shape[3]
+    return math.prod(shape[:-1]), 1, 1, shape[-1] if shape else 1
+
+
+def storage_of(type_: ir.Type, halo: Halo = NO_HALO) -> Storage:
+    """Layout of a tensor inside the arena: unsigned bytes, channels rounded up to whole vectors."""
+    tensor = ir.RankedTensorType(type_)
+    shape = image_shape(tuple(tensor.shape))
+    return Storage(shape, STORAGE_ELEMENTS[str(tensor.element_type)], lanes_for(shape[3]), halo)
+
+
+def plain_storage_of(type_: ir.Type) -> Storage:
+    """Layout of a user's array."""
+    tensor = ir.RankedTensorType(type_)
+    shape = image_shape(tuple(tensor.shape))
+    return Storage(shape, STORAGE_ELEMENTS[str(tensor.element_type)], shape[3])

@@ -1,0 +1,32 @@
+"""x86 -> llvm: the rest of the way with upstream's conversions."""
+
+from __future__ import annotations
+
+from qdialect._mlir import ir, passmanager
+
+_PASSES = (
+    "canonicalize",
+    "cse",
+    "convert-vector-to-scf{full-unroll}",
+    "convert-scf-to-cf",
+    # Views and strided metadata become index arithmetic before memrefs become pointers.
+    "expand-strided-metadata",
+    "lower-affine",
+    "convert-vector-to-llvm",
+    "convert-math-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-cf-to-llvm",
+    "convert-func-to-llvm",
+    "convert-ub-to-llvm",
+    "reconcile-unrealized-casts",
+    "canonicalize",
+    "cse",
+)
+
+
+def to_llvm(module: ir.Module) -> None:
+    """Lower everything that is left to the LLVM dialect, in place."""
+    with module.context, ir.Location.unknown():
+        passmanager.PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)

@@ -1,0 +1,57 @@
+"""Strided views: how a kernel sees a flat buffer.
+
+A view is a list of axes, outermost first, each with a size and a stride in elements; strides may overlap.  A convolution
+needs no im2col: its windows are a view in which the axes of output pixels and of kernel taps step over the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop of a kernel: `size` steps, and how far each operand moves per step.
+
+    `strides[i]` belongs to operand i of whatever the axis is used for (input and output, or input alone).
+    """
+
+    size: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """A strided window on a flat buffer, in elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def dropped(self, count: int) -> View:
+        """The view without its `count` innermost axes."""
+        keep = len(self.sizes) - count
+        return View(self.sizes[:keep], self.strides[:keep], self.offset)
+
+
+def collapse(axes: Sequence[Axis]) -> list[Axis]:
+    """Merge neighbouring axes that every operand walks as one; axes of size 1 vanish.
+
+    ``(a, b)`` is one axis of size a*b where ``stride(a) == size(b) * stride(b)`` for every operand.  So the pixels of a
+    1x1 convolution become the rows of one matrix, and a filter as wide as its input becomes one dense row.
+    """
+    merged: list[Axis] = []
+    for axis in axes:
+        if axis.size == 1:
+            continue
+        if merged and _continues(merged[-1], axis):
+            merged[-1] = Axis(merged[-1].size * axis.size, axis.strides)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _continues(outer: Axis, inner: Axis) -> bool:
+    pairs = zip(outer.strides, inner.strides, strict=True)
+    return all(wide == inner.size * narrow for wide, narrow in pairs)

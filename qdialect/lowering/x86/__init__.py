@@ -1,0 +1,1 @@
+"""vector -> x86: patterns that put one instruction where a vector op means just that."""

@@ -1,0 +1,121 @@
+"""Small builders that the x86 patterns share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import arith, ir, vector
+
+
+def vector_type(lanes: int, bits: int) -> ir.VectorType:
+    """A 1-d vector of signless integers."""
+    return ir.VectorType.get([lanes], ir.IntegerType.get_signless(bits))
+
+
+def shape_of(value: ir.Value) -> list[int]:
+    """Shape of a vector or memref value."""
+    return list(ir.ShapedType(value.type).shape)
+
+
+def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
+    """A call of an LLVM intrinsic."""
+    attributes = {
+        "intrin": ir.StringAttr.get(name),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    op = ir.Operation.create("llvm.call_intrinsic", results=[result], operands=list(operands), attributes=attributes)
+    return op.result
+
+
+def extract(source: ir.Value, position: Sequence[int]) -> ir.Value:
+    """The innermost vector of `source` at the outer `position`."""
+    type_ = ir.VectorType(source.type)
+    result = ir.VectorType.get(type_.shape[len(position) :], type_.element_type)
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get(list(position))}
+    return ir.Operation.create("vector.extract", results=[result], operands=[source], attributes=attributes).result
+
+
+def insert(value: ir.Value, destination: ir.Value, position: Sequence[int]) -> ir.Value:
+    """`destination` with the innermost vector at the outer `position` replaced."""
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get(list(position))}
+    operands = [value, destination]
+    return ir.Operation.create(
+        "vector.insert", results=[destination.type], operands=operands, attributes=attributes
+    ).result
+
+
+def constant(array: NDArray[Any]) -> ir.Value:
+    """A constant 1-d integer vector."""
+    type_ = vector_type(len(array), array.dtype.itemsize * 8)
+    return arith.constant(type_, ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=type_))
+
+
+def splat(type_: ir.VectorType, value: int) -> ir.Value:
+    """A constant integer vector of one value."""
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
+
+
+def shifted(indices: Sequence[ir.Value], steps: Sequence[int]) -> list[ir.Value]:
+    """Indices plus constant steps."""
+    return [
+        index if step == 0 else arith.addi(index, arith.constant(ir.IndexType.get(), step))
+        for index, step in zip(indices, steps, strict=True)
+    ]
+
+
+def collapse_inner(buffer: ir.Value, count: int) -> ir.Value:
+    """`buffer` with its `count` innermost dimensions, which lie side by side, as one."""
+    type_ = ir.MemRefType(buffer.type)
+    strides, offset = type_.get_strides_and_offset()
+    shape = list(type_.shape)
+    keep = len(shape) - count
+    layout = ir.StridedLayoutAttr.get(offset, [*strides[:keep], 1])
+    flat = [*shape[:keep], int(np.prod(shape[keep:]))]
+    result = ir.MemRefType.get(flat, type_.element_type, layout=layout)
+    groups = [[d] for d in range(keep)] + [list(range(keep, len(shape)))]
+    i64 = ir.IntegerType.get_signless(64)
+    reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in g]) for g in groups])
+    attributes = {"reassociation": reassociation}
+    return ir.Operation.create(
+        "memref.collapse_shape", results=[result], operands=[buffer], attributes=attributes
+    ).result
+
+
+def is_innermost_contiguous(buffer: ir.Value, count: int) -> bool:
+    """Whether the `count` innermost dimensions of a memref lie side by side."""
+    type_ = ir.MemRefType(buffer.type)
+    strides, _ = type_.get_strides_and_offset()
+    expected = 1
+    for size, stride in list(zip(type_.shape, strides, strict=True))[::-1][:count]:
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def load(lanes: int, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """A 1-d vector of `lanes` elements at `indices`."""
+    type_ = ir.VectorType.get([lanes], ir.MemRefType(buffer.type).element_type)
+    return vector.load(type_, buffer, list(indices))
+
+
+def defining(value: ir.Value, name: str) -> ir.Operation | None:
+    """The op that defines `value`, if it has this name."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != name:
+        return None
+    return owner.operation
+
+
+def looked_through(value: ir.Value, *names: str) -> ir.Value:
+    """`value`, or what it was before casts of these names."""
+    owner = value.owner
+    while not isinstance(owner, ir.Block) and owner.name in names:
+        value = owner.operands[0]
+        owner = value.owner
+    return value

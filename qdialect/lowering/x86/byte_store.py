@@ -1,0 +1,66 @@
+"""Storing a register tile's codes: four vectors of 32-bit codes -> 64 bytes, table, one store.
+
+Codes are in 0..255 when they get here, so `vpackssdw` and `vpackuswb` lose nothing.  Both pack within 128-bit lanes;
+one `vpermd` puts the quarters back in order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.byte_table import Table, index_source, is_table
+
+PACK_WORDS = "llvm.x86.avx512.packssdw.512"
+PACK_BYTES = "llvm.x86.avx512.packuswb.512"
+PERMUTE_WORDS = "llvm.x86.avx512.permvar.si.512"
+_ORDER = np.array([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15], dtype=np.int32)
+_TILE = [4, 16]
+
+
+def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
+    """Rewrite one write of [..., 4, 16] codes; truthy where it is another write."""
+    value, buffer, *indices = op.operands
+    shape = b.shape_of(value)
+    if not isinstance(buffer.type, ir.MemRefType) or shape[-2:] != _TILE or not b.is_innermost_contiguous(buffer, 2):
+        return True
+    codes, table_buffer = _codes_of(value)
+    if codes is None:
+        return True
+    with rewriter.ip, op.location:
+        flat = b.collapse_inner(buffer, 2)
+        table = Table(table_buffer) if table_buffer is not None else None
+        order = b.constant(_ORDER)
+        zero = arith.constant(ir.IndexType.get(), 0)
+        outer = len(indices) - len(shape)
+        for position in np.ndindex(*shape[:-2]):
+            packed = _pack(codes, position, order)
+            found = table.look_up(packed) if table else packed
+            vector.store(found, flat, [*b.shifted(indices[:-2], [0] * outer + list(position)), zero])
+    rewriter.erase_op(op)
+    return None
+
+
+def _codes_of(value: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
+    """The 32-bit codes behind the bytes that are written, and the table between them."""
+    gather = b.defining(value, "vector.gather")
+    if gather and is_table(gather.operands[0]):
+        source, table = index_source(gather), gather.operands[0]
+    else:
+        narrowed = b.defining(value, "arith.trunci")
+        source, table = (narrowed.operands[0] if narrowed else None), None
+    if source is None or str(ir.VectorType(source.type).element_type) != "i32":
+        return None, None
+    return source, table
+
+
+def _pack(codes: ir.Value, position: tuple[int, ...], order: ir.Value) -> ir.Value:
+    quarters = [b.extract(codes, (*position, i)) for i in range(4)]
+    words = b.vector_type(32, 16)
+    low = b.intrinsic(PACK_WORDS, words, quarters[0], quarters[1])
+    high = b.intrinsic(PACK_WORDS, words, quarters[2], quarters[3])
+    packed = b.intrinsic(PACK_BYTES, b.vector_type(64, 8), low, high)
+    doubles = b.vector_type(16, 32)
+    ordered = b.intrinsic(PERMUTE_WORDS, doubles, vector.bitcast(doubles, packed), order)
+    return vector.bitcast(b.vector_type(64, 8), ordered)
