@@ -95,7 +95,7 @@ def _parameters(op: Function) -> tuple[Parameters | None, Parameters | None]:
         return None, None
     after = (op.output_scale, op.output_zero_point)
     if isinstance(op, RequantizeOp):
-        return (op.input_scale * op.weight_scales[0], op.input_zero_points[0]), after
+        return (op.input_scale, next(iter(op.input_zero_points))), after
     return (op.input_scale, op.input_zero_point), after
 
 

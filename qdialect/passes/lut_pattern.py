@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.dialect import LutOp, QnnOp, build
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.pattern import Pattern, Refusal, Rewriter
+from qdialect.passes.pattern import Pattern, Rewriter
 from qdialect.passes.tabulate import table_of
 from qdialect.quant_math import Table
 
@@ -43,10 +43,6 @@ class LutPattern(Pattern[LutMatch]):
         rewriter.replace(op, lut.output)
 
 
-def tabulated(op: QnnOp, source: ir.Value, before: Parameters, after: Parameters) -> LutMatch | Refusal:
-    """The match for the result of `op` as a function of `source`, unless the arithmetic refuses its parameters."""
-    try:
-        table = table_of(op.operation.results[0], source)
-    except ValueError as error:
-        return Refusal(str(error))
-    return LutMatch(source, table, before, after)
+def tabulated(op: QnnOp, source: ir.Value, before: Parameters, after: Parameters) -> LutMatch:
+    """The match for the result of `op` as a function of `source`."""
+    return LutMatch(source, table_of(op.operation.results[0], source), before, after)

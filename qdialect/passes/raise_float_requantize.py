@@ -1,15 +1,16 @@
 """`qnn-raise-float-requantize`: a requantization spelled out in float32 ops becomes `qnn.requantize` again.
 
 TVM's float32 UPWARD form, after its own lowering, on int32 accumulators: ``floor(float(acc) * m + (z + 0.5))`` or with
-the sum in two steps, cast to int32, clamped, cast to 8 bits.  Both sums give the same code: z and 0.5 are multiples of
-float32's spacing where the result is in the 8-bit range, so that adding them one by one rounds to the same side of each
-integer.
+the sum in two steps, cast to int32, clamped, cast to 8 bits.  `qnn.requantize` sums in two steps.  One step gives the
+same code: z and z + 0.5 are multiples of the spacing of all float32 numbers near the results that differ, unless z is
+-1, where a product just below one half is finer than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, Conv2DOp, DenseOp, RequantizeOp, build
+from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, range_of, shape_of
 from qdialect.passes.matching import producer, second_use, users
@@ -28,6 +30,8 @@ from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 Contraction = Conv2DOp | DenseOp
 Bounds = tuple[int, int]
 
+# A multiplier has at most three float32 roundings, half a unit each.
+_ULPS = 2
 _WIDE = ELEMENT_RANGES["i32"]
 
 
@@ -35,6 +39,7 @@ _WIDE = ELEMENT_RANGES["i32"]
 class _Match:
     contraction: Contraction
     output_scale: float
+    multiplier: Multiplier
     output_zero_point: int
     bounds: Bounds
 
@@ -66,8 +71,8 @@ class RaiseFloatRequantize(Pattern[_Match]):
         zero_point = _zero_point(floats[:-1], range_of(result.type))
         if isinstance(zero_point, Refusal):
             return zero_point
-        scale = _output_scale(contraction, floats[-1])
-        return scale if isinstance(scale, Refusal) else _Match(contraction, scale, zero_point, bounds)
+        scaling = _scaling(contraction, floats[-1])
+        return scaling if isinstance(scaling, Refusal) else _Match(contraction, *scaling, zero_point, bounds)
 
     def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
         contraction = match.contraction
@@ -83,6 +88,7 @@ class RaiseFloatRequantize(Pattern[_Match]):
                 output_zero_point=match.output_zero_point,
                 axis=len(shape_of(contraction.output.type)) - 1,
                 rounding=Rounding.F32_UP_ZP_FIRST,
+                multiplier=match.multiplier,
             ).output
             if match.bounds != range_of(value.type):
                 value = build(ClipOp, value, element=element, min=match.bounds[0], max=match.bounds[1]).output
@@ -146,30 +152,45 @@ def _clamp(op: ir.OpView | None, values: list[ir.Value]) -> tuple[ir.OpView | No
 def _zero_point(addends: Sequence[ir.Value], codes: Bounds) -> int | Refusal:
     """The zero point z, given z + 0.5, or 0.5 and then z, outermost first."""
     found = [uniform_value(value) for value in addends]
-    if any(value is None for value in found):
-        return Refusal("must add constants with equal elements")
     numbers = [float(value) for value in found if value is not None]
+    if len(numbers) < len(found):
+        return Refusal("must add constants with equal elements")
     zero_point = sum(numbers) - 0.5
     splits = len(numbers) == 1 or numbers[0] == 0.5
     if not splits or zero_point != round(zero_point) or not codes[0] <= zero_point <= codes[1]:
         return Refusal(f"must add a zero point in {list(codes)} and 0.5, but adds {numbers[::-1]}")
+    if len(numbers) == 1 and zero_point == -1:
+        return Refusal("must add the zero point -1 and 0.5 one after the other to round as a requantize does")
     return int(zero_point)
 
 
-def _output_scale(contraction: Contraction, multiplier: ir.Value) -> float | Refusal:
-    wanted = constant_value(multiplier)
+def _scaling(contraction: Contraction, factor: ir.Value) -> tuple[float, Multiplier] | Refusal:
+    """The output scale that gives the multipliers `factor`, and how they were formed."""
+    wanted = constant_value(factor)
     if wanted is None:
         return Refusal("must multiply by a constant")
     channels: NDArray[np.float32] = wanted.reshape(-1, wanted.shape[-1])
     if np.any(channels != channels[0]) or not np.all(channels > 0):
         return Refusal("must multiply by positive numbers that depend on the last dimension alone")
     exact = contraction.input_scale * contraction.weight_scales[0] / float(channels[0, 0])
-    # Scales are float32 numbers in most models: prefer one.
-    for scale in (float(np.float32(exact)), exact):
-        real = real_multiplier(contraction.input_scale, contraction.weight_scales, scale, Multiplier.F64)
+    scales = [scale for scale in _near(exact) if is_scale(scale)]
+    for scale, multiplier in product(scales, Multiplier):
+        real = real_multiplier(contraction.input_scale, contraction.weight_scales, scale, multiplier)
         if np.array_equal(np.broadcast_to(real.astype(np.float32), channels[0].shape), channels[0]):
-            return scale
+            return scale, multiplier
     return Refusal("must multiply by the contraction's scales over one output scale")
+
+
+def _near(exact: float) -> Iterator[float]:
+    """Scales to try: float32 ones, as models have them, within the rounding of the multiplier; then `exact` itself."""
+    middle = np.float32(exact)
+    yield float(middle)
+    for direction in (np.float32(0), np.float32(np.inf)):
+        step = middle
+        for _ in range(_ULPS):
+            step = np.nextafter(step, direction)
+            yield float(step)
+    yield exact
 
 
 @register

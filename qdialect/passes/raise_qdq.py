@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, DequantizeOp, MulOp, QuantizeOp, build
+from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
@@ -125,7 +126,8 @@ def _parameter_obstacle(op: QuantizeOp, pieces: Sequence[DequantizeOp]) -> str |
         return "must quantize to 8 bits what was dequantized from 8 bits"
     if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *pieces)):
         return "must have one scale and one zero point for each tensor"
-    return None
+    tiny = next((one.scales[0] for one in (op, *pieces) if not is_scale(one.scales[0])), None)
+    return None if tiny is None else f"must have scales of at least 2^-60, but got {tiny}"
 
 
 def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | Refusal:

@@ -37,10 +37,7 @@ def evaluated(value: ir.Value, known: Mapping[ir.Value, Array]) -> Array:
 
 
 def table_of(value: ir.Value, source: ir.Value) -> Table:
-    """The 256-entry table from the codes of `source` to those of `value`, by `evaluated`.
-
-    Raises `ValueError` where the arithmetic of an op refuses its parameters.
-    """
+    """The 256-entry table from the codes of `source` to those of `value`, by `evaluated`."""
     codes = evaluated(value, {source: codes_of(source.type)})
     return np.ascontiguousarray(codes.reshape(256)).view(np.uint8)
 
@@ -63,7 +60,7 @@ def is_eight_bit_function(op: ir.OpView | None) -> bool:
     if isinstance(op, LutOp | UnaryOp):
         return True
     if isinstance(op, RequantizeOp):
-        per_tensor = len(op.weight_scales) == 1 and len(op.input_zero_points) == 1
+        per_tensor = op.weight_scales == (1.0,) and len(op.input_zero_points) == 1
         return per_tensor and is_eight_bit(op.input) and is_eight_bit(op.output)
     return isinstance(op, ClipOp) and is_eight_bit(op.input)
 

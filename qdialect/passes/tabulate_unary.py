@@ -21,13 +21,17 @@ KEEP = "keep"
 """The value of `leaky-relu` that leaves each op its own mode."""
 
 
+@dataclass(frozen=True)
 class TabulateUnary(LutPattern):
-    """A unary op is the table of its arithmetic."""
+    """A unary op is the table of its arithmetic; a leaky_relu only in the arithmetic `leaky_mode`, None for any."""
 
     name: ClassVar[str] = "tabulate-unary"
     roots: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in UNARY_OPS)
+    leaky_mode: LeakyMode | None = None
 
-    def check(self, op: UnaryOp) -> LutMatch | Refusal:
+    def check(self, op: UnaryOp) -> LutMatch | None:
+        if isinstance(op, LeakyReluOp) and self.leaky_mode not in (None, op.mode):
+            return None
         before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
         return tabulated(op, op.input, before, after)
 
@@ -41,9 +45,9 @@ class TabulateRequantize(LutPattern):
     def check(self, op: RequantizeOp) -> LutMatch | Refusal | None:
         if not is_eight_bit(op.input) or not is_eight_bit(op.output):
             return None
-        if len(op.weight_scales) > 1 or len(op.input_zero_points) > 1:
-            return Refusal("must have one scale and one zero point for the tensor")
-        before = (op.input_scale * next(iter(op.weight_scales)), next(iter(op.input_zero_points)))
+        if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
+            return Refusal("must have the weight scale 1 and one zero point for the tensor")
+        before = (op.input_scale, next(iter(op.input_zero_points)))
         after = (op.output_scale, op.output_zero_point)
         return tabulated(op, op.input, before, after)
 
@@ -79,8 +83,8 @@ class SetLeakyMode(Pattern[LeakyMode]):
             return None
         if self.mode is LeakyMode.FIXED and not 0 <= op.alpha <= 1:
             return Refusal(f"must have an alpha in [0, 1] for fixed, but got {op.alpha}")
-        if self.mode is LeakyMode.TFLITE and op.alpha < 0:
-            return Refusal(f"must have an alpha of at least 0 for tflite, but got {op.alpha}")
+        if self.mode is LeakyMode.TFLITE and not 0 <= op.alpha <= 2**30:
+            return Refusal(f"must have an alpha in [0, 2^30] for tflite, but got {op.alpha}")
         return self.mode
 
     def rewrite(self, op: LeakyReluOp, match: LeakyMode, rewriter: Rewriter) -> None:
@@ -109,5 +113,8 @@ class TabulateUnaryPass(PatternPass):
             raise PipelineError(f"option 'leaky-relu' of '{self.name}' {wanted}")
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        tabulate = (TabulateUnary(), TabulateRequantize(), TabulateConstantOperand())
-        return tabulate if self.leaky_relu == KEEP else (SetLeakyMode(LeakyMode(self.leaky_relu)), *tabulate)
+        others = (TabulateRequantize(), TabulateConstantOperand())
+        if self.leaky_relu == KEEP:
+            return (TabulateUnary(), *others)
+        mode = LeakyMode(self.leaky_relu)
+        return (SetLeakyMode(mode), TabulateUnary(mode), *others)

@@ -38,6 +38,11 @@ _FUNCTIONS: dict[str, _Function] = {
     "arith.sitofp": np.asarray,
     "arith.uitofp": np.asarray,
     "arith.fptosi": np.trunc,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    # The interpreter's conversion to the result's type keeps the low bits, as these two do.
+    "arith.trunci": np.asarray,
+    "tensor.bitcast": np.asarray,
     "math.absf": np.abs,
     "math.erf": activations.erf,
     "math.exp": activations.exp,

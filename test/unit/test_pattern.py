@@ -1,0 +1,138 @@
+"""The pattern driver: rewrites to an end, erases what dies, tells why not, and cannot run for ever."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from graphs import graph, op_names
+from quantized_layers import clip
+
+from qdialect._mlir import ir
+from qdialect.context import parse
+from qdialect.diagnostics import PassError, Severity
+from qdialect.dialect import ClipOp
+from qdialect.passes.matching import produced_by, rebuilt
+from qdialect.passes.pattern import Pattern, Refusal, Rewriter, apply_patterns, explain_matches
+
+TENSOR = "tensor<4xui8>"
+
+
+@dataclass(frozen=True)
+class MergeClips(Pattern[ClipOp]):
+    """clip(clip(x)): the outer bounds alone; refuses bounds that differ by more than `most`."""
+
+    name: ClassVar[str] = "merge-clips"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+    most: int = 255
+
+    def check(self, op: ClipOp) -> ClipOp | Refusal | None:
+        inner = produced_by(op.input, ClipOp)
+        if inner is not None and op.max - op.min > self.most:
+            return Refusal(f"is too wide: {op.max - op.min}")
+        return inner
+
+    def rewrite(self, op: ClipOp, match: ClipOp, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            merged = rebuilt(op, match.input)
+        rewriter.replace(op, merged.output)
+
+
+class FlipFlop(Pattern[int]):
+    """Never content: moves the upper bound up and down."""
+
+    name: ClassVar[str] = "flip-flop"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+
+    def check(self, op: ClipOp) -> int:
+        return 101 if op.max == 100 else 100
+
+    def rewrite(self, op: ClipOp, match: int, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            changed = rebuilt(op, max=match)
+        rewriter.replace(op, changed.output)
+
+
+def chain(length: int) -> ir.Module:
+    def body(x: ir.Value) -> ir.Value:
+        for _ in range(length):
+            x = clip(x, 1, 9)
+        return x
+
+    return graph([TENSOR], body)
+
+
+def test_a_chain_collapses_and_the_dead_ops_are_gone() -> None:
+    module = chain(300)
+    assert apply_patterns(module, [MergeClips()]) == 299
+    assert op_names(module) == ["qnn.clip"]
+    assert module.operation.verify()
+
+
+def test_an_op_with_another_user_survives() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        inner = clip(x, 1, 9)
+        return [clip(inner, 2, 8), inner]
+
+    module = graph([TENSOR], body)
+    assert apply_patterns(module, [MergeClips()]) == 1
+    assert op_names(module) == ["qnn.clip", "qnn.clip"]
+
+
+def test_dead_ops_are_erased_before_they_count_as_users() -> None:
+    def body(x: ir.Value) -> ir.Value:
+        clip(clip(x, 1, 9), 2, 8)
+        return x
+
+    module = graph([TENSOR], body)
+    assert apply_patterns(module, []) == 0
+    assert op_names(module) == []
+
+
+def test_the_first_matching_pattern_wins() -> None:
+    module = chain(2)
+    assert apply_patterns(module, [MergeClips(most=0), MergeClips()]) == 1
+
+
+def test_the_new_op_has_the_location_of_the_root() -> None:
+    text = """func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {
+      %0 = "qnn.clip"(%x) {min = 0 : i64, max = 8 : i64} : (tensor<4xui8>) -> tensor<4xui8> loc("inner")
+      %1 = "qnn.clip"(%0) {min = 0 : i64, max = 9 : i64} : (tensor<4xui8>) -> tensor<4xui8> loc("outer")
+      return %1 : tensor<4xui8>
+    }"""
+    module = parse(text)
+    apply_patterns(module, [MergeClips()])
+    block = module.body.operations[0].regions[0].blocks[0]
+    assert str(block.operations[0].location) == 'loc("outer")'
+
+
+def test_a_refusal_becomes_one_located_remark() -> None:
+    text = """func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {
+      %0 = "qnn.clip"(%x) {min = 0 : i64, max = 8 : i64} : (tensor<4xui8>) -> tensor<4xui8>
+      %1 = "qnn.clip"(%0) {min = 0 : i64, max = 9 : i64} : (tensor<4xui8>) -> tensor<4xui8>
+      return %1 : tensor<4xui8>
+    }"""
+    module = parse(text, file_name="graph.mlir")
+    with explain_matches() as remarks:
+        apply_patterns(module, [MergeClips(most=5)])
+        apply_patterns(module, [MergeClips(most=5)])
+    (remark,) = remarks
+    assert (remark.severity, remark.line, remark.column) == (Severity.REMARK, 3, 12)
+    assert remark.message == "[merge-clips] 'qnn.clip' is too wide: 9"
+
+
+def test_a_refusal_that_another_rewrite_settles_is_no_remark() -> None:
+    with explain_matches() as remarks:
+        apply_patterns(chain(3), [MergeClips(most=0), MergeClips()])
+    assert remarks == []
+
+
+def test_nothing_is_recorded_outside_of_explain_matches() -> None:
+    with explain_matches() as remarks:
+        pass
+    apply_patterns(chain(2), [MergeClips(most=0)])
+    assert remarks == []
+
+
+def test_patterns_that_undo_each_other_are_stopped() -> None:
+    with pytest.raises(PassError, match=r"patterns \[flip-flop\] must reach an end, but \d+ rewrites did not"):
+        apply_patterns(chain(3), [FlipFlop()])
