@@ -8,7 +8,8 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES
 from qdialect.dialect.constraints import check_channel_parameters, check_positive, check_zero_points, window_extent
-from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, optional_operand, require, result
+from qdialect.dialect.fields import attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, shape_of
 
 

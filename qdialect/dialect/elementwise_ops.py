@@ -7,7 +7,8 @@ from typing import Any
 
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
 from qdialect.dialect.constraints import check_axis, check_bounds, check_zero_points
-from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result, variadic_operand
+from qdialect.dialect.fields import attribute, operand, result, variadic_operand
+from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
 from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
 

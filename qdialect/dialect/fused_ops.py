@@ -9,7 +9,8 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, OPTIONAL_TABLE, SCALE, choice, is_scale
 from qdialect.dialect.constraints import check_zero_points
 from qdialect.dialect.contraction_ops import ContractionOp, conv2d_shape, dense_shape
-from qdialect.dialect.op_base import Shape, attribute, operand, optional_operand, require, result
+from qdialect.dialect.fields import attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import Shape, require
 from qdialect.dialect.type_constraints import BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, range_of, shape_of
 from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
 

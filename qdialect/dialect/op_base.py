@@ -15,14 +15,28 @@ exception; so the verifier here checks arity, names and kinds itself, and every 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from qdialect._mlir import ext, ir
-from qdialect.dialect.attribute_kinds import AttributeKind
-from qdialect.dialect.type_constraints import MOST_ELEMENTS, TypeConstraint, shape_of
+from qdialect.dialect.fields import (
+    AnyOperandField,
+    AttributeField,
+    OptionalOperandField,
+    ResultField,
+    VariadicOperandField,
+)
+from qdialect.dialect.type_constraints import MOST_ELEMENTS, shape_of
 
-T = TypeVar("T")
 Shape = tuple[int, ...]
+
+MOST_VARIADIC = 16
+"""So many values a variadic operand may have.
+
+The bindings want all values of a variadic operand to be of one type. So it is declared to them as this many optional
+operands, and an op with one carries MLIR's own attribute that counts the values of each.
+"""
+
+SEGMENTS = "operandSegmentSizes"
 
 
 class ConstraintError(Exception):
@@ -37,118 +51,6 @@ def require(condition: bool, label: str, message: str) -> None:
     """Raise `ConstraintError` with `label` and `message` unless `condition` holds."""
     if not condition:
         raise ConstraintError(label, message)
-
-
-class AttributeField(Generic[T]):
-    """A declared attribute; reading it from an op gives the Python value."""
-
-    def __init__(self, kind: AttributeKind[T], default: T | None) -> None:
-        self.kind = kind
-        self.default = default
-        self.name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type) -> AttributeField[T]: ...
-    @overload
-    def __get__(self, op: QnnOp, owner: type) -> T: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> AttributeField[T] | T:
-        if op is None:
-            return self
-        return self.kind.from_attribute(op.operation.attributes[self.name])
-
-
-class AnyOperandField:
-    """A declared operand of any multiplicity."""
-
-    def __init__(self, constraint: TypeConstraint) -> None:
-        self.constraint = constraint
-        self.name = ""
-        self.index = 0
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-
-class OperandField(AnyOperandField):
-    """A declared operand; reading it from an op gives the value."""
-
-    @overload
-    def __get__(self, op: None, owner: type) -> OperandField: ...
-    @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> OperandField | ir.Value:
-        return self if op is None else op.operation.operands[self.index]
-
-
-class OptionalOperandField(AnyOperandField):
-    """The one operand of an op that may be missing; always the last."""
-
-    @overload
-    def __get__(self, op: None, owner: type) -> OptionalOperandField: ...
-    @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value | None: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> OptionalOperandField | ir.Value | None:
-        if op is None:
-            return self
-        operands = op.operation.operands
-        return operands[self.index] if len(operands) > self.index else None
-
-
-class VariadicOperandField(AnyOperandField):
-    """One or more operands of one kind; always the last."""
-
-    @overload
-    def __get__(self, op: None, owner: type) -> VariadicOperandField: ...
-    @overload
-    def __get__(self, op: QnnOp, owner: type) -> list[ir.Value]: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> VariadicOperandField | list[ir.Value]:
-        return self if op is None else list(op.operation.operands)[self.index :]
-
-
-class ResultField:
-    """The declared result; reading it from an op gives the value."""
-
-    def __init__(self, constraint: TypeConstraint) -> None:
-        self.constraint = constraint
-        self.name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type) -> ResultField: ...
-    @overload
-    def __get__(self, op: QnnOp, owner: type) -> ir.Value: ...
-    def __get__(self, op: QnnOp | None, owner: type) -> ResultField | ir.Value:
-        return self if op is None else op.operation.results[0]
-
-
-def operand(constraint: TypeConstraint) -> OperandField:
-    """Declare an operand."""
-    return OperandField(constraint)
-
-
-def optional_operand(constraint: TypeConstraint) -> OptionalOperandField:
-    """Declare the last operand, which may be missing."""
-    return OptionalOperandField(constraint)
-
-
-def variadic_operand(constraint: TypeConstraint) -> VariadicOperandField:
-    """Declare the last operand, which stands one or more times."""
-    return VariadicOperandField(constraint)
-
-
-def attribute(kind: AttributeKind[T], default: T | None = None) -> AttributeField[T]:
-    """Declare an attribute; `default` is what the builder writes when it is not given (the text always has it)."""
-    return AttributeField(kind, default)
-
-
-def result(constraint: TypeConstraint) -> ResultField:
-    """Declare the result."""
-    return ResultField(constraint)
 
 
 class Qnn(ext.Dialect, name="qnn"):
@@ -179,7 +81,7 @@ class QnnOp(Qnn.Operation):
         operands.sort(key=lambda f: isinstance(f, OptionalOperandField | VariadicOperandField))
         for index, operand_field in enumerate(operands):
             operand_field.index = index
-        cls.__annotations__ = {f.name: _operand_annotation(f) for f in operands}
+        cls.__annotations__ = {key: kind for f in operands for key, kind in _operand_annotations(f).items()}
         cls.__annotations__ |= dict.fromkeys(attributes, Any)
         cls.__annotations__ |= {results[0].name: ext.Result[Any]}
         # The bindings refuse class attributes they do not know and put untyped properties in the fields' places:
@@ -245,13 +147,15 @@ class QnnOp(Qnn.Operation):
     def _arity_violations(self) -> Iterator[str]:
         least, most = _arity(self.operand_fields)
         count = len(self.operation.operands)
-        if count < least or (most is not None and count > most):
+        if not least <= count <= most:
             yield f"must have {_count_text(least, most)}, but got {count}"
         if len(self.operation.results) != 1:
             yield f"must have 1 result, but got {len(self.operation.results)}"
 
     def _attribute_violations(self) -> Iterator[str]:
         found = dict(self.operation.attributes.items())
+        if _is_variadic(self.operand_fields):
+            yield from _segment_violations(found.pop(SEGMENTS, None), len(self.operation.operands))
         for name in found:
             if name not in self.attribute_fields and "." not in name:
                 yield f"has no attribute '{name}'; it has {_names_text(self.attribute_fields)}"
@@ -300,6 +204,8 @@ def build(
     complete = _complete(op_class, attributes)
     encoded = {name: _encoded(op_class, name, value) for name, value in complete.items()}
     shape = op_class.infer_shape([shape_of(value.type) for value in values], complete)
+    if _is_variadic(op_class.operand_fields):
+        encoded[SEGMENTS] = ir.DenseI32ArrayAttr.get(_segments(len(values)))
     created = ir.Operation.create(
         op_class.OPERATION_NAME,
         results=[_result_type(op_class, shape, element)],
@@ -316,7 +222,7 @@ def _checked_operands(op_class: type[QnnOp], operands: Sequence[ir.Value | None]
     # Only what is missing at the end is missing; a hole would move the operands behind it.
     values = [value for value in operands if value is not None]
     has_hole = any(value is None for value in operands[: len(values)])
-    if has_hole or len(values) < least or (most is not None and len(values) > most):
+    if has_hole or not least <= len(values) <= most:
         found = f"{len(values)} with a gap" if has_hole else len(values)
         raise TypeError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(least, most)}, but got {found}")
     for index, value in enumerate(values):
@@ -366,25 +272,37 @@ def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str,
     return complete
 
 
-def _operand_annotation(field: AnyOperandField) -> Any:
+def _operand_annotations(field: AnyOperandField) -> dict[str, Any]:
     if isinstance(field, OptionalOperandField):
-        return ext.Operand[Any] | None
+        return {field.name: ext.Operand[Any] | None}
     if isinstance(field, VariadicOperandField):
-        return Sequence[ext.Operand[Any]]
-    return ext.Operand[Any]
+        return {f"{field.name}_{index}": ext.Operand[Any] | None for index in range(MOST_VARIADIC)}
+    return {field.name: ext.Operand[Any]}
 
 
-def _arity(fields: Sequence[AnyOperandField]) -> tuple[int, int | None]:
-    if fields and isinstance(fields[-1], VariadicOperandField):
-        return len(fields), None
+def _is_variadic(fields: Sequence[AnyOperandField]) -> bool:
+    return len(fields) > 0 and isinstance(fields[-1], VariadicOperandField)
+
+
+def _segments(count: int) -> list[int]:
+    return [1] * count + [0] * (MOST_VARIADIC - count)
+
+
+def _segment_violations(found: ir.Attribute | None, count: int) -> Iterator[str]:
+    wanted = _segments(count)
+    if not isinstance(found, ir.DenseI32ArrayAttr) or list(found) != wanted:
+        yield f"{SEGMENTS} must be array<i32: {', '.join(map(str, wanted))}>, but got {found or 'none'}"
+
+
+def _arity(fields: Sequence[AnyOperandField]) -> tuple[int, int]:
+    if _is_variadic(fields):
+        return len(fields), len(fields) - 1 + MOST_VARIADIC
     optional = sum(isinstance(f, OptionalOperandField) for f in fields)
     return len(fields) - optional, len(fields)
 
 
-def _count_text(least: int, most: int | None) -> str:
-    if most is None:
-        return f"at least {least} operand{'s' * (least != 1)}"
-    number = str(least) if least == most else f"{least} or {most}"
+def _count_text(least: int, most: int) -> str:
+    number = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
     return f"{number} operand{'s' * (most != 1)}"
 
 

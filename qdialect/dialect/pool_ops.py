@@ -8,7 +8,8 @@ from typing import Any
 from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS, SCALE, choice
 from qdialect.dialect.constraints import check_axis, check_bounds, check_positive, check_zero_points, window_extent
 from qdialect.dialect.enums import SoftmaxArithmetic
-from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, range_of, shape_of
 from qdialect.quant_math import Division, Multiplier, Rounding
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
 from qdialect.dialect.constraints import channel_count, check_channel_parameters, check_zero_points
-from qdialect.dialect.op_base import QnnOp, attribute, operand, result
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
 from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling
 

@@ -9,7 +9,8 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import ELEMENTS, I64, INTEGERS
 from qdialect.dialect.constraints import check_positive
-from qdialect.dialect.op_base import QnnOp, Shape, attribute, operand, require, result
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ANY, INTEGER, element_of, range_of
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from qdialect.dialect.attribute_kinds import F64, I64, SCALE, TABLE, choice
 from qdialect.dialect.constraints import check_zero_points
 from qdialect.dialect.enums import HardswishMode, LeakyMode
-from qdialect.dialect.op_base import QnnOp, attribute, operand, require, result
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, require
 from qdialect.dialect.type_constraints import EIGHT_BIT
 from qdialect.quant_math import Entries, NanPolicy
 

@@ -1,0 +1,263 @@
+// RUN: %qopt %s --split-input-file --verify-diagnostics
+
+func.func @elu_c1(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op input_zero_point must be in [-128, 127], but got 128}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_c1_unsigned_input(%input: tensor<2x3xui8>) {
+  // expected-error @+1 {{'qnn.elu' op input_zero_point must be in [0, 255], but got -1}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = -1 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xui8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_c1_output(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op output_zero_point must be in [-128, 127], but got -129}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -129 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_c1_unsigned_output(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op output_zero_point must be in [0, 255], but got 256}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64, output_zero_point = 256 : i64,
+    entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xui8>
+  return
+}
+
+// -----
+
+func.func @elu_alpha_nan(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op alpha must be a finite f64, but got 0x7FF8000000000000 : f64}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 0x7FF8000000000000 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_alpha_infinite(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op alpha must be a finite f64, but got 0xFFF0000000000000 : f64}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 0xFFF0000000000000 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_entries(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op entries must be one of "half_away_divide", "half_away_reciprocal", "half_even_divide", "half_away_double", but got "half_up"}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_up", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_nan(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op nan must be one of "max", "min", "zero_point", but got unit}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = unit, alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_too_few_operands() {
+  // expected-error @+1 {{'qnn.elu' op must have 1 operand, but got 0}}
+  %y = "qnn.elu"() {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : () -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_too_many_operands(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op must have 1 operand, but got 2}}
+  %y = "qnn.elu"(%input, %input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>, tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_no_result(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op must have 1 result, but got 0}}
+  "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> ()
+  return
+}
+
+// -----
+
+func.func @elu_two_results(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op must have 1 result, but got 2}}
+  %y:2 = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> (tensor<2x3xi8>, tensor<2x3xi8>)
+  return
+}
+
+// -----
+
+func.func @elu_missing_attribute(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op must have attribute 'input_zero_point' (an i64)}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, output_scale = 0.25 : f64, output_zero_point = -128 : i64,
+    entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_unknown_attribute(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'output_scale', 'output_zero_point', 'entries', 'nan', 'alpha'}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64, bogus = 1 : i64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_attribute_kind(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op input_zero_point must be an i64, but got 3 : i32}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i32, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_memref(%input: memref<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got memref<2x3xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (memref<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_vector(%input: vector<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got vector<2x3xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (vector<2x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_unranked(%input: tensor<*xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got tensor<*xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<*xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_dynamic_shape(%input: tensor<?x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got tensor<?x3xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<?x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_no_elements(%input: tensor<0x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got tensor<0x3xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<0x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_element_type(%input: tensor<2x3xf64>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got tensor<2x3xf64>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xf64>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_encoding(%input: tensor<2x3xi8, "encoding">) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8 without encoding, but got tensor<2x3xi8, "encoding">}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8, "encoding">) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_too_large(%input: tensor<2147483648x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op operand 'input' must be a non-empty static tensor of i8 or ui8 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2147483648x3xi8>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @elu_result_shape(%input: tensor<2x3xi8>) {
+  // expected-error @+1 {{'qnn.elu' op result shape must be 2x3, but got 3x2}}
+  %y = "qnn.elu"(%input) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    output_zero_point = -128 : i64, entries = "half_away_divide", nan = "max", alpha = 1.0 : f64
+  } : (tensor<2x3xi8>) -> tensor<3x2xi8>
+  return
+}
