@@ -1,0 +1,8 @@
+func.func @same() {
+  return
+}
+// -----
+
+func.func @same() {
+  return
+}
