@@ -21,8 +21,7 @@ from qdialect.passes.pass_base import Pass
 
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
-# The packages whose modules are passes.  Names only: this package must not depend on the later one.
-_ROOMS = ("qdialect.passes", "qdialect.lowering")
+_PACKAGE = "qdialect.passes"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 _registered: dict[str, type[Pass]] = {}
@@ -54,23 +53,21 @@ def register(pass_class: PassClass) -> PassClass:
 def lookup(name: str) -> type[Pass] | None:
     """The pass called `name`, or None where it is not one of ours."""
     if name not in _registered and _NAME.fullmatch(name):
-        _import_modules_of(name)
+        _import_module_of(name)
     return _registered.get(name)
 
 
 def all_passes() -> Mapping[str, type[Pass]]:
     """Every pass by name, in the order of the names."""
-    for room in _ROOMS:
-        for module in pkgutil.iter_modules(import_module(room).__path__):
-            import_module(f"{room}.{module.name}")
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        import_module(f"{_PACKAGE}.{module.name}")
     return MappingProxyType(dict(sorted(_registered.items())))
 
 
-def _import_modules_of(name: str) -> None:
+def _import_module_of(name: str) -> None:
     module = name.removeprefix("qnn-").replace("-", "_")
-    for room in _ROOMS:
-        if find_spec(f"{room}.{module}"):
-            import_module(f"{room}.{module}")
+    if find_spec(f"{_PACKAGE}.{module}"):
+        import_module(f"{_PACKAGE}.{module}")
 
 
 def _check_defaults(pass_class: type[Pass]) -> None:

@@ -11,7 +11,7 @@
 // UNKNOWN: error: argument '--canonicalize=speed=1': no such option speed
 // VALUE: error: argument '--canonicalize=top-down=seven': failed to add
 // OWN-UNKNOWN: error: argument '--qnn-canonicalize=speed=1': 'qnn-canonicalize' has no option 'speed', its options are: none
-// OWN-VALUE: pass-options.mlir:16:1: error: fuse-qnn: option 'leaky-relu' of 'qnn-tabulate-unary' must be one of {{.*}}, but got 'fast'
+// OWN-VALUE: error: argument '--fuse-qnn=leaky-relu=fast': option 'leaky-relu' of 'fuse-qnn' must be one of {{.*}}, but got 'fast'
 
 module {
   func.func @f(%x: i32) -> i32 {
