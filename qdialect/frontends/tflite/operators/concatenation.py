@@ -7,15 +7,13 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp, LutOp
+from qdialect.dialect.op_base import MOST_VARIADIC
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization
 from qdialect.frontends.tflite.operators.registry import Emission, imports, require
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import FloatRounding, Table, encode_table, round_real, table_codes
-
-# As many as qnn.concat takes.
-_MOST_INPUTS = 16
 
 
 @imports("CONCATENATION")
@@ -24,7 +22,7 @@ def _concatenation(operator: Operator) -> Emission:
         operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
     )
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, _MOST_INPUTS)
+    parts = operands(operator, 1, MOST_VARIADIC)
     output = eight_bit(operator.outputs[0], "output")
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")

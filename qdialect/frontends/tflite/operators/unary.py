@@ -17,7 +17,7 @@ from qdialect.frontends.tflite.operators.activation_range import activation_rang
 from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports, require
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import Entries, Multiplier
+from qdialect.quant_math import Entries, Multiplier, NanPolicy
 
 _CLAMPS = {
     "RELU": tflite.ActivationFunctionType.RELU,
@@ -90,10 +90,10 @@ def _check_output(operator: Operator, scale: float, zero_point: int) -> None:
 
 @imports("ELU", "EXP", "LOG")
 def _table_function(operator: Operator) -> Emission:
-    """Tables exist for i8 alone."""
+    """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest code."""
     data = _input_of(operator)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {})
+    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": NanPolicy.MIN})
 
 
 @imports("HARD_SWISH")

@@ -1,0 +1,39 @@
+"""Every operator of the front end against numbers that the reference kernels of ai-edge-litert 2.3.0 gave.
+
+`vectors/tflite_operators.npz` holds, for each case, a model of one node with drawn shapes, options and parameters, its
+inputs and its output.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two codes.
+ELU has no reference kernel; its numbers are those of the built-in one.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qdialect.frontends.tflite import import_tflite, supported_operators
+from qdialect.frontends.tflite.reader import read_graph
+from qdialect.reference import interpreter
+
+VECTORS = Path(__file__).parent / "vectors" / "tflite_operators.npz"
+
+with np.load(VECTORS) as _file:
+    ARRAYS = dict(_file)
+CASES = sorted({key.split(".")[0] for key in ARRAYS})
+
+# What only moves or renames codes and shapes is in test_tflite_import.
+WITHOUT_CASE = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equals_the_recorded_output(case: str) -> None:
+    inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
+    (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}.model"].tobytes()), inputs)
+    expected = ARRAYS[f"{case}.out"]
+    assert output.dtype == expected.dtype
+    assert output.shape == expected.shape
+    assert np.count_nonzero(output != expected) == 0
+
+
+def test_every_operator_has_a_case() -> None:
+    kinds = {read_graph(ARRAYS[f"{case}.model"].tobytes()).operators[0].kind for case in CASES}
+    assert kinds == set(supported_operators()) - WITHOUT_CASE
