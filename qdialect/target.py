@@ -15,7 +15,7 @@ _LINUX_NAMES = {
     "avx512bw": "avx512bw",
     "avx512vl": "avx512vl",
     "avx512_vnni": "avx512vnni",
-    "avx512_vbmi": "avx512vbmi",
+    "avx512vbmi": "avx512vbmi",
 }
 _VNNI = frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"})
 _VBMI = _VNNI | {"avx512vbmi"}

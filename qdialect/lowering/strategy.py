@@ -9,14 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
-class RegisterTile:
-    """Rows and vectors of an output tile that stays in registers over the whole reduction."""
-
-    rows: int
-    vectors: int
-
-
 # Most rows for each number of vectors: the product leaves room for the weights and the broadcast.
 _ROWS_BY_VECTORS = {4: 7, 3: 9, 2: 14, 1: 24}
 _WIDEST = 4
@@ -71,3 +63,19 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     whole = extent // tile * tile
     parts = [(0, whole, tile)] if whole else []
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
+
+
+# A depthwise tile is one vector of channels by a few pixels: each needs an accumulator and a widened input vector.
+_DEPTHWISE_PIXELS = 8
+
+
+def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
+    """Split `lanes_total` channels into vectors of 16 and a tail of 8 or 4."""
+    whole, tail = divmod(lanes_total, 16)
+    blocks = [ChannelBlock(0, whole, 1, 16)] if whole else []
+    return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
+
+
+def depthwise_segments(extent: int) -> list[tuple[int, int, int]]:
+    """(start, extent, pixels per tile) of the parts of a row of pixels."""
+    return split(extent, rows_for(extent, _DEPTHWISE_PIXELS))

@@ -1,0 +1,251 @@
+"""Lowering a whole network: which tensor lives where, and one handler per op.
+
+A handler reads places for its operands, asks for one for its result, and appends kernel calls.  What it never does is
+copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.dialect import AvgPool2DOp, Conv2DOp, FusedConv2DOp, MaxPool2DOp, QnnOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
+from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
+
+Op = TypeVar("Op", bound=QnnOp)
+Handler = Callable[["GraphLowering", Any], None]
+_HANDLERS: dict[str, Handler] = {}
+
+
+def lowers(op_class: type[Op]) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
+    """Register the handler of an op class."""
+
+    def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
+        _HANDLERS[op_class.OPERATION_NAME] = handler
+        return handler
+
+    return register
+
+
+def has_handler(name: str) -> bool:
+    """Whether ops of this name can be lowered."""
+    return name in _HANDLERS
+
+
+@dataclass(frozen=True)
+class Padding:
+    """What a consumer reads around an image: how far, and which stored code must be there."""
+
+    halo: Halo
+    fill: int
+
+    def joined(self, other: Padding) -> Padding:
+        """Enough for both; their fill is the same."""
+        widest = [max(pair) for pair in zip(self.halo, other.halo, strict=True)]
+        return Padding((widest[0], widest[1], widest[2], widest[3]), self.fill)
+
+
+class GraphLowering:
+    """The state of lowering one function."""
+
+    def __init__(self, function: ir.Operation) -> None:
+        block = function.regions[0].blocks[0]
+        self._operations = [op.operation for op in block.operations]
+        self._arguments = list(block.arguments)
+        self._returned = list(self._operations[-1].operands)
+        self.program = Program(
+            [plain_storage_of(value.type) for value in self._arguments],
+            [plain_storage_of(value.type) for value in self._returned],
+        )
+        self._places: dict[ir.Value, Place] = {}
+        self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
+
+    def run(self) -> Program:
+        """Lower every op; raises `CompileError` with one note per op that has no handler."""
+        _refuse_unknown(self._operations[:-1])
+        for index, argument in enumerate(self._arguments):
+            self._stage_input(index, argument)
+        for op in self._operations[:-1]:
+            if op.name not in _CONSTANTS:
+                _HANDLERS[op.name](self, op.opview)
+        for index, value in enumerate(self._returned):
+            self._return(index, value)
+        return self.program
+
+    def place(self, value: ir.Value, padding: Padding | None = None) -> Place:
+        """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
+        found = self._places.get(value) or self._stage_constant(value)
+        if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
+            return found
+        # Two consumers want different codes around the same image: the second gets a copy of its own.
+        place = self.program.buffer(storage_of(value.type, padding.halo))
+        self.copy(found, place, shape_of(value.type), label=f"pad {value.get_name()}")
+        self._fill_halo(place, padding.fill)
+        return place
+
+    def result(self, value: ir.Value) -> Place:
+        """A place for a new value: a user's output array where that has the right layout, else the arena."""
+        padding = self._paddings.get(value)
+        index = self._returned.index(value) if value in self._returned else -1
+        if index >= 0 and padding is None and self._can_be_array(value):
+            place = Place("output", index, self.program.outputs[index])
+        else:
+            place = self.program.buffer(storage_of(value.type, padding.halo if padding else NO_HALO))
+        self.define(value, place)
+        return place
+
+    def define(self, value: ir.Value, place: Place) -> None:
+        """Say where `value` is; its halo is filled here, before its producer runs."""
+        self._places[value] = place
+        padding = self._paddings.get(value)
+        if padding is not None and place.storage.halo != NO_HALO:
+            self._fill_halo(place, padding.fill)
+
+    def wants_halo(self, value: ir.Value) -> bool:
+        """Whether a consumer reads around `value`."""
+        return value in self._paddings
+
+    def copy(self, source: Place, target: Place, shape: tuple[int, ...], label: str, flip: bool = False) -> None:
+        """Copy the codes of `shape`; `flip` changes between signed and stored codes."""
+        kernel = Kernel(self.program)
+        lanes = (*shape[:-1], shape[-1]) if shape else (1,)
+        operands = [MapOperand(source, dim_strides(lanes, source.storage), source.storage.origin)]
+        output = MapOperand(target, dim_strides(lanes, target.storage), target.storage.origin)
+        element = source.storage.element
+
+        def emit(body: Any, values: Any) -> str:
+            return body.binary("arith.xori", values[0], body.constant(-128, element), element) if flip else values[0]
+
+        emit_map(kernel, lanes, operands, output, emit)
+        self.program.call(kernel, label)
+
+    def _fill_halo(self, place: Place, fill: int) -> None:
+        kernel = Kernel(self.program)
+        value = kernel.number("fill", (fill + 128) % 256 - 128, "i8")
+        emit_halo(kernel, place, value)
+        self.program.call(kernel, "halo")
+
+    def _can_be_array(self, value: ir.Value) -> bool:
+        return signed_shift(value.type) == 0 and plain_storage_of(value.type) == storage_of(value.type)
+
+    def _stage_input(self, index: int, argument: ir.Value) -> None:
+        array = Place("input", index, self.program.inputs[index])
+        padding = self._paddings.get(argument)
+        if padding is None and self._can_be_array(argument):
+            self._places[argument] = array
+            return
+        storage = storage_of(argument.type, padding.halo if padding else NO_HALO)
+        if _only_windows(argument):
+            # Windows read runs of any length: a copy without extra lanes moves whole rows.
+            storage = Storage(storage.shape, storage.element, storage.shape[3], storage.halo)
+        place = self.program.buffer(storage)
+        self.define(argument, place)
+        flip = signed_shift(argument.type) != 0
+        self.copy(array, place, shape_of(argument.type), f"input {index}", flip)
+
+    def _stage_constant(self, value: ir.Value) -> Place:
+        array = constant_value(value)
+        if array is None:
+            raise CompileError(f"value {value.get_name()} has no place and is not a constant")
+        place = self.program.buffer(storage_of(value.type, self._halo_of(value)))
+        self.define(value, place)
+        stored = array.astype("int16") + signed_shift(value.type) if array.itemsize == 1 else array
+        stored = stored.astype("uint8") if array.itemsize == 1 else stored
+        kernel = Kernel(self.program)
+        shape = array.shape or (1,)
+        plain = plain_storage_of(value.type)
+        emit_map(
+            kernel,
+            shape,
+            [MapOperand(stored, dim_strides(shape, plain))],
+            MapOperand(place, dim_strides(shape, place.storage), place.storage.origin),
+            lambda _, values: values[0],
+        )
+        self.program.call(kernel, "constant")
+        return place
+
+    def _halo_of(self, value: ir.Value) -> Halo:
+        return self._paddings[value].halo if value in self._paddings else NO_HALO
+
+    def _return(self, index: int, value: ir.Value) -> None:
+        place = self.place(value)
+        if place.kind == "output" and place.index == index:
+            return
+        target = Place("output", index, self.program.outputs[index])
+        flip = signed_shift(value.type) != 0 and place.kind != "output"
+        self.copy(place, target, shape_of(value.type), f"output {index}", flip)
+
+    def _collect_paddings(self) -> dict[ir.Value, Padding]:
+        paddings: dict[ir.Value, Padding] = {}
+        for op in self._operations:
+            padding = padding_of(op.opview)
+            if padding is None:
+                continue
+            data = op.operands[0]
+            known = paddings.get(data)
+            if known is None:
+                paddings[data] = padding
+            elif known.fill == padding.fill:
+                paddings[data] = known.joined(padding)
+        return paddings
+
+
+def padding_of(op: Any) -> Padding | None:
+    """The halo that `op` reads around its data; None where it reads none."""
+    if not isinstance(op, Conv2DOp | FusedConv2DOp | MaxPool2DOp | AvgPool2DOp):
+        return None
+    padding = op.padding
+    if not any(padding):
+        return None
+    shift = signed_shift(op.data.type)
+    if isinstance(op, Conv2DOp | FusedConv2DOp):
+        fill = op.input_zero_point + shift
+    elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
+        fill = op.zero_point + shift
+    else:
+        # Zero neither wins a maximum of unsigned codes nor adds to a sum of them.
+        fill = 0
+    return Padding((padding[0], padding[1], padding[2], padding[3]), fill)
+
+
+def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
+    """Elements between neighbours along each logical dimension of a tensor stored as `storage`."""
+    if len(shape) == 4:
+        return storage.strides
+    return _row_major(shape, storage.pitch)
+
+
+def _row_major(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for position, extent in enumerate(reversed(shape)):
+        strides.append(step)
+        step *= pitch if position == 0 else extent
+    return tuple(reversed(strides))
+
+
+_CONSTANTS = ("qnn.constant", "arith.constant")
+
+
+def _only_windows(value: ir.Value) -> bool:
+    return all(use.owner.name in ("qnn.conv2d", "qnn.fused_conv2d") for use in value.uses)
+
+
+def _refuse_unknown(operations: list[ir.Operation]) -> None:
+    unknown = [op for op in operations if op.name not in _CONSTANTS and not has_handler(op.name)]
+    if not unknown:
+        return
+    notes = tuple(_located(op) for op in unknown)
+    message = f"{len(unknown)} ops cannot be lowered: {', '.join(sorted({op.name for op in unknown}))}"
+    raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+def _located(op: ir.Operation) -> Diagnostic:
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op has no lowering, at {op.location}")

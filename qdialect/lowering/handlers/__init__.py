@@ -1,0 +1,5 @@
+"""One handler per op: from a `qnn` op to kernel calls. Importing this package registers them all."""
+
+from qdialect.lowering.handlers import contraction
+
+__all__ = ["contraction"]

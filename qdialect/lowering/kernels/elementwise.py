@@ -1,0 +1,120 @@
+"""Kernels that compute each element from the elements at the same place of other tensors: copies, tables, sums, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernel_text import Body, Loops, Operand, Tag
+from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.strategy import split
+from qdialect.lowering.views import Axis, View, collapse
+
+VECTOR = 64
+"""Elements per step along the innermost axis."""
+
+Emit = Callable[[Body, Sequence[str]], str]
+"""(body, operand values) -> result value."""
+
+
+@dataclass(frozen=True)
+class MapOperand:
+    """What a map reads: a stored tensor or a constant array, and how far it moves along each logical dimension.
+
+    A stride of 0 means that the operand is the same all along that dimension.
+    """
+
+    source: Place | NDArray[Any]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """An operand with its buffer parameter."""
+
+    buffer: Any
+    offset: int
+
+
+def emit_map(
+    kernel: Kernel, shape: Sequence[int], operands: Sequence[MapOperand], output: MapOperand, emit: Emit
+) -> None:
+    """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1."""
+    declared = [_declare(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
+    target = _declare(kernel, "output", output)
+    everyone = [*operands, output]
+    axes = collapse([Axis(size, tuple(o.strides[i] for o in everyone)) for i, size in enumerate(shape)])
+    if not axes or axes[-1].strides[-1] != 1:
+        axes.append(Axis(1, (*[0] * len(operands), 1)))
+    *outer, inner = axes
+    for start, extent, tile in split(inner.size, min(VECTOR, inner.size)):
+        part = [*outer, Axis(extent, inner.strides)]
+        _emit_part(kernel, part, start, tile, declared, target, emit)
+
+
+def _declare(kernel: Kernel, name: str, operand: MapOperand) -> _Declared:
+    if isinstance(operand.source, Place):
+        return _Declared(kernel.place(name, operand.source), operand.offset)
+    return _Declared(kernel.data(name, operand.source), operand.offset)
+
+
+def _emit_part(
+    kernel: Kernel,
+    axes: Sequence[Axis],
+    start: int,
+    tile: int,
+    operands: Sequence[_Declared],
+    target: _Declared,
+    emit: Emit,
+) -> None:
+    loops = tuple(f"d{i}" for i in range(len(axes)))
+    inputs = [_operand(kernel, axes, loops, start, i, declared) for i, declared in enumerate(operands)]
+    last = len(operands)
+    sizes, strides = tuple(a.size for a in axes), tuple(a.strides[last] for a in axes)
+    destination, where = kernel.write(target.buffer, View(sizes, strides, target.offset + start))
+    body = kernel.body()
+    value = emit(body, [f"%x{i}" for i in range(last)])
+    tag = Tag(kernel.next_nest(), "root", (1,) * (len(axes) - 1) + (tile,))
+    done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
+    kernel.store(done, where)
+
+
+def _operand(
+    kernel: Kernel, axes: Sequence[Axis], loops: Sequence[str], start: int, index: int, declared: _Declared
+) -> Operand:
+    """The operand seen along the axes that move it; the others broadcast it."""
+    moving = [(axis, loop) for axis, loop in zip(axes, loops, strict=True) if axis.strides[index]]
+    offset = declared.offset + start * axes[-1].strides[index]
+    view = View(tuple(a.size for a, _ in moving), tuple(a.strides[index] for a, _ in moving), offset)
+    return Operand(kernel.read(declared.buffer, view), tuple(loop for _, loop in moving))
+
+
+def emit_halo(kernel: Kernel, place: Place, value: str) -> None:
+    """Fill the halo of `place` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
+    buffer = kernel.place("image", place)
+    storage = place.storage
+    images, height, width, _ = storage.shape
+    image, row, pixel, _ = storage.strides
+    top, left, bottom, right = storage.halo
+    head = storage.origin
+    tail = right * pixel + bottom * row
+    gap = (left + right) * pixel
+    _fill(kernel, buffer, View((images, head), (image, 1)), value)
+    _fill(kernel, buffer, View((images, height - 1, gap), (image, row, 1), head + width * pixel), value)
+    _fill(kernel, buffer, View((images, tail), (image, 1), head + (height - 1) * row + width * pixel), value)
+
+
+def _fill(kernel: Kernel, buffer: Any, view: View, value: str) -> None:
+    if 0 in view.sizes:
+        return
+    *outer, inner = view.sizes
+    loops = tuple(f"d{i}" for i in range(len(view.sizes)))
+    for start, extent, tile in split(inner, min(VECTOR, inner)):
+        destination, where = kernel.write(buffer, View((*outer, extent), view.strides, view.offset + start))
+        tag = Tag(kernel.next_nest(), "root", (1,) * len(outer) + (tile,))
+        done = kernel.generic(Loops(loops), (), Operand(destination, loops), kernel.body(), value, tag)
+        kernel.store(done, where)

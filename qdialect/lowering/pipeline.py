@@ -1,0 +1,127 @@
+"""The phases of compilation and their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import context
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.lowering import contracts
+from qdialect.lowering.qnn_to_linalg import main_function, qnn_to_linalg
+from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.to_vector import to_vector
+from qdialect.lowering.to_x86 import to_x86
+from qdialect.passes.registry import lookup
+from qdialect.target import Target
+
+
+class Phase(StrEnum):
+    """Levels a module passes through, in order; each can be printed and stopped at."""
+
+    QNN = "qnn"
+    """The quantized graph as it was imported."""
+    FUSED = "fused"
+    """One op per kernel."""
+    LINALG = "linalg"
+    """Kernels on strided views, calls over planned memory."""
+    VECTOR = "vector"
+    """Kernels as loops over vectors: `vector.contract`, `vector.gather`."""
+    X86 = "x86"
+    """The target's instructions in place."""
+    LLVM = "llvm"
+    """The LLVM dialect."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a network; scale and zero point where it is quantized."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A network at some phase, and what its `main` needs at run time."""
+
+    module: ir.Module
+    constants: NDArray[np.uint8]
+    arena_bytes: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    labels: tuple[str, ...]
+    kernels: int
+
+
+def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lowered:
+    """Lower a copy of the `qnn` module as far as `until`.
+
+    Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
+    """
+    copy = context.parse(str(module), module.context)
+    function = main_function(copy)
+    inputs, outputs = _ports(function, "arg"), _ports(function, "res")
+    lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs, (), 0)
+    if until is Phase.QNN:
+        return lowered
+    lookup("fuse-qnn")().run(copy)
+    context.verify(copy)
+    contracts.check_fused(copy)
+    if until is Phase.FUSED:
+        return lowered
+    program = qnn_to_linalg(copy)
+    lowered = replace(
+        lowered,
+        module=program.module,
+        constants=program.constants,
+        arena_bytes=program.arena_bytes,
+        labels=program.labels,
+        kernels=program.kernels,
+    )
+    _lower_kernels(program.module, target, until)
+    return lowered
+
+
+def compile_to(module: ir.Module, phase: Phase, target: Target) -> ir.Module:
+    """The module at `phase`."""
+    return lower(module, target, phase).module
+
+
+def _lower_kernels(module: ir.Module, target: Target, until: Phase) -> None:
+    contracts.check_linalg(module)
+    if until is Phase.LINALG:
+        return
+    to_vector(module)
+    contracts.check_vector(module)
+    if until is Phase.VECTOR:
+        return
+    to_x86(module, target)
+    contracts.check_x86(module, target)
+    if until is Phase.X86:
+        return
+    to_llvm(module)
+    contracts.check_llvm(module)
+
+
+def _ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:
+    """Name, shape and quantization of arguments (``arg``) or results (``res``), from their `qnn.*` attributes."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    types = type_.inputs if kind == "arg" else type_.results
+    attributes = function.attributes
+    dictionaries = list(ir.ArrayAttr(attributes[f"{kind}_attrs"])) if f"{kind}_attrs" in attributes else []
+    ports: list[Port] = []
+    for index, tensor in enumerate(types):
+        found = ir.DictAttr(dictionaries[index]) if dictionaries else ir.DictAttr.get({}, function.context)
+        name = ir.StringAttr(found["qnn.name"]).value if "qnn.name" in found else f"{kind}{index}"
+        scale = ir.FloatAttr(found["qnn.scale"]).value if "qnn.scale" in found else None
+        zero_point = ir.IntegerAttr(found["qnn.zero_point"]).value if "qnn.zero_point" in found else None
+        ports.append(Port(name, shape_of(tensor), dtype_of(tensor), scale, zero_point))
+    return tuple(ports)

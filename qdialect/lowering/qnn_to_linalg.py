@@ -1,0 +1,50 @@
+"""qnn -> linalg: a network becomes kernels over planned memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import context
+from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError
+from qdialect.lowering import handlers
+from qdialect.lowering.graph import GraphLowering
+
+__all__ = ["LinalgProgram", "handlers", "main_function", "qnn_to_linalg"]
+
+
+@dataclass(frozen=True)
+class LinalgProgram:
+    """A module at the linalg phase, and what its `main` needs beside inputs and outputs."""
+
+    module: ir.Module
+    constants: NDArray[np.uint8]
+    arena_bytes: int
+    labels: tuple[str, ...]
+    kernels: int
+
+
+def qnn_to_linalg(module: ir.Module) -> LinalgProgram:
+    """Lower the one function of a `qnn` module; raises `CompileError` with a note for each op without a lowering."""
+    with module.context, ir.Location.unknown():
+        program = GraphLowering(main_function(module)).run()
+        text, arena = program.render()
+    lowered = context.parse(text, module.context, file_name="kernels")
+    labels = tuple(call.label for call in program.calls)
+    return LinalgProgram(lowered, program.constants(), arena, labels, len(program.kernels))
+
+
+def main_function(module: ir.Module) -> ir.Operation:
+    """The function to compile: `main`, or the only one; raises `CompileError`."""
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
+    chosen = named or functions
+    if len(chosen) != 1:
+        raise CompileError(f"a module must have one function, or one named main, to be compiled, but got {len(functions)}")
+    function = chosen[0]
+    if len(function.regions[0].blocks) != 1:
+        raise CompileError(f"a function must have one block to be compiled, but got {len(function.regions[0].blocks)}")
+    return function
