@@ -35,6 +35,9 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
     require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
     check_scales(tensor, what)
+    low, high = code_range(tensor)
+    holds = low <= tensor.zero_point <= high
+    require(holds, f"{what} zero point must be in [{low}, {high}], but got {tensor.zero_point}")
     return tensor
 
 

@@ -1,0 +1,7 @@
+"""Write the seeded network of 32x32 images to the path given."""
+
+import sys
+
+from qdialect.frontends.tflite import write_mobilenet
+
+write_mobilenet(sys.argv[1], seed=0, size=32)

@@ -1,0 +1,18 @@
+// Errors are one line or a list of notes, end with status 1, and leave no file behind.
+// RUN: not %qimport nowhere.tflite 2>&1 | filecheck %s --check-prefix=ABSENT
+// RUN: not %qimport %s -o %t.mlir 2>&1 | filecheck %s --check-prefix=FORMAT
+// RUN: not ls %t.mlir
+// RUN: %python %S/Inputs/seeded.py %t.tflite
+// RUN: head -c 4000 %t.tflite > %t.short.tflite
+// RUN: not %qimport %t.short.tflite -o %t.mlir 2>&1 | filecheck %s --check-prefix=SHORT
+// RUN: not %qimport %t.tflite -o %t.tflite/x.mlir 2>&1 | filecheck %s --check-prefix=OUTPUT
+// RUN: not %qimport 2>&1 | filecheck %s --check-prefix=USAGE
+// RUN: %qimport --help | filecheck %s --check-prefix=HELP
+
+// ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
+// FORMAT: error: file is no .tflite model: it must have the identifier 'TFL3'
+// SHORT: error: file is damaged
+// OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
+// USAGE: qdialect-import: error: the following arguments are required: model
+// HELP: qdialect-import model.tflite -o model.mlir
+// HELP: operators of .tflite files: ADD

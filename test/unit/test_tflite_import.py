@@ -1,0 +1,256 @@
+"""What an imported module looks like, what the importer refuses and how it says so."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.context import make_context, parse
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, write_mobilenet
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
+
+OPERATOR = tflite.BuiltinOperator
+OPTIONS = tflite.BuiltinOptions
+HALF = Quantization((0.5,), (3,))
+
+
+@pytest.fixture(scope="module")
+def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "seeded.tflite"
+    write_mobilenet(path, seed=0, size=64)
+    return path
+
+
+def add_options(activation: int) -> Callable[[Builder], int]:
+    def write(builder: Builder) -> int:
+        tflite.AddOptionsStart(builder)
+        tflite.AddOptionsAddFusedActivationFunction(builder, activation)
+        return tflite.AddOptionsEnd(builder)
+
+    return write
+
+
+def fully_connected_options(builder: Builder) -> int:
+    tflite.FullyConnectedOptionsStart(builder)
+    return tflite.FullyConnectedOptionsEnd(builder)
+
+
+def fully_connected(dtype: type[np.generic], output_scale: float, bias: list[int]) -> bytes:
+    """A layer whose weights are zero: its accumulators are its bias."""
+    writer, n = ModelWriter("dense"), len(bias)
+    x = writer.tensor("x", (1, 4), dtype, Quantization((1.0,), (0,)))
+    weight = writer.constant("w", np.zeros((n, 4)).astype(dtype), Quantization((1.0,), (0,)))
+    b = writer.constant("b", np.array(bias, dtype=np.int32), Quantization((1.0,), (0,)))
+    y = writer.tensor("y", (1, n), dtype, Quantization((output_scale,), (3,)))
+    inputs, kind = [x, weight, b], OPTIONS.FullyConnectedOptions
+    writer.operator(OPERATOR.FULLY_CONNECTED, inputs, y, kind, fully_connected_options)
+    return writer.finish([x], [y])
+
+
+def added(activation: int, quantization: Quantization = HALF, rhs: NDArray[np.int8] | None = None) -> bytes:
+    writer = ModelWriter("sum")
+    x = writer.tensor("x", (1, 4), np.int8, quantization)
+    other = x if rhs is None else writer.constant("c", rhs, quantization)
+    y = writer.tensor("y", (1, 4), np.int8, quantization)
+    writer.operator(OPERATOR.ADD, [x, other], y, OPTIONS.AddOptions, add_options(activation))
+    return writer.finish([x], [y])
+
+
+def text_of(module: ir.Module, debug: bool = False) -> str:
+    return module.operation.get_asm(enable_debug_info=debug)
+
+
+def operations(module: ir.Module) -> list[ir.Operation]:
+    return [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
+
+
+def notes_of(content: bytes) -> list[str]:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(content)
+    return [note.message for note in caught.value.diagnostics[0].notes]
+
+
+def test_function_says_what_its_arguments_and_results_are(mobilenet: Path) -> None:
+    text = text_of(import_tflite(mobilenet)).splitlines()[1]
+    argument = 'tensor<1x64x64x3xui8> {qnn.name = "input", qnn.scale = 7.812500e-03 : f64, qnn.zero_point = 128 : i64}'
+    result = 'tensor<1x1001xui8> {qnn.name = "Softmax", qnn.scale = 3.906250e-03 : f64, qnn.zero_point = 0 : i64}'
+    assert text == f"  func.func public @main(%arg0: {argument}) -> ({result}) {{"
+
+
+def test_ops_know_the_node_they_come_from(mobilenet: Path) -> None:
+    made = operations(import_tflite(mobilenet))
+    producer = next(op for op in made if op.name == "qnn.requantize")
+    assert str(producer.location) == 'loc("Conv2d_0"("seeded.tflite":0:0))'
+    assert [str(op.location) for op in made if op.name == "qnn.conv2d"][1].startswith('loc("Conv2d_1_depthwise"')
+    tensors = [
+        ir.IntegerAttr(op.attributes[TENSOR_ATTRIBUTE]).value for op in made if TENSOR_ATTRIBUTE in op.attributes
+    ]
+    assert len(tensors) == len(set(tensors)) == 31
+
+
+def test_text_of_a_whole_model_is_the_module(mobilenet: Path) -> None:
+    module = import_tflite(mobilenet)
+    text = text_of(module, debug=True)
+    again = parse(text)
+    assert text_of(again, debug=True) == text
+    image = np.random.default_rng(3).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
+    (ours,), (theirs,) = interpreter.run(module, [image]), interpreter.run(again, [image])
+    assert np.array_equal(ours, theirs)
+
+
+def test_context_can_be_given(mobilenet: Path) -> None:
+    context = make_context()
+    assert import_tflite(mobilenet, context).context is context
+    assert import_tflite(mobilenet.read_bytes(), context).context is context
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_fully_connected_rounds_once_and_ties_away_from_zero(dtype: type[np.generic]) -> None:
+    """Recorded from the reference kernel: halves of -5 to 5."""
+    module = import_tflite(fully_connected(dtype, 2.0, list(range(-5, 6))))
+    requantize = next(op for op in operations(module) if op.name == "qnn.requantize")
+    assert ir.StringAttr(requantize.attributes["rounding"]).value == "fixed64_nearest"
+    expected = np.array([-3, -2, -2, -1, -1, 0, 1, 1, 2, 2, 3]) + 3
+    assert interpreter.run(module, [np.zeros((1, 4), dtype)])[0].tolist() == [expected.tolist()]
+
+
+def test_convolutions_form_their_multiplier_by_type(mobilenet: Path) -> None:
+    flavours = {
+        (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
+        for op in operations(import_tflite(mobilenet))
+        if op.name == "qnn.requantize"
+    }
+    assert flavours == {("fixed32_double", "f32_product")}
+
+
+@pytest.mark.parametrize(
+    ("activation", "low", "high"),
+    [
+        (tflite.ActivationFunctionType.NONE, -128, 127),
+        (tflite.ActivationFunctionType.RELU, 3, 127),
+        (tflite.ActivationFunctionType.RELU6, 3, 15),
+        (tflite.ActivationFunctionType.RELU_N1_TO_1, 1, 5),
+    ],
+)
+def test_fused_activation_is_a_clamp(activation: int, low: int, high: int) -> None:
+    text = text_of(import_tflite(added(activation)))
+    assert f"output_max = {high} : i64, output_min = {low} : i64" in text
+
+
+def test_constant_operand() -> None:
+    rhs = np.array([[3, 5, 7, -1]], dtype=np.int8)
+    module = import_tflite(added(tflite.ActivationFunctionType.NONE, rhs=rhs))
+    (result,) = interpreter.run(module, [np.array([[3, 3, 4, 9]], dtype=np.int8)])
+    assert result.tolist() == [[3, 5, 8, 5]]
+
+
+def test_reshapes_take_the_shape_of_their_output() -> None:
+    writer = ModelWriter("shapes")
+    x = writer.tensor("x", (1, 2, 3), np.int8, HALF)
+    y = writer.tensor("y", (2, 3), np.int8, HALF)
+    z = writer.tensor("z", (2, 1, 3), np.int8, HALF)
+    p = writer.tensor("p", (6,), np.int8, HALF)
+    axis = writer.constant("axis", np.array([1], dtype=np.int32))
+    shape = writer.constant("shape", np.array([-1], dtype=np.int32))
+    writer.operator(OPERATOR.SQUEEZE, [x], y)
+    writer.operator(OPERATOR.EXPAND_DIMS, [y, axis], z)
+    writer.operator(OPERATOR.RESHAPE, [z, shape], p)
+    codes = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
+    (result,) = interpreter.run(import_tflite(writer.finish([x], [p])), [codes])
+    assert result.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_everything_unsupported_is_named_at_once() -> None:
+    writer = ModelWriter("unsupported")
+    x = writer.tensor("x", (1, 4), np.int8, HALF)
+    y, z = writer.tensor("y", (1, 4), np.int8, HALF), writer.tensor("sum", (1, 4), np.int8, HALF)
+    p = writer.tensor("p", (1, 4), np.int64)
+    writer.operator(OPERATOR.COS, [x], y)
+    writer.operator(OPERATOR.ADD, [x, y], z, OPTIONS.AddOptions, add_options(tflite.ActivationFunctionType.TANH))
+    writer.operator(OPERATOR.ARG_MAX, [z], p)
+    assert notes_of(writer.finish([x], [p])) == [
+        "node 0 COS ('y'): operator is not supported",
+        "node 1 ADD ('sum'): fused activation 4 is not supported",
+        "node 2 ARG_MAX ('p'): operator is not supported",
+        "output 'p': type must be i8, ui8 or f32, but got i64",
+    ]
+
+
+def test_types_are_checked() -> None:
+    writer = ModelWriter("float")
+    x, y = (writer.tensor(name, (1, 4), np.float32) for name in "xy")
+    writer.operator(OPERATOR.ADD, [x, x], y, OPTIONS.AddOptions, add_options(0))
+    assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): output must be i8 or ui8, but got f32"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "file is no .tflite model: it must have the identifier 'TFL3'"),
+        (b"\x1c\x00\x00\x00TFL3", "file is damaged: the model cannot be read"),
+        (added(0)[:-200], "file is damaged"),
+        (added(0, Quantization((float("nan"),), (0,))), "uses what is not supported"),
+        (added(0, Quantization((0.5,), (300,))), "output zero point must be in [-128, 127], but got 300"),
+    ],
+    ids=["empty", "short", "truncated", "scale", "zero_point"],
+)
+def test_damage_is_told(content: bytes, message: str) -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(content)
+    assert message in caught.value.render()
+
+
+def test_a_missing_file_is_told() -> None:
+    with pytest.raises(ImportModelError, match=r"cannot read 'nowhere\.tflite': No such file or directory"):
+        import_tflite("nowhere.tflite")
+
+
+def test_a_tensor_without_producer_is_told() -> None:
+    writer = ModelWriter("graph")
+    x, loose, y = (writer.tensor(name, (1, 4), np.int8, HALF) for name in ("x", "loose", "y"))
+    writer.operator(OPERATOR.ADD, [x, loose], y, OPTIONS.AddOptions, add_options(0))
+    with pytest.raises(ImportModelError, match="tensor 'loose' must be produced before it is used"):
+        import_tflite(writer.finish([x], [y]))
+
+
+def test_a_wrong_shape_is_told() -> None:
+    writer = ModelWriter("graph")
+    x, y = writer.tensor("x", (1, 4), np.int8, HALF), writer.tensor("y", (1, 5), np.int8, HALF)
+    writer.operator(OPERATOR.ADD, [x, x], y, OPTIONS.AddOptions, add_options(0))
+    with pytest.raises(ImportModelError, match="tensor 'y' must be tensor<1x5xi8>, but got tensor<1x4xi8>"):
+        import_tflite(writer.finish([x], [y]))
+
+
+def test_seeded_network_is_the_same_every_time(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        write_mobilenet(tmp_path / name, seed=seed, size=32)
+    first, same, other = ((tmp_path / name).read_bytes() for name in "abc")
+    assert first == same
+    assert first != other
+
+
+def test_activations_of_the_seeded_network_use_their_range(mobilenet: Path) -> None:
+    spread: list[float] = []
+    image = np.random.default_rng(4).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
+
+    def note(op: ir.Operation, value: NDArray[np.uint8]) -> None:
+        if op.name == "qnn.requantize":
+            spread.append(float(np.percentile(value, 99)) - float(np.percentile(value, 1)))
+
+    (probabilities,) = interpreter.run(import_tflite(mobilenet), [image], observe=note)
+    assert len(spread) == 28
+    assert min(spread) > 64
+    assert int(probabilities.max()) > int(np.median(probabilities))
+
+
+@pytest.mark.parametrize("size", [0, 33, -32])
+def test_seeded_network_needs_a_size_it_can_halve(tmp_path: Path, size: int) -> None:
+    with pytest.raises(ValueError, match=f"size must be a positive multiple of 32, but got {size}"):
+        write_mobilenet(tmp_path / "x", size=size)
