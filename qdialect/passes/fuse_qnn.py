@@ -19,7 +19,7 @@ from qdialect.passes.raise_float_requantize import RaiseFloatRequantizePass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.registry import register
 from qdialect.passes.sink_transpose import SinkTransposePass
-from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass
+from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
 
 
 @register
@@ -34,6 +34,9 @@ class FuseQnnPass(CompositePass):
 
     name: ClassVar[str] = "fuse-qnn"
     leaky_relu: str = KEEP
+
+    def __post_init__(self) -> None:
+        check_leaky_relu(self.name, self.leaky_relu)
 
     def passes(self) -> Sequence[Pass]:
         return (

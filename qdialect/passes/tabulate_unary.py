@@ -93,6 +93,14 @@ class SetLeakyMode(Pattern[LeakyMode]):
         rewriter.replace(op, changed.output)
 
 
+def check_leaky_relu(pass_name: str, value: str) -> None:
+    """Raise `PipelineError` unless `value` is one that the option `leaky-relu` of `pass_name` can have."""
+    known = [KEEP, *map(str, LeakyMode)]
+    if value not in known:
+        wanted = f"must be one of {', '.join(known)}, but got '{value}'"
+        raise PipelineError(f"option 'leaky-relu' of '{pass_name}' {wanted}")
+
+
 @register
 @dataclass(frozen=True)
 class TabulateUnaryPass(PatternPass):
@@ -107,10 +115,7 @@ class TabulateUnaryPass(PatternPass):
     leaky_relu: str = KEEP
 
     def __post_init__(self) -> None:
-        known = [KEEP, *map(str, LeakyMode)]
-        if self.leaky_relu not in known:
-            wanted = f"must be one of {', '.join(known)}, but got '{self.leaky_relu}'"
-            raise PipelineError(f"option 'leaky-relu' of '{self.name}' {wanted}")
+        check_leaky_relu(self.name, self.leaky_relu)
 
     def patterns(self) -> Sequence[Pattern[Any]]:
         others = (TabulateRequantize(), TabulateConstantOperand())

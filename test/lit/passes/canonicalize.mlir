@@ -1,0 +1,94 @@
+// RUN: %qopt %s --qnn-canonicalize | filecheck %s
+
+// Covers N1: a requantize to its own parameters has the multiplier 1 exactly, and is nothing.
+// Data movement on constants happens at compile time; movements of movements become one.
+
+// CHECK-LABEL: func.func @requantize(
+// CHECK-NOT: qnn.requantize
+// CHECK: return %arg0
+func.func @requantize(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.requantize"(%arg0) {
+    axis = 0 : i64, input_scale = 0.5 : f64, input_zero_points = array<i64: 10>, multiplier = "f64",
+    output_scale = 0.5 : f64, output_zero_point = 10 : i64, rounding = "fixed64_up",
+    weight_scales = array<f64: 1.0>
+  } : (tensor<4xui8>) -> tensor<4xui8>
+  return %0 : tensor<4xui8>
+}
+
+// CHECK-LABEL: func.func @lut(
+// CHECK-NOT: qnn.lut
+// CHECK: return %arg0
+func.func @lut(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.lut"(%arg0) {
+    input_scale = 0.5 : f64, input_zero_point = 10 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    table = dense<"0x000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9FA0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBFC0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDFE0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF"> : tensor<256xi8>
+  } : (tensor<4xui8>) -> tensor<4xui8>
+  return %0 : tensor<4xui8>
+}
+
+// CHECK-LABEL: func.func @clip(
+// CHECK-NOT: qnn.clip
+// CHECK: return %arg0
+func.func @clip(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.clip"(%arg0) {max = 255 : i64, min = 0 : i64} : (tensor<4xui8>) -> tensor<4xui8>
+  return %0 : tensor<4xui8>
+}
+
+// CHECK-LABEL: func.func @pad(
+// CHECK-NOT: qnn.pad
+// CHECK: return %arg0
+func.func @pad(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.pad"(%arg0) {
+    high = array<i64: 0>, low = array<i64: 0>, value = 3 : i64
+  } : (tensor<4xui8>) -> tensor<4xui8>
+  return %0 : tensor<4xui8>
+}
+
+// CHECK-LABEL: func.func @inverse_transposes(
+// CHECK-NOT: qnn.transpose
+// CHECK: return %arg0
+func.func @inverse_transposes(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x2xui8>) -> tensor<1x2x4x4xui8>
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
+  return %1 : tensor<1x4x4x2xui8>
+}
+
+// CHECK-LABEL: func.func @transposes(
+// CHECK: "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK-NOT: qnn.transpose
+func.func @transposes(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x2x4xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x2xui8>) -> tensor<1x2x4x4xui8>
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x2x4xui8>
+  return %1 : tensor<1x4x2x4xui8>
+}
+
+// CHECK-LABEL: func.func @transpose_of_a_row(
+// CHECK: "qnn.reshape"(%arg0) {shape = array<i64: 1, 4, 2, 1>}
+func.func @transpose_of_a_row(%arg0: tensor<1x1x4x2xui8>) -> tensor<1x4x2x1xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x1x4x2xui8>) -> tensor<1x4x2x1xui8>
+  return %0 : tensor<1x4x2x1xui8>
+}
+
+// CHECK-LABEL: func.func @reshapes(
+// CHECK: "qnn.reshape"(%arg0) {shape = array<i64: 32>}
+// CHECK-NOT: qnn.reshape
+func.func @reshapes(%arg0: tensor<1x4x4x2xui8>) -> tensor<32xui8> {
+  %0 = "qnn.reshape"(%arg0) {shape = array<i64: 2, 16>} : (tensor<1x4x4x2xui8>) -> tensor<2x16xui8>
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 32>} : (tensor<2x16xui8>) -> tensor<32xui8>
+  return %1 : tensor<32xui8>
+}
+
+// CHECK-LABEL: func.func @constant(
+// CHECK: "qnn.constant"() {value = dense<{{\[\[\[\[}}1, 3]]], {{\[\[\[}}2, 4]]]]> : tensor<2x1x1x2xi8>}
+// CHECK-NOT: qnn.transpose
+// CHECK: qnn.conv2d
+func.func @constant(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xi32> {
+  %0 = "qnn.constant"() {value = dense<[[[[1, 2], [3, 4]]]]> : tensor<1x1x2x2xi8>} : () -> tensor<1x1x2x2xi8>
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 3, 0, 1, 2>} : (tensor<1x1x2x2xi8>) -> tensor<2x1x1x2xi8>
+  %2 = "qnn.conv2d"(%arg0, %1) {
+    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
+    padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>, weight_scales = array<f64: 0.5, 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<1x2x2x2xui8>, tensor<2x1x1x2xi8>) -> tensor<1x2x2x2xi32>
+  return %2 : tensor<1x2x2x2xi32>
+}

@@ -1,0 +1,63 @@
+// RUN: %qopt %s --qnn-sink-transpose --explain-matches --verify-diagnostics
+// RUN: %qopt %s --qnn-sink-transpose | filecheck %s
+
+// Covers R5: operands that are not transposed alike stay where they are; a conv is no element-wise op.
+
+// CHECK-LABEL: func.func @different(
+// CHECK: qnn.transpose
+// CHECK: qnn.transpose
+// CHECK: qnn.add
+func.func @different(%arg0: tensor<1x4x4x4xui8>, %arg1: tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8>
+  %1 = "qnn.transpose"(%arg1) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8>
+  // expected-remark @+1 {{[sink-through-binary] 'qnn.add' must have operands transposed alike, but got [[0, 2, 3, 1], [0, 3, 1, 2]]}}
+  %2 = "qnn.add"(%0, %1) {
+    arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
+    output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 20 : i64,
+    rhs_scale = 0.5 : f64, rhs_zero_point = 10 : i64, rounding = "fixed64_up"
+  } : (tensor<1x4x4x4xui8>, tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8>
+  return %2 : tensor<1x4x4x4xui8>
+}
+
+// CHECK-LABEL: func.func @one_alone(
+// CHECK: qnn.transpose
+// CHECK: qnn.add
+func.func @one_alone(%arg0: tensor<1x4x4x4xui8>, %arg1: tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8>
+  // expected-remark @+1 {{[sink-through-binary] 'qnn.add' must have all operands transposed or constant, of one rank}}
+  %1 = "qnn.add"(%0, %arg1) {
+    arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
+    output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 20 : i64,
+    rhs_scale = 0.5 : f64, rhs_zero_point = 10 : i64, rounding = "fixed64_up"
+  } : (tensor<1x4x4x4xui8>, tensor<1x4x4x4xui8>) -> tensor<1x4x4x4xui8>
+  return %1 : tensor<1x4x4x4xui8>
+}
+
+// CHECK-LABEL: func.func @constant_of_another_rank(
+// CHECK: qnn.transpose
+// CHECK: qnn.add
+func.func @constant_of_another_rank(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
+  %1 = "qnn.constant"() {value = dense<[1, 2]> : tensor<2xui8>} : () -> tensor<2xui8>
+  // expected-remark @+1 {{[sink-through-binary] 'qnn.add' must have all operands transposed or constant, of one rank}}
+  %2 = "qnn.add"(%0, %1) {
+    arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
+    output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 20 : i64,
+    rhs_scale = 0.5 : f64, rhs_zero_point = 10 : i64, rounding = "fixed64_up"
+  } : (tensor<1x4x4x2xui8>, tensor<2xui8>) -> tensor<1x4x4x2xui8>
+  return %2 : tensor<1x4x4x2xui8>
+}
+
+// CHECK-LABEL: func.func @conv(
+// CHECK: qnn.transpose
+// CHECK: qnn.conv2d
+func.func @conv(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xi32> {
+  %0 = "qnn.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xui8>
+  %1 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
+  %2 = "qnn.conv2d"(%0, %1) {
+    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
+    padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>, weight_scales = array<f64: 0.5, 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>) -> tensor<1x4x4x2xi32>
+  return %2 : tensor<1x4x4x2xi32>
+}
