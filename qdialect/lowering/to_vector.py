@@ -100,11 +100,8 @@ def _tiling(target: str, tiles: tuple[int, ...], loops: list[str]) -> str:
 
 
 _VECTORIZE = (
-    f"""transform.apply_patterns to %func {{
-      transform.apply_patterns.canonicalization
-      transform.apply_patterns.tensor.fold_tensor_empty
-      transform.apply_patterns.linalg.tiling_canonicalization
-    }} : {_OP}""",
+    # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
+    f"transform.apply_patterns to %func {{ transform.apply_patterns.tensor.fold_tensor_empty }} : {_OP}",
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
     f"%vectorized = transform.structured.vectorize_children_and_apply_patterns %func {{vectorize_nd_extract}}"
     f" : ({_OP}) -> {_OP}",

@@ -48,7 +48,7 @@ def emit_map(
     target = _declare(kernel, "output", output)
     everyone = [*operands, output]
     axes = collapse([Axis(size, tuple(o.strides[i] for o in everyone)) for i, size in enumerate(shape)])
-    if not axes or axes[-1].strides[-1] != 1:
+    if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
         axes.append(Axis(1, (*[0] * len(operands), 1)))
     *outer, inner = axes
     for start, extent, tile in split(inner.size, min(VECTOR, inner.size)):
