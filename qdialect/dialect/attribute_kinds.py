@@ -50,7 +50,14 @@ def _f64(value: float) -> ir.Attribute:
 
 
 def _i64(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index(value))
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _int64(value))
+
+
+def _int64(value: int) -> int:
+    integer = index(value)
+    if not -(2**63) <= integer < 2**63:
+        raise ValueError(f"integer must fit 64 bits, but got {integer}")
+    return integer
 
 
 def _float_value(attr: ir.Attribute) -> float:
@@ -110,7 +117,7 @@ SCALES: AttributeKind[tuple[float, ...]] = AttributeKind(
 
 INTEGERS: AttributeKind[tuple[int, ...]] = AttributeKind(
     "an array<i64>",
-    lambda value: ir.DenseI64ArrayAttr.get([index(v) for v in value]),
+    lambda value: ir.DenseI64ArrayAttr.get([_int64(v) for v in value]),
     lambda attr: tuple(ir.DenseI64ArrayAttr(attr)),
     _integers_problem,
 )

@@ -235,7 +235,7 @@ def _encoded(op_class: type[QnnOp], name: str, value: Any) -> ir.Attribute:
     kind = op_class.attribute_fields[name].kind
     try:
         encoded = kind.to_attribute(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # The bindings raise RuntimeError for 2^64 as an i64.
+    except (TypeError, ValueError) as error:
         message = f"'{op_class.OPERATION_NAME}' op {name} must be {kind.description}, but got {value!r}"
         raise TypeError(message) from error
     _raise_problem(op_class, name, kind.problem(encoded), encoded)
