@@ -149,6 +149,16 @@ def test_leaky_relu_leaves_an_8_bit_conv(element: str) -> None:
     assert op_names(after) == ["qnn.fused_conv2d"]
 
 
+def test_fixed_leaky_relu_multiplies_by_the_known_alpha() -> None:
+    """R3: alpha 0.01 is (1374389535, -6); below the zero point y = up(x * alpha) + up(z * (1 - alpha))."""
+    same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": 120, "input_zero_point": 120}
+    module = graph([EVERY], lambda x: unary(LeakyReluOp, x, **same, alpha=0.01, mode=LeakyMode.FIXED))
+    TabulateUnaryPass().run(module)
+    shift = (120 * 2126008812 + (1 << 30)) >> 31
+    below = [((code * 1374389535 + (1 << 36)) >> 37) + shift for code in range(120)]
+    assert ops_of(module, "qnn.lut")[0].table.tolist() == below + list(range(120, 256))
+
+
 # compose-luts
 
 
