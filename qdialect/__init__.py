@@ -26,6 +26,7 @@ from qdialect.diagnostics import (
     Severity,
     VerificationError,
 )
+from qdialect.dialect import build
 from qdialect.model_files import read_model
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter, explain_matches
@@ -73,6 +74,7 @@ __all__ = [
     "Severity",
     "VerificationError",
     "__version__",
+    "build",
     "compile",
     "explain_matches",
     "make_context",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -40,9 +41,10 @@ def run(program: str, work: Callable[[], int]) -> int:
 
 
 def say(text: str) -> None:
-    """Print on stderr, if there is one."""
+    """Print on stderr, if there is one that takes it."""
     if text and sys.stderr:
-        print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(text.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
 def read_input(name: str) -> str:

@@ -1,0 +1,263 @@
+"""Text pipelines, and a pass manager that mixes our passes with upstream's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdialect import CompositePass, Pass, PassError, PassManager, PipelineError, QDialectError, parse
+from qdialect._mlir import ir
+from qdialect.observers import IRPrinter, Observer, Timer, observing
+from qdialect.passes.canonicalize import CanonicalizePass
+
+MODULE = """\
+func.func @f(%x: tensor<2x4xi8>) -> (tensor<2x4xi8>, i32) {
+  %same = "qnn.reshape"(%x) {shape = array<i64: 2, 4>} : (tensor<2x4xi8>) -> tensor<2x4xi8>
+  %one = arith.constant 1 : i32
+  %two = arith.addi %one, %one : i32
+  return %same, %two : tensor<2x4xi8>, i32
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "builtin.module()",
+        "builtin.module(cse)",
+        "builtin.module(qnn-canonicalize,cse,qnn-canonicalize)",
+        "builtin.module(func.func(cse,canonicalize{max-iterations=1}),cse)",
+        "builtin.module(func.func(scf.for(cse),cse,scf.for(cse)),any(cse))",
+        "builtin.module(inline{op-pipelines={func.func(canonicalize,cse)}})",
+        "builtin.module(fuse-qnn{leaky-relu=fixed})",
+        "builtin.module(one-shot-bufferize{bufferize-function-boundaries unknown-type-conversion=identity-layout-map})",
+        "builtin.module(print-ir{label='a b'})",
+    ],
+)
+def test_the_print_of_a_pipeline_is_its_text(text: str) -> None:
+    assert str(PassManager.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("cse, canonicalize", "builtin.module(cse,canonicalize)"),
+        (
+            " builtin.module ( func.func ( cse ) ,\n func.func(canonicalize) ) ",
+            "builtin.module(func.func(cse,canonicalize))",
+        ),
+        ("any(cse)", "builtin.module(cse)"),
+        ("fuse-qnn", "builtin.module(fuse-qnn{leaky-relu=keep})"),
+    ],
+)
+def test_texts_have_a_normal_form(text: str, normal: str) -> None:
+    assert str(PassManager.parse(text)) == normal
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("", 1, 1, "expected the name of a pass, but got the end"),
+        ("builtin.module(cse,)", 1, 20, "expected the name of a pass, but got ')'"),
+        ("builtin.module(cse", 1, 19, "expected ',' or ')', but got the end"),
+        ("builtin.module(cse))", 1, 20, "expected ',' or the end, but got ')'"),
+        ("cse,\n  cse x", 2, 7, "expected ',' or the end, but got 'x'"),
+        ("cse,no-such", 1, 5, "unknown pass 'no-such'"),
+        ("cse,qnn-canonicalise", 1, 5, "unknown pass 'qnn-canonicalise', did you mean 'qnn-canonicalize'?"),
+        (
+            "func.func(qnn-canonicalize)",
+            1,
+            11,
+            "'qnn-canonicalize' works on a module, so it cannot be nested in 'func.func'",
+        ),
+        ("func.func()", 1, 11, "expected the name of a pass, but got ')'"),
+        ("canonicalize{speed=1}", 1, 1, "no such option speed"),
+        ("qnn-canonicalize{speed=1}", 1, 1, "'qnn-canonicalize' has no option 'speed', its options are: none"),
+        ("fuse-qnn{leaky-relu=fixed leaky-relu=lut}", 1, 1, "option 'leaky-relu' is given twice"),
+        ("canonicalize{", 1, 13, "expected '}' at the end of the options"),
+        ("print-ir{label='}", 1, 9, "expected '}' at the end of the options"),
+        (
+            "func.func(convert-func-to-llvm)",
+            1,
+            11,
+            "Can't add pass 'ConvertFuncToLLVMPass' restricted to 'builtin.module'",
+        ),
+        ("func.func(" * 80 + "cse" + ")" * 80, 1, 641, "anchors must nest at most 64 deep"),
+    ],
+)
+def test_a_bad_text_is_refused_with_its_column(text: str, line: int, column: int, message: str) -> None:
+    with pytest.raises(PipelineError) as error:
+        PassManager.parse(text)
+    diagnostic = error.value.diagnostics[0]
+    assert diagnostic.message.startswith(message)
+    assert (diagnostic.line, diagnostic.column) == (line, column)
+    assert f"column {column}: {message}" in str(error.value)
+    assert f"<pass-pipeline>:{line}:{column}: error: {message}" in error.value.render()
+
+
+@given(st.text(st.sampled_from("cse,(){}=' \n\"qf.unc-1"), max_size=30))
+def test_any_text_is_a_pipeline_or_an_error(text: str) -> None:
+    try:
+        manager = PassManager.parse(text)
+    except PipelineError:
+        return
+    assert str(PassManager.parse(str(manager))) == str(manager)
+
+
+def test_our_passes_and_upstream_passes_run_in_order() -> None:
+    module = parse(MODULE)
+    PassManager.parse("builtin.module(qnn-canonicalize,func.func(canonicalize))").run(module)
+    assert "qnn.reshape" not in str(module)
+    assert "arith.addi" not in str(module)
+
+
+def test_passes_are_added_as_objects_and_as_text() -> None:
+    manager = PassManager(CanonicalizePass(), "cse").add("func.func(canonicalize)").add(CanonicalizePass())
+    assert str(manager) == "builtin.module(qnn-canonicalize,cse,func.func(canonicalize),qnn-canonicalize)"
+
+
+@dataclass(frozen=True)
+class Failing(Pass):
+    """Raise what it is given."""
+
+    name: ClassVar[str] = "failing"
+    what: ClassVar[Exception]
+
+    def run(self, module: ir.Module) -> None:
+        raise self.what
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (ZeroDivisionError("by nothing"), "failing: ZeroDivisionError: by nothing"),
+        (PassError("has no way out"), "failing: has no way out"),
+        (PassError("failing: has no way out"), "failing: has no way out"),
+    ],
+)
+def test_whatever_a_pass_raises_is_a_pass_error(raised: Exception, message: str) -> None:
+    Failing.what = raised
+    with pytest.raises(PassError) as error:
+        PassManager(Failing()).run(parse(f"module {{\n{MODULE}}}"))
+    assert str(error.value) == message
+    assert error.value.__cause__ is raised
+    assert error.value.render() == f"-:1:1: error: {message}"
+
+
+@dataclass(frozen=True)
+class Composed(CompositePass):
+    """Runs two passes, the second of which fails."""
+
+    name: ClassVar[str] = "composed"
+
+    def passes(self) -> tuple[Pass, ...]:
+        return CanonicalizePass(), Failing()
+
+
+def test_the_failing_part_of_a_composite_pass_is_named() -> None:
+    Failing.what = ValueError("x")
+    with pytest.raises(PassError, match=r"^failing: ValueError: x$"):
+        PassManager(Composed()).run(parse(MODULE))
+
+
+@dataclass(frozen=True)
+class EndlessChoice(CompositePass):
+    """Cannot say what it consists of."""
+
+    name: ClassVar[str] = "endless-choice"
+
+    def passes(self) -> tuple[Pass, ...]:
+        raise PipelineError("cannot decide")
+
+
+def test_a_composite_pass_that_cannot_name_its_parts_is_a_pass_error() -> None:
+    with pytest.raises(PassError, match=r"^endless-choice: cannot decide$"):
+        PassManager(EndlessChoice()).run(parse(MODULE))
+
+
+def test_an_upstream_failure_names_the_pass_and_the_place() -> None:
+    module = parse(
+        "func.func @f(%m: memref<?xi8>) {\n  memref.dealloc %m : memref<?xi8>\n  return\n}", file_name="x.mlir"
+    )
+    transform = "transform-interpreter{entry-point=nowhere}"
+    with pytest.raises(PassError, match=r"^transform-interpreter: ") as error:
+        PassManager.parse(f"cse,{transform}").run(module)
+    assert isinstance(error.value.__cause__, ir.MLIRError)
+    assert error.value.diagnostics[0].line >= 1
+
+
+@dataclass(frozen=True)
+class Breaking(Pass):
+    """Leave a reshape that changes the number of elements."""
+
+    name: ClassVar[str] = "breaking"
+
+    def run(self, module: ir.Module) -> None:
+        reshape = module.body.operations[0].regions[0].blocks[0].operations[0]
+        reshape.attributes["shape"] = ir.DenseI64ArrayAttr.get([7])
+
+
+def test_an_invalid_module_is_the_fault_of_the_pass_before() -> None:
+    with pytest.raises(PassError, match=r"^breaking: 'qnn.reshape' op") as error:
+        PassManager(Breaking(), "cse").run(parse(MODULE))
+    assert error.value.diagnostics[0].line == 2
+
+
+def test_without_verification_an_invalid_module_goes_on() -> None:
+    module = parse(MODULE)
+    PassManager(Breaking(), verify=False).run(module)
+    with pytest.raises(ir.MLIRError):
+        module.operation.verify()
+
+
+class Recorder(Observer):
+    def __init__(self, label: str, log: list[str]) -> None:
+        self.label = label
+        self.log = log
+
+    def before(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
+        self.log.append(f"{self.label} before {name}")
+
+    def after(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
+        self.log.append(f"{self.label} after {name}{' (composite)' if is_composite else ''}")
+
+
+@dataclass(frozen=True)
+class Harmless(CompositePass):
+    """Runs one pass."""
+
+    name: ClassVar[str] = "harmless"
+
+    def passes(self) -> tuple[Pass, ...]:
+        return (CanonicalizePass(),)
+
+
+def test_observers_embrace_every_pass_and_part() -> None:
+    log: list[str] = []
+    manager = PassManager(Harmless())
+    with observing(Recorder("1", log)), observing(Recorder("2", log)):
+        manager.run(parse(MODULE))
+    manager.run(parse(MODULE))
+    assert log == [
+        *("1 before harmless", "2 before harmless", "1 before qnn-canonicalize", "2 before qnn-canonicalize"),
+        *("2 after qnn-canonicalize", "1 after qnn-canonicalize"),
+        *("2 after harmless (composite)", "1 after harmless (composite)"),
+    ]
+
+
+def test_the_timer_counts_each_part_once(capsys: pytest.CaptureFixture[str]) -> None:
+    timer = Timer()
+    with observing(timer, IRPrinter(names_after=frozenset(["harmless"]))):
+        PassManager(Harmless(), "cse").run(parse(MODULE))
+    assert [name for name, _ in timer.seconds] == ["qnn-canonicalize", "cse"]
+    assert all(seconds > 0 for _, seconds in timer.seconds)
+    assert capsys.readouterr().err.startswith("// -----// IR Dump After harmless //----- //\nmodule {")
+
+
+def test_a_pipeline_error_is_an_error_of_the_project() -> None:
+    with pytest.raises(QDialectError):
+        PassManager.parse("?")

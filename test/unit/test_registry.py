@@ -1,0 +1,184 @@
+"""Passes by name, and their options as text."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdialect import Pass, PassManager, PipelineError, register_pass
+from qdialect._mlir import ir
+from qdialect.passes import options
+from qdialect.passes.registry import all_passes, lookup
+
+
+@dataclass(frozen=True)
+class WithOptions(Pass):
+    """Do nothing, with options.
+
+    More words.
+    """
+
+    name: ClassVar[str] = "test-with-options"
+    max_size: int = 4
+    fast: bool = False
+    factor: float = 1.5
+    label: str = ""
+    sizes: tuple[int, ...] = ()
+
+    def run(self, module: ir.Module) -> None: ...
+
+
+@dataclass(frozen=True)
+class Undocumented(Pass):
+    name: ClassVar[str] = "test-undocumented"
+
+    def run(self, module: ir.Module) -> None: ...
+
+
+def test_options_come_from_text_and_go_back() -> None:
+    given_ = {"max-size": "7", "fast": "true", "factor": "0.1", "label": "a b", "sizes": "1,2"}
+    made = WithOptions.from_options(given_)
+    assert made == WithOptions(max_size=7, fast=True, factor=0.1, label="a b", sizes=(1, 2))
+    assert str(made) == 'test-with-options{max-size=7 fast=true factor=0.1 label="a b" sizes=1,2}'
+    assert str(WithOptions()) == 'test-with-options{max-size=4 fast=false factor=1.5 label="" sizes=""}'
+
+
+@given(
+    st.builds(
+        WithOptions,
+        max_size=st.integers(),
+        fast=st.booleans(),
+        factor=st.floats(allow_nan=False),
+        label=st.text(st.characters(exclude_characters="\"'"), max_size=8),
+        sizes=st.lists(st.integers(), max_size=3).map(tuple),
+    )
+)
+def test_every_pass_is_read_back_from_its_print(made: WithOptions) -> None:
+    text = str(made).removeprefix("test-with-options{").removesuffix("}")
+    assert WithOptions.from_options(options.split(text)) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        ("a", {"a": "true"}),
+        ("a=1  b=x,y", {"a": "1", "b": "x,y"}),
+        ("a={x y} b='p q' c=\"r s\" d", {"a": "x y", "b": "p q", "c": "r s", "d": "true"}),
+        ("a=f(x, y){z w}", {"a": "f(x, y){z w}"}),
+        ("a='{'", {"a": "{"}),
+        ("a=", {"a": ""}),
+    ],
+)
+def test_options_are_split_at_blanks_outside_of_brackets(text: str, found: dict[str, str]) -> None:
+    assert options.split(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("=1", "expected the name of an option, but got '=1'"),
+        ("a=1 a=2", "option 'a' is given twice"),
+        ("a={x", "expected '}' at the end of '{x'"),
+        ("a='x", "expected ''' at the end of ''x'"),
+    ],
+)
+def test_malformed_options_are_refused(text: str, message: str) -> None:
+    with pytest.raises(PipelineError) as error:
+        options.split(text)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"max-size": "big"}, "option 'max-size' of 'test-with-options' must be an integer, but got 'big'"),
+        ({"fast": "2"}, "option 'fast' of 'test-with-options' must be true or false, but got '2'"),
+        ({"factor": "x"}, "option 'factor' of 'test-with-options' must be a number, but got 'x'"),
+        ({"sizes": "1,x"}, "option 'sizes' of 'test-with-options' must be an integer, but got 'x'"),
+        (
+            {"size": "1"},
+            "'test-with-options' has no option 'size', its options are: max-size, fast, factor, label, sizes",
+        ),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(given_: dict[str, str], message: str) -> None:
+    with pytest.raises(PipelineError) as error:
+        WithOptions.from_options(given_)
+    assert str(error.value) == message
+
+
+def test_the_docstring_is_what_users_read() -> None:
+    assert WithOptions.summary() == "Do nothing, with options."
+    assert WithOptions.description() == "Do nothing, with options.\n\nMore words."
+    assert Undocumented.description() == ""
+
+
+def test_every_pass_of_ours_has_a_summary_and_is_found_by_its_name() -> None:
+    found = all_passes()
+    assert "fuse-qnn" in found
+    for name, pass_class in found.items():
+        assert lookup(name) is pass_class
+        assert pass_class.summary(), name
+        assert list(found) == sorted(found)
+
+
+def test_what_is_not_ours_is_not_found() -> None:
+    assert lookup("cse") is None
+    assert lookup("registry") is None
+    assert lookup("no.module") is None
+
+
+def test_using_one_pass_imports_no_other() -> None:
+    code = (
+        "import sys; from qdialect.passes.registry import lookup; assert lookup('qnn-fold-padding')\n"
+        "assert 'qdialect.passes.fuse_qnn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _declared(name: str, kind: Any = int, **members: Any) -> Callable[[], type[Pass]]:
+    """A function that declares and registers a pass called `name` with an option `size` of type `kind`."""
+
+    def declare() -> type[Pass]:
+        def run(self: Pass, module: ir.Module) -> None: ...
+
+        body = {"name": name, "run": run, "__annotations__": {"size": kind}, **members}
+        return register_pass(dataclass(frozen=True)(type("Declared", (Pass,), body)))
+
+    return declare
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (_declared("Two Words", size=1), "name of a pass must be lower-case words joined by '-', but got 'Two Words'"),
+        (_declared("test-no-default"), "pass 'test-no-default' must have defaults for its options size: "),
+        (
+            _declared("test-set", kind=bytes, size=b""),
+            "option 'size' of 'test-set' must be bool, int, float, str or a tuple",
+        ),
+        (
+            _declared("qnn-canonicalize", size=1),
+            "pass 'qnn-canonicalize' is registered already, by qdialect.passes.canon",
+        ),
+    ],
+)
+def test_a_pass_that_texts_cannot_name_is_refused(declare: Callable[[], type[Pass]], message: str) -> None:
+    assert lookup("qnn-canonicalize")
+    with pytest.raises(PipelineError) as error:
+        declare()
+    assert str(error.value).startswith(message)
+
+
+def test_a_notebook_may_declare_a_pass_again() -> None:
+    first, second = (_declared("test-again", size=size)() for size in (1, 2))
+    assert first is not second
+    assert str(PassManager.parse("test-again")) == "builtin.module(test-again{size=2})"
