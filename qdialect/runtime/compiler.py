@@ -1,0 +1,32 @@
+"""From a `qnn` module to an `Executable`."""
+
+from __future__ import annotations
+
+from qdialect._mlir import ir
+from qdialect.context import verify
+from qdialect.diagnostics import CompileError
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.runtime import memory
+from qdialect.runtime.executable import Executable
+from qdialect.target import Target, host_features, resolve
+
+
+def compile_module(
+    module: ir.Module, *, target: str | Target = "host", allocate: memory.Allocate = memory.allocate
+) -> Executable:
+    """Compile `module` for this machine; it stays as it is.
+
+    `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
+    runs, where it lacks AVX-512 VNNI. `allocate` gives the memory for the constants and the working memory.
+
+    Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered and
+    for a target that this CPU cannot run.
+    """
+    chosen = resolve(target)
+    missing = chosen.features - host_features()
+    if missing:
+        raise CompileError(
+            f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
+        )
+    verify(module)
+    return Executable(lower(module, chosen, Phase.LLVM), allocate)
