@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qdialect._mlir import ir, rewrite, transform_interpreter
+from qdialect.lowering.unit_contraction import contract_to_multiply_add
 from qdialect.lowering.x86.byte_store import store_packed
 from qdialect.lowering.x86.byte_table import gather_to_permute
 from qdialect.lowering.x86.dot_product import contract_to_dot
@@ -25,6 +26,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; what has none stays vector code that LLVM makes fit."""
     with module.context, ir.Location.unknown():
         patterns = rewrite.RewritePatternSet()
+        patterns.add("vector.contract", contract_to_multiply_add)
         if target.has_vnni:
             patterns.add("vector.contract", contract_to_dot)
         if target.has_vbmi:
