@@ -43,7 +43,9 @@ def main_function(module: ir.Module) -> ir.Operation:
     named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
     chosen = named or functions
     if len(chosen) != 1:
-        raise CompileError(f"a module must have one function, or one named main, to be compiled, but got {len(functions)}")
+        raise CompileError(
+            f"a module must have one function, or one named main, to be compiled, but got {len(functions)}"
+        )
     function = chosen[0]
     if len(function.regions[0].blocks) != 1:
         raise CompileError(f"a function must have one block to be compiled, but got {len(function.regions[0].blocks)}")

@@ -50,7 +50,11 @@ class Rewriter:
             yield
 
     def replace(self, op: ir.OpView, value: ir.Value) -> None:
-        """Let `value` stand wherever the one result of `op` stood, and erase `op`."""
+        """Let `value` stand wherever the one result of `op` stood, and erase `op`.
+
+        What an importer noted on `op` (attributes with a dialect prefix) goes on to the op that computes `value`.
+        """
+        _hand_on_notes(op, value)
         op.results[0].replace_all_uses_with(value)
         self.erase(op)
 
@@ -162,6 +166,15 @@ def _apply_first(
             pattern.rewrite(op, match, rewriter)
             return rewriter.flush()
     return None
+
+
+def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
+    producer = value.owner
+    if isinstance(producer, ir.Block):
+        return
+    for name, attribute in op.attributes.items():
+        if "." in name and name not in producer.attributes:
+            producer.attributes[name] = attribute
 
 
 def _remark(pattern: Pattern[Any], op: ir.OpView, refusal: Refusal) -> Diagnostic:

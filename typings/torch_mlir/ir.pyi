@@ -1,7 +1,7 @@
 """What of `torch_mlir.ir` the project uses; the signatures are those the bindings report about themselves."""
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, Self, TextIO, overload
 
 from numpy.typing import NDArray
@@ -265,7 +265,7 @@ class Operation(_OperationBase):
         name: str,
         results: Sequence[Type] | None = None,
         operands: Sequence[Value] | None = None,
-        attributes: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         successors: Sequence[Block] | None = None,
         regions: int = 0,
         loc: Location | None = None,
@@ -298,7 +298,7 @@ class OpView(_OperationBase):
         resultSegmentSpecObj: object | None = None,
         results: Sequence[Any] | None = None,
         operands: Sequence[Any] | None = None,
-        attributes: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         successors: Sequence[Block] | None = None,
         regions: int | None = None,
         loc: Location | None = None,
@@ -315,7 +315,7 @@ class OpView(_OperationBase):
         cls,
         results: Sequence[Type] | None = None,
         operands: Sequence[Value] | None = None,
-        attributes: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         successors: Sequence[Block] | None = None,
         regions: int | None = None,
         loc: Location | None = None,

@@ -66,7 +66,9 @@ def _lower_conv2d(
     emit(lowering.program, contraction, op.operation.name)
 
 
-def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, epilogue: Epilogue, bias: ir.Value | None) -> None:
+def _lower_dense(
+    lowering: GraphLowering, op: DenseOp | FusedDenseOp, epilogue: Epilogue, bias: ir.Value | None
+) -> None:
     weight = required_constant(op, "weight", op.weight)
     data, output = lowering.place(op.data), lowering.result(op.operation.results[0])
     # Every row of the matrix is a pixel that one tap looks at.
@@ -135,5 +137,7 @@ def required_constant(op: Any, name: str, value: ir.Value) -> NDArray[Any]:
     """The array behind an operand that must be a constant; raises `CompileError`."""
     array = constant_value(value)
     if array is None:
-        raise CompileError(f"'{op.operation.name}' op {name} must be a constant to be compiled, at {op.operation.location}")
+        raise CompileError(
+            f"'{op.operation.name}' op {name} must be a constant to be compiled, at {op.operation.location}"
+        )
     return array

@@ -100,7 +100,9 @@ class Addition:
             return lambda _, code: code
         real = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
         if real[0] >= _LARGEST_RATIO:
-            raise CompileError(f"scales of an addition must be within 2^20 of each other, but got a ratio of {real[0]:g}")
+            raise CompileError(
+                f"scales of an addition must be within 2^20 of each other, but got a ratio of {real[0]:g}"
+            )
         how = requantization(self.rounding, requantize_parameters(self.rounding, real))
         return rescale(kernel, name, how, own.zero_point, self.output.zero_point, _BOUNDS)
 
@@ -108,8 +110,9 @@ class Addition:
         scale = np.float32(self.output.scale)
         left_ratio, right_ratio = np.float32(self.lhs.scale) / scale, np.float32(self.rhs.scale) / scale
         points = left_ratio * np.float32(self.lhs.zero_point) + right_ratio * np.float32(self.rhs.zero_point)
-        ratios = (kernel.number("lhs_ratio", left_ratio, "f32"), kernel.number("rhs_ratio", right_ratio, "f32"))
-        offset = kernel.number("sum_offset", np.float32(self.output.zero_point) - points, "f32")
+        sides = (("lhs", left_ratio), ("rhs", right_ratio))
+        ratios = tuple(kernel.number(f"{name}_ratio", float(ratio), "f32") for name, ratio in sides)
+        offset = kernel.number("sum_offset", float(np.float32(self.output.zero_point) - points), "f32")
         low, high = _bounds(kernel, self.bounds, "f32")
 
         def emit(body: Body, left: str, right: str) -> str:

@@ -182,9 +182,7 @@ class _Nest:
         place = self.op.epilogue.residual.place if self.op.epilogue.residual else None
         if place is not None:
             steps.append(place.storage.strides[:3])
-        axes = [
-            Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.op.window.pixels)
-        ]
+        axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.op.window.pixels)]
         pixels = collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
         *outer, last = pixels
         for start, extent, rows in row_segments(last.size, self.block.vectors):
@@ -192,7 +190,9 @@ class _Nest:
             offsets = [start * stride for stride in last.strides]
             self._emit_segment(segment, offsets, rows, (data, output, residual))
 
-    def _emit_segment(self, pixels: Sequence[Axis], offsets: Sequence[int], rows: int, buffers: tuple[Any, ...]) -> None:
+    def _emit_segment(
+        self, pixels: Sequence[Axis], offsets: Sequence[int], rows: int, buffers: tuple[Any, ...]
+    ) -> None:
         kernel, reduction, block = self.kernel, self.reduction, self.block
         groups, tile = self._groups(), ("nt", "nv", "nl")
         pixel = tuple(f"m{i}" for i in range(len(pixels)))

@@ -135,4 +135,3 @@ def _accumulate(
     operands = [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))]
     tag = Tag(nest, "contraction", (0,) * (len(loops) + 1) + (1, 1))
     return kernel.generic(Loops((*loops, "c"), _TAPS), operands, Operand(first, (*loops, "c")), body, total, tag)
-

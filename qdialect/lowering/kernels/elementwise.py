@@ -99,7 +99,7 @@ def emit_halo(kernel: Kernel, place: Place, value: str) -> None:
     storage = place.storage
     images, height, width, _ = storage.shape
     image, row, pixel, _ = storage.strides
-    top, left, bottom, right = storage.halo
+    _, left, bottom, right = storage.halo
     head = storage.origin
     tail = right * pixel + bottom * row
     gap = (left + right) * pixel
