@@ -16,7 +16,7 @@ from qdialect.lowering.qnn_to_linalg import main_function, qnn_to_linalg
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.to_x86 import to_x86
-from qdialect.passes.fuse_qnn import FuseQnn
+from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.target import Target
 
 
@@ -72,7 +72,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs, (), 0)
     if until is Phase.QNN:
         return lowered
-    FuseQnn().run(copy)
+    FuseQnnPass().run(copy)
     context.verify(copy)
     contracts.check_fused(copy)
     if until is Phase.FUSED:

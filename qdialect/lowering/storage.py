@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import range_of
 from qdialect.lowering.views import View
-from qdialect._mlir import ir
 
 SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 # Most rows for each number of vectors: the product leaves room for the weights and the broadcast.
 _ROWS_BY_VECTORS = {4: 7, 3: 9, 2: 14, 1: 24}
 _WIDEST = 4

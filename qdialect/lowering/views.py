@@ -1,7 +1,7 @@
 """Strided views: how a kernel sees a flat buffer.
 
-A view is a list of axes, outermost first, each with a size and a stride in elements; strides may overlap.  A convolution
-needs no im2col: its windows are a view in which the axes of output pixels and of kernel taps step over the same bytes.
+A view is a list of axes, outermost first, each with a size and a stride in elements; strides may overlap.  So a
+convolution needs no im2col: its windows are a view in which the axes of pixels and of taps step over the same bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`vector.gather` from a 256-byte table -> `vpermi2b`.
 
-The table stands in four registers.  One `vpermi2b` looks 64 bytes up in 128 entries by the low 7 bits of each index; two
-of them and a select on the top bit make 256 entries.
+The table stands in four registers.  One `vpermi2b` looks 64 bytes up in 128 entries by the low 7 bits of each index;
+two of them and a select on the top bit make 256 entries.
 """
 
 from __future__ import annotations
