@@ -1,0 +1,112 @@
+"""docs/ops/: one page for each family of ops, from the op classes and their round-trip tests."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import cast
+
+from lit_tests import first_function, op_lines, shortened
+
+from qdialect.dialect import OPS, QnnOp
+from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
+from qdialect.dialect.op_base import MOST_VARIADIC
+
+_TYPE = re.compile(r"\w+<\w*>")
+
+
+def family_of(op_class: type[QnnOp]) -> str:
+    """Name of an op's page: its module without ``_ops``."""
+    return op_class.__module__.rpartition(".")[2].removesuffix("_ops")
+
+
+def short_name(op_class: type[QnnOp]) -> str:
+    return op_class.OPERATION_NAME.removeprefix("qnn.")
+
+
+def families() -> dict[str, list[type[QnnOp]]]:
+    """Ops by family, in the order of definition."""
+    found: dict[str, list[type[QnnOp]]] = {}
+    for op_class in OPS:
+        found.setdefault(family_of(op_class), []).append(op_class)
+    return found
+
+
+def pages(tests: Path) -> Iterator[tuple[str, str]]:
+    """File name and text of each page."""
+    for family, members in families().items():
+        module = sys.modules[members[0].__module__]
+        title = (module.__doc__ or "").strip().removesuffix(".")
+        yield f"{family}.md", "\n".join([f"# {title}\n", *(_section(op, tests) for op in members)])
+
+
+def _section(op_class: type[QnnOp], tests: Path) -> str:
+    # The docstring of the class itself: an inherited one would speak of another op.
+    text, _, constraints = inspect.cleandoc(op_class.__doc__ or "").partition("Constraints:")
+    shared = _shared_meaning(op_class)
+    parts = [
+        f"## `{op_class.OPERATION_NAME}`",
+        text.strip(),
+        *([shared] if shared else []),
+        _operands(op_class),
+        _attributes(op_class),
+        "Constraints:",
+        "\n".join(_constraint_lines(constraints)),
+        "Example:",
+        f"```mlir\n{_example(op_class, tests)}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shared_meaning(op_class: type[QnnOp]) -> str:
+    """What the base of the family says of all its ops."""
+    base = op_class.__mro__[1]
+    if base.__module__ != op_class.__module__:
+        return ""
+    return inspect.cleandoc(base.__doc__ or "").partition("Constraints:")[0].strip()
+
+
+def _constraint_lines(constraints: str) -> Iterator[str]:
+    """A list item for each constraint; a line that is indented further continues the one before."""
+    for line in inspect.cleandoc(constraints).splitlines():
+        label, _, rule = line.partition(": ")
+        yield f"- **{label}** {rule}" if label.startswith("C") else f"  {line.strip()}"
+
+
+def _operands(op_class: type[QnnOp]) -> str:
+    rows = ["| operand | type |", "|---|---|"]
+    for field in op_class.operand_fields:
+        many = isinstance(field, VariadicOperandField)
+        note = ", optional" if isinstance(field, OptionalOperandField) else f", 1 to {MOST_VARIADIC} times" * many
+        rows.append(f"| `{field.name}`{note} | {_cell(str(field.constraint))} |")
+    field = op_class.result_fields[0]
+    return "\n".join([*rows, f"| `{field.name}` (result) | {_cell(str(field.constraint))} |"])
+
+
+def _attributes(op_class: type[QnnOp]) -> str:
+    rows = ["| attribute | kind | builder's default |", "|---|---|---|"]
+    for name, field in op_class.attribute_fields.items():
+        rows.append(f"| `{name}` | {_cell(field.kind.description)} | {_default(field)} |")
+    return "\n".join(rows)
+
+
+def _default(field: AttributeField[object]) -> str:
+    if field.default is None:
+        return "absent" if field.kind.accepts_none else ""
+    value = field.default
+    if isinstance(value, Enum):
+        return f'`"{value}"`'
+    text = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+    return f"`{text}`".lower()
+
+
+def _cell(text: str) -> str:
+    """`text` for a table: types as code, since Markdown takes their brackets for tags."""
+    return _TYPE.sub(r"`\g<0>`", text)
+
+
+def _example(op_class: type[QnnOp], tests: Path) -> str:
+    function = first_function(tests / f"{short_name(op_class)}.mlir")
+    return shortened("\n".join(op_lines(function, op_class.OPERATION_NAME)))

@@ -1,0 +1,93 @@
+"""docs/passes.md: what each pass is for, its options, and what it does to the first function of its lit test."""
+
+import contextlib
+import io
+import tempfile
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from lit_tests import first_function, flags, refusals
+
+from qdialect.cli import opt
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import all_passes
+
+INTRODUCTION = """\
+# Passes
+
+Each pass is a flag of `qdialect-opt` and a name in a pipeline text. The examples below are the first function of the
+pass's lit test and what the tool prints for it. `--explain-matches` prints a remark, with its place, for every op that
+a pattern refused to rewrite.
+"""
+# Tables and weights longer than this are printed as '...'.
+ELIDE = ["--mlir-elide-elementsattrs-if-larger", "16"]
+
+
+def page(tests: Path) -> str:
+    """The text of the page."""
+    return "\n".join([INTRODUCTION, *(_section(pass_class, tests) for pass_class in all_passes().values())])
+
+
+def _section(pass_class: type[Pass], tests: Path) -> str:
+    parts = [f"## `{pass_class.name}`", pass_class.description(), *_options(pass_class)]
+    test = _test_of(pass_class, tests)
+    if test:
+        parts += _example(test)
+        parts += _refusals(test.with_name(f"{test.stem}-no-match.mlir"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _test_of(pass_class: type[Pass], tests: Path) -> Path | None:
+    for stem in (pass_class.name.removeprefix("qnn-"), f"pipeline-{pass_class.name}"):
+        path = tests / f"{stem}.mlir"
+        if path.is_file():
+            return path
+    return None
+
+
+def _options(pass_class: type[Pass]) -> list[str]:
+    kinds = pass_class.option_kinds()
+    if not kinds:
+        return []
+    rows = ["| option | type | default |", "|---|---|---|"]
+    for field, (name, kind) in zip(fields(pass_class), kinds.items(), strict=True):
+        default = "" if field.default is MISSING else f"`{field.default}`"
+        rows.append(f"| `{name}` | {getattr(kind, '__name__', kind)} | {default} |")
+    return ["\n".join(rows)]
+
+
+def _example(test: Path) -> list[str]:
+    given = first_function(test)
+    arguments = [*flags(test), *ELIDE]
+    return [
+        f"```console\n$ qdialect-opt example.mlir {' '.join(arguments)}\n```",
+        f"Before:\n\n```mlir\n{given}```",
+        f"After:\n\n```mlir\n{_run(given, arguments)}```",
+    ]
+
+
+def _run(text: str, arguments: list[str]) -> str:
+    """What the tool prints for `text`; raises `ValueError` where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, printed = Path(folder, "example.mlir"), Path(folder, "out.mlir")
+        source.write_text(text)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = opt.main([str(source), *arguments, "-o", str(printed)])
+        if code != 0:
+            raise ValueError(f"qdialect-opt {' '.join(arguments)} failed: {said.getvalue()}")
+        return _without_module(printed.read_text())
+
+
+def _without_module(text: str) -> str:
+    lines = text.strip().splitlines()
+    if lines[0] != "module {":
+        return text
+    return "".join(f"{line.removeprefix('  ')}\n" for line in lines[1:-1])
+
+
+def _refusals(test: Path) -> list[str]:
+    reasons = refusals(test) if test.is_file() else []
+    if not reasons:
+        return []
+    return ["It refuses, among others:", "\n".join(f"- {reason}" for reason in reasons)]
