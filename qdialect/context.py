@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 from qdialect import dialect, nesting
@@ -64,6 +65,13 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it must be UTF-8 text"
         raise ParseError(f"cannot read '{path}': {reason}") from error
+
+
+def copy(module: ir.Module) -> ir.Module:
+    """A copy of `module` in its own context, locations included."""
+    bytecode = BytesIO()
+    module.operation.write_bytecode(bytecode)
+    return ir.Module.parse(bytecode.getvalue(), module.context)
 
 
 def verify(module: ir.Module) -> None:

@@ -1,0 +1,1 @@
+"""qnn -> linalg -> vector -> x86 -> llvm: how a network becomes machine code; one step a file."""

@@ -66,7 +66,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
 
     Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
     """
-    copy = context.parse(str(module), module.context)
+    copy = context.copy(module)
     function = main_function(copy)
     inputs, outputs = _ports(function, "arg"), _ports(function, "res")
     lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs, (), 0)

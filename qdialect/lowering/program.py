@@ -168,9 +168,8 @@ class _Main:
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]
         names, types = zip(*operands, strict=True)
-        self._lines.append(
-            f'func.call @kernel_{call.kernel}({", ".join(names)}) {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()'
-        )
+        callee = f"func.call @kernel_{call.kernel}({', '.join(names)})"
+        self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
 
     def _operand(self, actual: Actual) -> tuple[str, str]:
         if isinstance(actual, Scalar):
