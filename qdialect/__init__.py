@@ -55,10 +55,20 @@ def compile(model: str | Path | ir.Module, *, target: str = "host") -> Executabl
     return compile_module(read_model(model), target=target)
 
 
+def __getattr__(name: str) -> object:
+    # What compiles and runs is loaded when it is used: passes and tools start faster without.
+    if name != "Executable":
+        raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
+    from qdialect.runtime import Executable
+
+    return Executable
+
+
 __all__ = [
     "CompileError",
     "CompositePass",
     "Diagnostic",
+    "Executable",
     "ImportModelError",
     "InputError",
     "ParseError",
