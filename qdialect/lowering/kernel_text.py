@@ -156,7 +156,7 @@ class KernelText:
 
     def constant(self, value: float, type_: str) -> str:
         """A constant of the function."""
-        literal = f"{float(value):e}" if type_.startswith("f") else str(int(value))
+        literal = f"{value:.9e}" if type_.startswith("f") else str(int(value))
         if (literal, type_) not in self._constants:
             self._constants[literal, type_] = f"%c{len(self._constants)}"
         return self._constants[literal, type_]

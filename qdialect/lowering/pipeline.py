@@ -17,6 +17,7 @@ from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.passes.fuse_qnn import FuseQnnPass
+from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
 
@@ -72,8 +73,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs, (), 0)
     if until is Phase.QNN:
         return lowered
-    FuseQnnPass().run(copy)
-    context.verify(copy)
+    PassManager(FuseQnnPass()).run(copy)
     contracts.check_fused(copy)
     if until is Phase.FUSED:
         return lowered

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
+from qdialect.dialect.type_constraints import ANY
 from qdialect.lowering import handlers
 from qdialect.lowering.graph import GraphLowering
 
@@ -47,6 +48,16 @@ def main_function(module: ir.Module) -> ir.Operation:
             f"a module must have one function, or one named main, to be compiled, but got {len(functions)}"
         )
     function = chosen[0]
+    _check_signature(function)
     if len(function.regions[0].blocks) != 1:
         raise CompileError(f"a function must have one block to be compiled, but got {len(function.regions[0].blocks)}")
     return function
+
+
+def _check_signature(function: ir.Operation) -> None:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    for kind, types in (("argument", type_.inputs), ("result", type_.results)):
+        for index, found in enumerate(types):
+            problem = ANY.problem(found)
+            if problem:
+                raise CompileError(f"{kind} {index} of a function must be {problem} to be compiled, but got {found}")

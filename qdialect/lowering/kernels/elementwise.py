@@ -41,9 +41,17 @@ class _Declared:
 
 
 def emit_map(
-    kernel: Kernel, shape: Sequence[int], operands: Sequence[MapOperand], output: MapOperand, emit: Emit
+    kernel: Kernel,
+    shape: Sequence[int],
+    operands: Sequence[MapOperand],
+    output: MapOperand,
+    emit: Emit,
+    width: int = VECTOR,
 ) -> None:
-    """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1."""
+    """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
+
+    `width` elements of the innermost axis are one step: fewer where the arithmetic is wider than the codes.
+    """
     declared = [_declare(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
     target = _declare(kernel, "output", output)
     everyone = [*operands, output]
@@ -51,7 +59,7 @@ def emit_map(
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
         axes.append(Axis(1, (*[0] * len(operands), 1)))
     *outer, inner = axes
-    for start, extent, tile in split(inner.size, min(VECTOR, inner.size)):
+    for start, extent, tile in split(inner.size, min(width, inner.size)):
         part = [*outer, Axis(extent, inner.strides)]
         _emit_part(kernel, part, start, tile, declared, target, emit)
 
@@ -91,6 +99,11 @@ def _operand(
     offset = declared.offset + start * axes[-1].strides[index]
     view = View(tuple(a.size for a, _ in moving), tuple(a.strides[index] for a, _ in moving), offset)
     return Operand(kernel.read(declared.buffer, view), tuple(loop for _, loop in moving))
+
+
+def byte_literal(code: int) -> int:
+    """A stored code, 0..255, as the signless byte that stands for it."""
+    return (code + 128) % 256 - 128
 
 
 def emit_halo(kernel: Kernel, place: Place, value: str) -> None:

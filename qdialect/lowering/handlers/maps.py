@@ -1,0 +1,101 @@
+"""Element-wise ops as maps over stored tensors: operands broadcast, per-axis parameters are operands too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides
+from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map
+from qdialect.lowering.program import Kernel, Place
+
+Declare = Callable[[Kernel], Emit]
+"""Declares scalars and tables as parameters of a kernel; returns what computes an element."""
+
+
+@dataclass(frozen=True)
+class AxisArray:
+    """An array of one entry for each index of a dimension, or of one entry for all."""
+
+    values: NDArray[Any]
+    axis: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it is stored, and its logical shape."""
+
+    place: Place
+    shape: tuple[int, ...]
+
+
+def map_values(
+    lowering: GraphLowering,
+    result: ir.Value,
+    operands: Sequence[ir.Value | AxisArray],
+    declare: Declare,
+    label: str,
+    width: int = VECTOR,
+) -> None:
+    """Append the kernel that computes each element of `result` from those of `operands` at the same index."""
+    sources = [
+        operand if isinstance(operand, AxisArray) else Stored(lowering.place(operand), shape_of(operand.type))
+        for operand in operands
+    ]
+    target = Stored(lowering.result(result), shape_of(result.type))
+    map_stored(lowering, target, sources, declare, label, width)
+
+
+def map_stored(
+    lowering: GraphLowering,
+    target: Stored,
+    sources: Sequence[Stored | AxisArray],
+    declare: Declare,
+    label: str,
+    width: int = VECTOR,
+) -> None:
+    """`map_values` on tensors that have a place already."""
+    shape = target.shape or (1,)
+    lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
+    kernel = Kernel(lowering.program)
+    emit = declare(kernel)
+    operands = [
+        _axis_operand(source, len(shape), lanes) if isinstance(source, AxisArray) else _operand(source, shape)
+        for source in sources
+    ]
+    emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
+    lowering.program.call(kernel, label)
+
+
+def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
+    """Elements to process along the last dimension: spare lanes too where everyone has them, so that rows join up."""
+    return min(t.place.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
+
+
+def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
+    """`tensor` broadcast to `shape`."""
+    own = tensor.shape or (1,)
+    strides = dim_strides(own, tensor.place.storage)
+    missing = len(shape) - len(own)
+    moving = tuple(
+        0 if extent == 1 and wanted != 1 else stride
+        for extent, wanted, stride in zip(own, shape[missing:], strides, strict=True)
+    )
+    return MapOperand(tensor.place, (0,) * missing + moving, tensor.place.storage.origin)
+
+
+def _axis_operand(array: AxisArray, rank: int, lanes: int) -> MapOperand:
+    if len(array.values) == 1:
+        return MapOperand(array.values, (0,) * rank)
+    values = array.values
+    if array.axis == rank - 1:
+        values = np.pad(values, (0, lanes - len(values)))
+    strides = [0] * rank
+    strides[array.axis] = 1
+    return MapOperand(values, tuple(strides))

@@ -1,0 +1,76 @@
+"""Functions of one 8-bit tensor, each of them a table; and the clamp, which needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect.dialect import ClipOp, LutOp, UnaryOp
+from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.contraction import stored_table
+from qdialect.lowering.handlers.maps import Declare, map_values
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.kernels.epilogue import declare_table
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
+from qdialect.quant_math import Table
+from qdialect.reference.unary import UNARY_OPS, unary_table
+
+
+@lowers(LutOp)
+def _lut(lowering: GraphLowering, op: LutOp) -> None:
+    _lower_table(lowering, op, op.table)
+
+
+def _unary(lowering: GraphLowering, op: UnaryOp) -> None:
+    _lower_table(lowering, op, unary_table(op))
+
+
+for _op_class in UNARY_OPS:
+    lowers(_op_class)(_unary)
+
+
+def _lower_table(lowering: GraphLowering, op: LutOp | UnaryOp, table: Table) -> None:
+    stored = stored_table(table, signed_shift(op.input.type), signed_shift(op.output.type))
+    map_values(lowering, op.output, [op.input], table_read(stored), op.operation.name)
+
+
+def table_read(table: Table) -> Declare:
+    """``table[x]`` of one operand, between stored codes."""
+
+    def declare(kernel: Kernel) -> Emit:
+        name = declare_table(kernel, table)
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            index = body.cast("arith.index_castui", values[0], "i8", "index")
+            return body.op(f"tensor.extract {name}[{index}] : tensor<256xi8>")
+
+        return emit
+
+    return declare
+
+
+@lowers(ClipOp)
+def _clip(lowering: GraphLowering, op: ClipOp) -> None:
+    shift = signed_shift(op.input.type)
+    element = STORAGE_ELEMENTS[str(op.input.type.element_type)]
+    map_values(lowering, op.output, [op.input], clamp((op.min + shift, op.max + shift), element), op.operation.name)
+
+
+def clamp(bounds: tuple[int, int], element: str) -> Declare:
+    """One operand limited to stored bounds: codes of 8 bits are unsigned, others signed."""
+    sign = "u" if element == "i8" else "s"
+
+    def declare(kernel: Kernel) -> Emit:
+        low, high = (
+            kernel.number(name, byte_literal(bound) if element == "i8" else bound, element)
+            for name, bound in zip(("low", "high"), bounds, strict=True)
+        )
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            value = body.binary(f"arith.max{sign}i", values[0], low, element)
+            return body.binary(f"arith.min{sign}i", value, high, element)
+
+        return emit
+
+    return declare
