@@ -1,6 +1,6 @@
 // RUN: %roundtrip
 
-// Bias or none, per-channel parameters, asymmetric padding, dilation, groups, depthwise.
+// Bias or none, per-channel parameters (N2), asymmetric padding, dilation, groups, depthwise.
 
 // CHECK-LABEL: func.func @plain(
 // CHECK: "qnn.conv2d"(%arg0, %arg1) {dilation = array<i64: 1, 1>, groups = 1 : i64,

@@ -663,6 +663,7 @@ func.func @fused_conv2d_sum_arithmetic(%data: tensor<1x4x4x2xui8>, %weight: tens
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op result 'output' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
@@ -679,6 +680,7 @@ func.func @fused_conv2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tens
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x4x4x2xi16>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
@@ -695,6 +697,7 @@ func.func @fused_conv2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'residual' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {

@@ -1,6 +1,6 @@
 // RUN: %roundtrip
 
-// Every combination of the stages: clamp, table, residual sum.
+// Every combination of the stages: clamp, table, residual sum. Covers R11: every scale and zero point is on the op.
 
 // CHECK-LABEL: func.func @requantize_only(
 // CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,

@@ -456,6 +456,7 @@ func.func @fused_dense_sum_arithmetic(%data: tensor<2x4xui8>, %weight: tensor<3x
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_dense_r6_wide_result(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_dense' op result 'output' must be a non-empty static tensor of i8 or ui8, but got tensor<2x3xi32>}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
@@ -471,6 +472,7 @@ func.func @fused_dense_r6_wide_result(%data: tensor<2x4xui8>, %weight: tensor<3x
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_dense_r6_wide_data(%data: tensor<2x4xi16>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_dense' op operand 'data' must be a non-empty static tensor of i8 or ui8, but got tensor<2x4xi16>}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
@@ -486,6 +488,7 @@ func.func @fused_dense_r6_wide_data(%data: tensor<2x4xi16>, %weight: tensor<3x4x
 
 // -----
 
+// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_dense_r6_wide_residual(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi32>) {
   // expected-error @+1 {{'qnn.fused_dense' op operand 'residual' must be a non-empty static tensor of i8 or ui8, but got tensor<2x3xi32>}}
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {

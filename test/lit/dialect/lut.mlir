@@ -1,6 +1,6 @@
 // RUN: %roundtrip
 
-// Tables with distinct entries and with one entry; every pair of signednesses.
+// Tables with distinct entries and with one entry; every pair of signednesses (R2).
 
 // CHECK-LABEL: func.func @identity(
 // CHECK: "qnn.lut"(%arg0) {input_scale = 5.000000e-01 : f64, input_zero_point = 3 : i64,

@@ -1,6 +1,6 @@
 // RUN: %roundtrip
 
-// Per tensor and per channel, both scales apart, every rounding and every way to form the multiplier.
+// Per tensor and per channel (N2), both scales apart (R11), every rounding (R15) and every way to form the multiplier.
 
 // CHECK-LABEL: func.func @per_tensor(
 // CHECK: "qnn.requantize"(%arg0) {axis = 0 : i64, input_scale = 5.000000e-01 : f64,
