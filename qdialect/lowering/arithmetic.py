@@ -17,6 +17,9 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 
 _LARGEST_EXPONENT = 30
+_SMALL_BOUND = 2**30
+# Largest exponent for which 32 bits suffice: a single rounding needs a place to shift out after the product's own 31.
+_SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1}
 
 
 @dataclass(frozen=True)
@@ -30,46 +33,48 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Requantization:
-    """An accumulator's way to a code: flavour, parameter arrays, and whether a multiplier is one or more."""
+    """An accumulator's way to a code: flavour, parameter arrays, and the type in which codes are formed.
+
+    `wide` is also the type of zero point and bounds: ``i64``, ``f32``, or ``i32`` where the accumulators are known to
+    be small (see `requantization`).
+    """
 
     rounding: Rounding
     parameters: tuple[Parameter, ...]
-    has_left_shift: bool
-
-    @property
-    def wide(self) -> str:
-        """The type in which codes are formed, and in which zero point and bounds are given."""
-        return "i64" if self.rounding.is_fixed else "f32"
+    wide: str
 
 
-def requantization(rounding: Rounding, params: RequantizeParameters) -> Requantization:
+def requantization(rounding: Rounding, params: RequantizeParameters, bound: int = 2**31) -> Requantization:
     """The parameter arrays that `emit_requantize` reads, in its order.
 
     fixed64:  ``(x * q + half) >> right``, right = 31 - e, half = 2^(right - 1).
     fixed32:  ``h = (sat(x << left) * q + 2^30) >> 31``, then ``h / 2^right`` rounded half away, right = max(-e, 0).
+
+    `bound`: no accumulator's magnitude exceeds it.  Up to 2^30, with no multiplier above one, everything after the
+    product fits 32 bits.  A single rounding can then drop the product's low 31 bits first: with right = 31 + r, r >= 1,
+    ``(p + 2^(right-1)) >> right == ((p >> 31) + 2^(r-1)) >> r``, for floors compose.  Twice the lanes, half the work.
     Raises `CompileError` for a fixed-point multiplier of 2^30 or more.
     """
     if not isinstance(params, FixedMultiplier):
-        return Requantization(rounding, (Parameter("multiplier", "f32", params.m),), has_left_shift=False)
-    q, e = params.q, params.e.astype(np.int64)
+        return Requantization(rounding, (Parameter("multiplier", "f32", params.m),), "f32")
+    # A multiplier that was flushed to zero is zero at any exponent.
+    q, e = params.q, np.where(params.q == 0, -1, params.e).astype(np.int64)
     if e.max() > _LARGEST_EXPONENT:
         raise CompileError(f"a requantize multiplier must be below 2^{_LARGEST_EXPONENT}, but got 2^{e.max() - 1}")
-    multiplier = Parameter("multiplier", "i32", q)
-    if rounding is not Rounding.FIXED32_DOUBLE:
-        right = 31 - e
-        half = (np.int64(1) << right) >> 1
-        return Requantization(
-            rounding, (multiplier, Parameter("half", "i64", half), Parameter("right", "i64", right)), False
-        )
-    left, right = np.maximum(e, 0), np.maximum(-e, 0)
+    small = bound <= _SMALL_BOUND and e.max() <= _SMALL_EXPONENTS.get(rounding, -np.inf)
+    wide, dtype = ("i32", np.int32) if small else ("i64", np.int64)
+    left = np.maximum(e, 0)
+    # The shift that follows the product's own by 31 places; without room for it, all 31 - e places at once.
+    right = np.maximum(-e, 0) if small or rounding is Rounding.FIXED32_DOUBLE else 31 - e
     half = (np.int64(1) << right) >> 1
-    # A negative tie must not move up; where nothing is shifted there is no tie.
-    tie = np.where(right > 0, np.int64(-1), np.int64(0))
-    arrays = [multiplier, Parameter("half", "i64", half), Parameter("tie", "i64", tie)]
-    arrays.append(Parameter("right", "i64", right))
-    if left.any():
+    arrays = [Parameter("multiplier", "i32", q), Parameter("half", wide, half.astype(dtype))]
+    arrays.append(Parameter("right", wide, right.astype(dtype)))
+    if rounding is Rounding.FIXED32_DOUBLE:
+        # A negative tie must not move up; where nothing is shifted there is no tie.
+        arrays.append(Parameter("tie", wide, np.where(right > 0, -1, 0).astype(dtype)))
+    if rounding is Rounding.FIXED32_DOUBLE and left.any():
         arrays.append(Parameter("left", "i64", left))
-    return Requantization(rounding, tuple(arrays), bool(left.any()))
+    return Requantization(rounding, tuple(arrays), wide)
 
 
 def emit_scale(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
@@ -109,33 +114,44 @@ def emit_requantize(
     return body.op(f"arith.fptosi {_ROUND[how.rounding](body, value)} : f32 to i32")
 
 
+def _product(body: Body, value: str, value_type: str, multiplier: str) -> str:
+    wide = body.cast("arith.extsi", value, value_type, "i64")
+    return body.binary("arith.muli", wide, body.cast("arith.extsi", multiplier, "i32", "i64"), "i64")
+
+
+def _high_word(body: Body, how: Requantization, product: str) -> str:
+    """``product >> 31`` in the type of what follows."""
+    return body.cast(
+        "arith.trunci", body.binary("arith.shrsi", product, body.constant(31, "i64"), "i64"), "i64", how.wide
+    )
+
+
 def _single_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
     multiplier, half, right = parameters
-    product = body.binary(
-        "arith.muli",
-        body.cast("arith.extsi", acc, acc_type, "i64"),
-        body.cast("arith.extsi", multiplier, "i32", "i64"),
-        "i64",
-    )
+    product = _product(body, acc, acc_type, multiplier)
     if how.rounding is Rounding.FIXED64_NEAREST:
         sign = body.binary("arith.shrsi", product, body.constant(63, "i64"), "i64")
         product = body.binary("arith.addi", product, sign, "i64")
-    return body.binary("arith.shrsi", body.binary("arith.addi", product, half, "i64"), right, "i64")
+    value = _high_word(body, how, product) if how.wide == "i32" else product
+    return body.binary("arith.shrsi", body.binary("arith.addi", value, half, how.wide), right, how.wide)
 
 
 def _double_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
-    multiplier, half, tie, right, *left = parameters
-    value = body.cast("arith.extsi", acc, acc_type, "i64")
+    multiplier, half, right, tie, *left = parameters
+    wide = how.wide
     if left:
-        value = body.binary("arith.shli", value, left[0], "i64")
-        value = body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"), "i64")
-    product = body.binary("arith.muli", value, body.cast("arith.extsi", multiplier, "i32", "i64"), "i64")
-    nudged = body.binary("arith.addi", product, body.constant(2**30, "i64"), "i64")
-    high = body.binary("arith.shrsi", nudged, body.constant(31, "i64"), "i64")
-    sign = body.binary("arith.shrsi", high, body.constant(63, "i64"), "i64")
-    sign = body.binary("arith.andi", sign, tie, "i64")
-    nudged = body.binary("arith.addi", body.binary("arith.addi", high, half, "i64"), sign, "i64")
-    return body.binary("arith.shrsi", nudged, right, "i64")
+        acc, acc_type = _shifted_left(body, acc, acc_type, left[0]), "i64"
+    product = _product(body, acc, acc_type, multiplier)
+    high = _high_word(body, how, body.binary("arith.addi", product, body.constant(2**30, "i64"), "i64"))
+    sign = body.binary("arith.shrsi", high, body.constant(int(wide[1:]) - 1, wide), wide)
+    sign = body.binary("arith.andi", sign, tie, wide)
+    nudged = body.binary("arith.addi", body.binary("arith.addi", high, half, wide), sign, wide)
+    return body.binary("arith.shrsi", nudged, right, wide)
+
+
+def _shifted_left(body: Body, acc: str, acc_type: str, left: str) -> str:
+    value = body.binary("arith.shli", body.cast("arith.extsi", acc, acc_type, "i64"), left, "i64")
+    return body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"), "i64")
 
 
 def _half_up(body: Body, value: str) -> str:

@@ -49,6 +49,13 @@ def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_po
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
+def accumulator_bound(weights: CenteredWeights, bias: NDArray[np.int32]) -> int:
+    """A magnitude that no true accumulator exceeds: 255 for each code, times its weight, plus the model's bias."""
+    channels = weights.codes.shape[0]
+    exact = weights.codes.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
+    return int((255 * np.abs(exact).sum(axis=1) + np.abs(bias.astype(np.int64))).max())
+
+
 def pack_quads(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
     """[N, K..., run] to [N tiles, K..., run/4, vectors, lanes, 4], zero-padded along N and run.
 

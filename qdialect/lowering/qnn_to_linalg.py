@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect.type_constraints import ANY
+from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.lowering import handlers
 from qdialect.lowering.graph import GraphLowering
+from qdialect.lowering.storage import STORAGE_ELEMENTS
+
+_STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
 __all__ = ["LinalgProgram", "handlers", "main_function", "qnn_to_linalg"]
 
@@ -58,6 +61,6 @@ def _check_signature(function: ir.Operation) -> None:
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     for kind, types in (("argument", type_.inputs), ("result", type_.results)):
         for index, found in enumerate(types):
-            problem = ANY.problem(found)
+            problem = _STORABLE.problem(found)
             if problem:
                 raise CompileError(f"{kind} {index} of a function must be {problem} to be compiled, but got {found}")

@@ -7,6 +7,7 @@ from qdialect.lowering.unit_contraction import contract_to_multiply_add
 from qdialect.lowering.x86.byte_store import store_packed
 from qdialect.lowering.x86.byte_table import gather_to_permute
 from qdialect.lowering.x86.dot_product import contract_to_dot
+from qdialect.lowering.x86.high_word import high_word_to_blend
 from qdialect.target import Target
 
 _OP = "!transform.any_op"
@@ -29,6 +30,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
         patterns.add("vector.contract", contract_to_multiply_add)
         if target.has_vnni:
             patterns.add("vector.contract", contract_to_dot)
+            patterns.add("arith.trunci", high_word_to_blend)
         if target.has_vbmi:
             # The packed store knows more than the gather it contains, so it is tried first.
             patterns.add("vector.transfer_write", store_packed, 2)

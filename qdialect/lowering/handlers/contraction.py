@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,100 +20,96 @@ from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, Residual
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.packing import center, folded_bias
-from qdialect.lowering.program import Place
+from qdialect.lowering.packing import CenteredWeights, accumulator_bound, center, folded_bias
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import Table, real_multiplier, requantize_parameters
 
 
 @lowers(Conv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp) -> None:
-    _lower_conv2d(lowering, op, Epilogue(), op.bias)
+    _lower_conv2d(lowering, op, _matrix(op, op.bias), Epilogue())
 
 
 @lowers(FusedConv2DOp)
 def _fused_conv2d(lowering: GraphLowering, op: FusedConv2DOp) -> None:
-    _lower_conv2d(lowering, op, _epilogue(lowering, op, op.residual), op.bias)
+    matrix = _matrix(op, op.bias)
+    _lower_conv2d(lowering, op, matrix, _epilogue(lowering, op, op.residual, matrix))
 
 
 @lowers(DenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp) -> None:
-    _lower_dense(lowering, op, Epilogue(), op.bias)
+    _lower_dense(lowering, op, _matrix(op, op.bias), Epilogue())
 
 
 @lowers(FusedDenseOp)
 def _fused_dense(lowering: GraphLowering, op: FusedDenseOp) -> None:
-    _lower_dense(lowering, op, _epilogue(lowering, op, op.residual), op.bias)
+    matrix = _matrix(op, op.bias)
+    _lower_dense(lowering, op, matrix, _epilogue(lowering, op, op.residual, matrix))
 
 
-def _lower_conv2d(
-    lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, epilogue: Epilogue, bias: ir.Value | None
-) -> None:
+@dataclass(frozen=True)
+class _Matrix:
+    """Weights as the kernels read them, the bias with every zero point folded in, and how far accumulators reach."""
+
+    weights: CenteredWeights
+    bias: NDArray[np.int32]
+    bound: int
+
+
+def _matrix(op: Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp, bias: ir.Value | None) -> _Matrix:
     weight = required_constant(op, "weight", op.weight)
+    # The rows of a matrix are taps of a 1x1 kernel.
+    weights = center(weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1), op.weight_zero_points)
+    start = np.zeros(weight.shape[0], np.int32) if bias is None else required_constant(op, "bias", bias)
+    zero_point = op.input_zero_point + signed_shift(op.data.type)
+    return _Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bound(weights, start))
+
+
+def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: _Matrix, epilogue: Epilogue) -> None:
+    _, kernel_height, kernel_width, _ = matrix.weights.codes.shape
     images, height, width, channels = shape_of(op.operation.results[0].type)
     window = Window(
         images,
         (height, width),
-        (weight.shape[1], weight.shape[2]),
+        (kernel_height, kernel_width),
         (op.strides[0], op.strides[1]),
         (op.dilation[0], op.dilation[1]),
         (op.padding[0], op.padding[1]),
     )
     data = lowering.place(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
-    contraction = _contraction(op, data, output, window, weight, bias, op.groups, epilogue)
+    contraction = Contraction(data, output, window, matrix.weights, matrix.bias, op.groups, epilogue)
     depthwise = op.groups == shape_of(op.data.type)[3] == channels
     emit = emit_depthwise if depthwise and op.groups > 1 else emit_contraction
     emit(lowering.program, contraction, op.operation.name)
 
 
-def _lower_dense(
-    lowering: GraphLowering, op: DenseOp | FusedDenseOp, epilogue: Epilogue, bias: ir.Value | None
-) -> None:
-    weight = required_constant(op, "weight", op.weight)
+def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: _Matrix, epilogue: Epilogue) -> None:
     data, output = lowering.place(op.data), lowering.result(op.operation.results[0])
-    # Every row of the matrix is a pixel that one tap looks at.
+    # Every row of the data is a pixel that one tap looks at.
     images, height, width, _ = data.storage.shape
     window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    taps = weight.reshape(weight.shape[0], 1, 1, weight.shape[1])
-    contraction = _contraction(op, data, output, window, taps, bias, 1, epilogue)
+    contraction = Contraction(data, output, window, matrix.weights, matrix.bias, 1, epilogue)
     emit_contraction(lowering.program, contraction, op.operation.name)
 
 
-def _contraction(
-    op: Any,
-    data: Place,
-    output: Place,
-    window: Window,
-    weight: NDArray[Any],
-    bias: ir.Value | None,
-    groups: int,
-    epilogue: Epilogue,
-) -> Contraction:
-    centered = center(weight, op.weight_zero_points)
-    start = np.zeros(weight.shape[0], np.int32) if bias is None else required_constant(op, "bias", bias)
-    zero_point = op.input_zero_point + signed_shift(op.data.type)
-    return Contraction(data, output, window, centered, folded_bias(centered, start, zero_point), groups, epilogue)
-
-
-def _epilogue(lowering: GraphLowering, op: FusedOp, residual: ir.Value | None) -> Epilogue:
+def _epilogue(lowering: GraphLowering, op: FusedOp, residual: ir.Value | None, matrix: _Matrix) -> Epilogue:
     """The stages of a fused op on stored codes.
 
     Between the stages codes are 8-bit numbers of either sign; they are shifted so that they start at 0 or above, as
     stored codes do, and a table's index and entries with them.
     """
     real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real))
+    how = requantization(op.rounding, requantize_parameters(op.rounding, real), matrix.bound)
     final = signed_shift(op.operation.results[0].type)
     last = (op.sum_min, op.sum_max) if residual is not None else (op.output_min, op.output_max)
     shift = final if op.table is None else (128 if last[0] < 0 else 0)
-    if residual is None:
-        zero_point, bounds, sum_ = op.output_zero_point + shift, (last[0] + shift, last[1] + shift), None
-    else:
-        zero_point, bounds = op.output_zero_point, (op.output_min, op.output_max)
-        sum_ = Residual(lowering.place(residual), _addition(op, residual, shift))
     table = None if op.table is None else stored_table(op.table, shift, final)
-    return Epilogue(how, zero_point, bounds, sum_, table)
+    if residual is None:
+        bounds = (op.output_min + shift, op.output_max + shift)
+        return Epilogue(how, op.output_zero_point + shift, bounds, None, table)
+    added = Residual(lowering.place(residual), _addition(op, residual, shift))
+    return Epilogue(how, op.output_zero_point, (op.output_min, op.output_max), added, table)
 
 
 def _addition(op: FusedOp, residual: ir.Value, shift: int) -> Addition:

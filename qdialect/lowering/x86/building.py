@@ -60,6 +60,22 @@ def splat(type_: ir.VectorType, value: int) -> ir.Value:
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, value)))
 
 
+def mask(lanes: Sequence[bool]) -> ir.Value:
+    """A constant vector of bits."""
+    type_ = ir.VectorType.get([len(lanes)], ir.IntegerType.get_signless(1))
+    bits = [ir.BoolAttr.get(lane) for lane in lanes]
+    return arith.constant(type_, ir.DenseElementsAttr.get(bits, type_))
+
+
+def splat_value(value: ir.Value) -> int | None:
+    """The number that a constant integer vector repeats, if it is one."""
+    owner = defining(value, "arith.constant")
+    attribute = owner.attributes["value"] if owner else None
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    return ir.IntegerAttr(attribute.get_splat_value()).value
+
+
 def shifted(indices: Sequence[ir.Value], steps: Sequence[int]) -> list[ir.Value]:
     """Indices plus constant steps."""
     return [
