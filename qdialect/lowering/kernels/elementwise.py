@@ -33,7 +33,7 @@ class MapOperand:
 
 
 @dataclass(frozen=True)
-class _Declared:
+class Declared:
     """An operand with its buffer parameter."""
 
     buffer: Any
@@ -52,8 +52,8 @@ def emit_map(
 
     `width` elements of the innermost axis are one step: fewer where the arithmetic is wider than the codes.
     """
-    declared = [_declare(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
-    target = _declare(kernel, "output", output)
+    declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
+    target = declare_operand(kernel, "output", output)
     everyone = [*operands, output]
     axes = collapse([Axis(size, tuple(o.strides[i] for o in everyone)) for i, size in enumerate(shape)])
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
@@ -64,10 +64,11 @@ def emit_map(
         _emit_part(kernel, part, start, tile, declared, target, emit)
 
 
-def _declare(kernel: Kernel, name: str, operand: MapOperand) -> _Declared:
+def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
+    """Declare the buffer of `operand` as a parameter of `kernel`."""
     if isinstance(operand.source, Place):
-        return _Declared(kernel.place(name, operand.source), operand.offset)
-    return _Declared(kernel.data(name, operand.source), operand.offset)
+        return Declared(kernel.place(name, operand.source), operand.offset)
+    return Declared(kernel.data(name, operand.source), operand.offset)
 
 
 def _emit_part(
@@ -75,8 +76,8 @@ def _emit_part(
     axes: Sequence[Axis],
     start: int,
     tile: int,
-    operands: Sequence[_Declared],
-    target: _Declared,
+    operands: Sequence[Declared],
+    target: Declared,
     emit: Emit,
 ) -> None:
     loops = tuple(f"d{i}" for i in range(len(axes)))
@@ -92,7 +93,7 @@ def _emit_part(
 
 
 def _operand(
-    kernel: Kernel, axes: Sequence[Axis], loops: Sequence[str], start: int, index: int, declared: _Declared
+    kernel: Kernel, axes: Sequence[Axis], loops: Sequence[str], start: int, index: int, declared: Declared
 ) -> Operand:
     """The operand seen along the axes that move it; the others broadcast it."""
     moving = [(axis, loop) for axis, loop in zip(axes, loops, strict=True) if axis.strides[index]]

@@ -1,0 +1,117 @@
+"""Windows over images: the largest code, and the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
+from qdialect.lowering.kernels.folds import MAX, SUM, emit_quotient
+from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.window import Window
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math import Division
+
+_Pool = MaxPool2DOp | AvgPool2DOp
+
+# Accumulators of a tile: bytes for maxima, 32-bit sums else.
+_MAX_LANES, _SUM_LANES, _PIXELS = 64, 16, 8
+
+
+@lowers(MaxPool2DOp)
+def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
+    kernel = Kernel(lowering.program)
+    low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
+
+    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
+        return body.binary("arith.minui", body.binary("arith.maxui", acc, low, "i8"), high, "i8")
+
+    _lower_pool(lowering, op, kernel, MAX, finish, [], _MAX_LANES)
+
+
+@lowers(AvgPool2DOp)
+def _avg_pool2d(lowering: GraphLowering, op: AvgPool2DOp) -> None:
+    kernel = Kernel(lowering.program)
+    counts = window_counts(op)
+    same = int(counts.flat[0]) if np.all(counts == counts.flat[0]) else None
+    count = None if same is None else kernel.number("count", same, "i32")
+    extras = [] if same is not None else [MapOperand(counts, (0, counts.shape[1], 1, 0))]
+    finish = _mean_finish(kernel, op, count, int(counts.max()))
+    _lower_pool(lowering, op, kernel, SUM, finish, extras, _SUM_LANES)
+
+
+def window_counts(op: AvgPool2DOp) -> NDArray[np.int32]:
+    """How many cells each window averages, int32[OH, OW]."""
+    data, output = shape_of(op.data.type), shape_of(op.output.type)
+    rows, columns = (
+        _along(data[1 + i], output[1 + i], op.kernel[i], op.strides[i], op.padding[i], op.count_include_pad)
+        for i in range(2)
+    )
+    return np.outer(rows, columns).astype(np.int32)
+
+
+def _along(extent: int, windows: int, kernel: int, stride: int, before: int, with_padding: bool) -> NDArray[np.int64]:
+    start = np.arange(windows) * stride - before
+    if with_padding:
+        return np.full(windows, kernel)
+    return np.minimum(start + kernel, extent) - np.maximum(start, 0)
+
+
+def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, most: int) -> Finish:
+    """The mean is rounded on the codes' own side of zero, so stored codes lose their shift first."""
+    shift, division = signed_shift(op.data.type), Division(op.division)
+    low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
+    offset = kernel.number("shift", shift, "i32")
+
+    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
+        cells = count or extras[0]
+        total = body.binary("arith.subi", acc, body.binary("arith.muli", cells, offset, "i32"), "i32")
+        mean = emit_quotient(body, total, cells, division, most)
+        code = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
+        return body.cast("arith.trunci", code, "i32", "i8")
+
+    return finish
+
+
+def _bounds(op: _Pool) -> tuple[int, int]:
+    shift = signed_shift(op.output.type)
+    return op.output_min + shift, op.output_max + shift
+
+
+def _lower_pool(
+    lowering: GraphLowering,
+    op: _Pool,
+    kernel: Kernel,
+    fold: Fold,
+    finish: Finish,
+    extras: Sequence[MapOperand],
+    width: int,
+) -> None:
+    data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.output)
+    images, height, width_, _ = shape_of(op.output.type)
+    strides = (op.strides[0], op.strides[1])
+    size = (op.kernel[0], op.kernel[1])
+    window = Window(images, (height, width_), size, strides, (1, 1), (op.padding[0], op.padding[1]))
+    source = MapOperand(data, (*window.pixel_strides(data.storage), 1), window.start(data.storage))
+    target = MapOperand(output, output.storage.strides, output.storage.origin)
+    lanes = min(data.storage.pitch, output.storage.pitch)
+    reduction = Reduction(
+        (*window.pixels, lanes),
+        window.kernel,
+        [Reduced(source, window.tap_strides(data.storage))],
+        extras,
+        target,
+        fold,
+        finish,
+        width,
+        _PIXELS,
+    )
+    emit_reduction(kernel, reduction)
+    lowering.program.call(kernel, op.operation.name)

@@ -1,0 +1,46 @@
+"""What reductions compute: the folds themselves, and the exact division of a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.reduction import Fold
+from qdialect.quant_math import Division
+
+_MOST_IN_FLOAT32 = 65_000
+
+
+def _add_code(body: Body, acc: str, values: Sequence[str]) -> str:
+    return body.binary("arith.addi", acc, body.cast("arith.extui", values[0], "i8", "i32"), "i32")
+
+
+def _largest_code(body: Body, acc: str, values: Sequence[str]) -> str:
+    return body.binary("arith.maxui", acc, values[0], "i8")
+
+
+SUM = Fold("i32", 0, _add_code, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
+"""The sum of stored codes."""
+
+MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
+"""The largest stored code."""
+
+
+def emit_quotient(body: Body, total: str, count: str, division: Division, most: int) -> str:
+    """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `most`.
+
+    The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r, r < b,
+    the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from within (q + 1) * 2^-24 of it
+    (2^-53 for doubles).  As b * (q + 1) <= a + b <= 257 * count, float32 serves up to 2^24 / 257 elements.
+    """
+    float_ = "f32" if most <= _MOST_IN_FLOAT32 else "f64"
+    zero = body.constant(0, "i32")
+    is_negative = body.op(f"arith.cmpi slt, {total}, {zero} : i32")
+    negated = body.binary("arith.subi", zero, total, "i32")
+    magnitude = body.op(f"arith.select {is_negative}, {negated}, {total} : i32")
+    if division is Division.HALF_AWAY:
+        nudge = body.binary("arith.shrui", count, body.constant(1, "i32"), "i32")
+        magnitude = body.binary("arith.addi", magnitude, nudge, "i32")
+    dividend, divisor = (body.cast("arith.sitofp", value, "i32", float_) for value in (magnitude, count))
+    whole = body.cast("arith.fptosi", body.binary("arith.divf", dividend, divisor, float_), float_, "i32")
+    return body.op(f"arith.select {is_negative}, {body.binary('arith.subi', zero, whole, 'i32')}, {whole} : i32")

@@ -1,0 +1,191 @@
+"""Reductions of stored tensors: sums and maxima over windows and axes.
+
+Vectors run along the innermost kept axis, one accumulator for each element, where that axis lies side by side in the
+data (channels of a pool); else along the innermost reduced axis, whose lanes meet at the end of each step (the classes
+of a softmax).  In both an accumulation nest starts from `Fold.start`, and its root turns accumulators into results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qdialect.lowering.kernel_text import Body, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.strategy import rows_for, split
+from qdialect.lowering.views import Axis, View, collapse
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How elements are folded: ``acc = emit(body, acc, values of the inputs)``, from `start`."""
+
+    element: str
+    start: float
+    emit: Callable[[Body, str, Sequence[str]], str]
+    join: Callable[[Body, str, str], str]
+    """Joins two accumulators."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """An operand and how far it moves along the reduced axes."""
+
+    source: MapOperand
+    strides: tuple[int, ...]
+
+
+Finish = Callable[[Body, str, Sequence[str]], str]
+"""(body, accumulator, values of the further operands) -> stored element."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """``output[kept] = finish(fold over reduced of inputs[kept, reduced], extras[kept])``.
+
+    `kept` and `reduced` are extents, outermost first; operands have a stride along each.  Where the first input and the
+    output lie side by side along the last kept axis, vectors of `width` run along it, in tiles of `rows` of the axis
+    before it; else vectors run along the last reduced axis.
+    """
+
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    inputs: Sequence[Reduced]
+    extras: Sequence[MapOperand]
+    output: MapOperand
+    fold: Fold
+    finish: Finish
+    width: int
+    rows: int
+
+
+def emit_reduction(kernel: Kernel, op: Reduction) -> None:
+    """Emit the loop nests of `op`."""
+    _Emitter(kernel, op).emit()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A stretch of the loop axes: where it starts on the last two of them, and its tiles there."""
+
+    axes: Sequence[Axis]
+    offsets: tuple[int, ...]
+    tiles: tuple[int, ...]
+
+
+class _Emitter:
+    def __init__(self, kernel: Kernel, op: Reduction) -> None:
+        self.kernel = kernel
+        self.op = op
+        operands = [*(r.source for r in op.inputs), *op.extras, op.output]
+        self.declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
+        kept = [Axis(size, tuple(o.strides[i] for o in operands)) for i, size in enumerate(op.kept)]
+        self.is_vertical = bool(kept) and kept[-1].strides[0] == 1 and kept[-1].strides[-1] == 1
+        lanes = [kept.pop()] if self.is_vertical else []
+        rows = collapse(kept) or [Axis(1, (0,) * len(operands))]
+        self.kept = [*rows, *lanes]
+        taps = [Axis(size, tuple(r.strides[i] for r in op.inputs)) for i, size in enumerate(op.reduced)]
+        self.taps = collapse(taps) or [Axis(1, (0,) * len(op.inputs))]
+
+    def emit(self) -> None:
+        for part in self._parts():
+            self._emit_part(part)
+
+    def _parts(self) -> list[_Part]:
+        *outer, last = self.kept
+        if not self.is_vertical:
+            return [_part(outer, [(last, start, size, tile)]) for start, size, tile in self._row_parts(last)]
+        *outer, rows = outer
+        return [
+            _part(outer, [(rows, *row), (last, *lanes)])
+            for lanes in split(last.size, min(self.op.width, last.size))
+            for row in self._row_parts(rows)
+        ]
+
+    def _row_parts(self, axis: Axis) -> list[tuple[int, int, int]]:
+        return split(axis.size, rows_for(axis.size, self.op.rows))
+
+    def _emit_part(self, part: _Part) -> None:
+        kernel, op = self.kernel, self.op
+        nest = kernel.next_nest()
+        loops = tuple(f"m{i}" for i in range(len(part.axes)))
+        accumulators = [
+            self._accumulate(nest, f"fold{i}", part, loops, taps, start)
+            for i, (taps, start) in enumerate(self._tap_parts())
+        ]
+        inputs = [Operand(acc, loops) for acc in accumulators]
+        inputs += [self._kept_operand(part, loops, len(op.inputs) + i) for i in range(len(op.extras))]
+        last = len(self.declared) - 1
+        sizes, strides = tuple(a.size for a in part.axes), tuple(a.strides[last] for a in part.axes)
+        where = View(sizes, strides, self.declared[last].offset + part.offsets[last])
+        destination, view = kernel.write(self.declared[last].buffer, where)
+        body = kernel.body()
+        total = "%x0"
+        for i in range(1, len(accumulators)):
+            total = op.fold.join(body, total, f"%x{i}")
+        value = op.finish(body, total, [f"%x{i}" for i in range(len(accumulators), len(inputs))])
+        tag = Tag(nest, "root", part.tiles)
+        done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
+        kernel.store(done, view)
+
+    def _tap_parts(self) -> list[tuple[Sequence[Axis], int]]:
+        """(axes, start) of each accumulation: one, or whole vectors and the rest along the last reduced axis."""
+        if self.is_vertical:
+            return [(self.taps, 0)]
+        *outer, last = self.taps
+        return [
+            ([*outer, *_split_axis(last, size, tile)], start)
+            for start, size, tile in split(last.size, min(self.op.width, last.size))
+        ]
+
+    def _accumulate(
+        self, nest: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
+    ) -> Tensor:
+        kernel, fold = self.kernel, self.op.fold
+        reduction = tuple(f"k{i}" for i in range(len(taps)))
+        pairs, steps = list(zip(part.axes, loops, strict=True)), list(zip(taps, reduction, strict=True))
+        inputs = [self._reduced_operand(part, pairs, steps, start, index) for index in range(len(self.op.inputs))]
+        first = kernel.filled(tuple(a.size for a in part.axes), fold.element, fold.start, Tag(nest, f"{role}_fill"))
+        body = kernel.body()
+        value = fold.emit(body, "%o", [f"%x{i}" for i in range(len(inputs))])
+        tiles = (0,) * len(loops) + (1,) * (len(taps) - 1) + (1 if self.is_vertical else 0,)
+        tag = Tag(nest, role, tiles if any(tiles) else ())
+        return kernel.generic(Loops(loops, reduction), inputs, Operand(first, loops), body, value, tag)
+
+    def _kept_operand(self, part: _Part, loops: tuple[str, ...], index: int) -> Operand:
+        return self._operand(index, part.offsets[index], list(zip(part.axes, loops, strict=True)))
+
+    def _reduced_operand(
+        self, part: _Part, pairs: Sequence[tuple[Axis, str]], taps: Sequence[tuple[Axis, str]], start: int, index: int
+    ) -> Operand:
+        offset = part.offsets[index] + start * self.taps[-1].strides[index]
+        # Lanes come last in a view: what a vector reads must lie side by side.
+        ordered = [*pairs[:-1], *taps, pairs[-1]] if self.is_vertical else [*pairs, *taps]
+        # The first operand says how long the reduction loops are, even where it does not move.
+        return self._operand(index, offset, ordered, fixed=taps if index == 0 else ())
+
+    def _operand(
+        self, index: int, offset: int, pairs: Sequence[tuple[Axis, str]], fixed: Sequence[tuple[Axis, str]] = ()
+    ) -> Operand:
+        """The operand seen along the loops that move it; the others broadcast it."""
+        moving = [pair for pair in pairs if pair[0].strides[index] or pair in fixed]
+        declared = self.declared[index]
+        strides = tuple(axis.strides[index] for axis, _ in moving)
+        view = View(tuple(axis.size for axis, _ in moving), strides, declared.offset + offset)
+        return Operand(self.kernel.read(declared.buffer, view), tuple(loop for _, loop in moving))
+
+
+def _part(outer: Sequence[Axis], inner: Sequence[tuple[Axis, int, int, int]]) -> _Part:
+    """The part with all of `outer` and a stretch (start, size, tile) of each axis of `inner`."""
+    axes = [*outer, *(Axis(size, axis.strides) for axis, _, size, _ in inner)]
+    count = len(axes[-1].strides)
+    offsets = tuple(sum(start * axis.strides[i] for axis, start, _, _ in inner) for i in range(count))
+    return _Part(axes, offsets, (1,) * len(outer) + tuple(tile for _, _, _, tile in inner))
+
+
+def _split_axis(axis: Axis, size: int, tile: int) -> list[Axis]:
+    """`size` steps of `axis` as steps of whole tiles and the steps of a tile."""
+    if size == tile:
+        return [Axis(size, axis.strides)]
+    return [Axis(size // tile, tuple(s * tile for s in axis.strides)), Axis(tile, axis.strides)]
