@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Most rows for each number of vectors: the product leaves room for the weights and the broadcast.
-_ROWS_BY_VECTORS = {4: 7, 3: 9, 2: 14, 1: 24}
+# Most rows for each number of vectors: R * V + V + 1 registers, of 32.
+_ROWS_BY_VECTORS = {4: 6, 3: 9, 2: 14, 1: 24}
 _WIDEST = 4
 
 
@@ -46,10 +46,8 @@ def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
 
 def rows_for(extent: int, most: int) -> int:
     """Rows per tile along an axis of `extent`: the largest divisor near `most`, else the evenest split."""
-    if extent <= most:
-        return extent
-    divisors = [r for r in range(most, most // 2, -1) if extent % r == 0]
-    return divisors[0] if divisors else most
+    divisors = [r for r in range(min(most, extent), most // 2, -1) if extent % r == 0]
+    return divisors[0] if divisors else -(-extent // -(-extent // most))
 
 
 def row_segments(extent: int, vectors: int) -> list[tuple[int, int, int]]:
