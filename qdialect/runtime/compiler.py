@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.runtime import memory
 from qdialect.runtime.executable import Executable
-from qdialect.target import Target, host_features, resolve
+from qdialect.target import Target
 
 
 def compile_module(
@@ -22,8 +23,8 @@ def compile_module(
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered and
     for a target that this CPU cannot run.
     """
-    chosen = resolve(target)
-    missing = chosen.features - host_features()
+    chosen = targets.resolve(target)
+    missing = chosen.features - targets.host_features()
     if missing:
         raise CompileError(
             f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"

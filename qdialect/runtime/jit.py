@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 
 from qdialect._mlir import ExecutionEngine, ir
+from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 
 _OPTIMIZATION_LEVEL = 3
@@ -19,17 +20,18 @@ class MachineCode:
     """
 
     def __init__(self, module: ir.Module) -> None:
-        try:
-            self._engine = ExecutionEngine(module, opt_level=_OPTIMIZATION_LEVEL, enable_object_dump=False)
-        except RuntimeError as error:
-            raise CompileError(f"module cannot be turned into machine code: {error}") from error
+        with captured_diagnostics(module.context) as said:
+            try:
+                self._engine = ExecutionEngine(module, opt_level=_OPTIMIZATION_LEVEL, enable_object_dump=False)
+            except RuntimeError as error:
+                raise CompileError("module cannot be turned into machine code", tuple(said)) from error
 
     def function(self, name: str) -> Function:
         """The function of this name; raises `CompileError` where the module has none."""
         # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
         address = self._engine.raw_lookup(name)
         if not address:
-            raise CompileError(f"module must have a function '{name}'")
+            raise CompileError(f"module must have a function '{name}' that can be called")
         return Function(self, address)
 
 

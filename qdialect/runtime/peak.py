@@ -28,6 +28,8 @@ def vpdpbusd_rate() -> float:
 
     Takes some 10 ms, after the first call. Raises `CompileError` where the CPU lacks AVX-512 VNNI.
     """
+    if not target.host().has_vnni:
+        raise CompileError("the rate of vpdpbusd needs a CPU with avx512vnni, which this one lacks")
     loop = _loop()
     work = _ITERATIONS * _REPEATS * _CHAINS * _MACS
     return work / min(_seconds(loop) for _ in range(_SAMPLES))
@@ -41,8 +43,6 @@ def _seconds(loop: BoundCall) -> float:
 
 @cache
 def _loop() -> BoundCall:
-    if not target.host().has_vnni:
-        raise CompileError("the rate of vpdpbusd needs a CPU with avx512vnni, which this one lacks")
     with make_context():
         code = MachineCode(ir.Module.parse(_module()))
     # The sum goes somewhere, so that it is computed at all.

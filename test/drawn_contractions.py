@@ -1,0 +1,191 @@
+"""Drawn convolutions and matrix products, alone and in chains."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from drawing import Build, Draw, drawn_module, tensor
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.quant_math import AddArithmetic
+
+# Root mean square of a random code less its zero point, more or less.
+_SPREAD = 75.0
+
+
+def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -> dict[str, Any]:
+    """Attributes of the stages after accumulators of the real size `accumulated`, for a result of type `element`."""
+    with_table = d.flag()
+    # The last stage's codes are the result's; a table may translate from the other type.
+    before = d.element() if with_table else element
+    first = d.element() if with_residual else before
+    low, high = d.bounds(first)
+    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.05, 20.0)))
+    values: dict[str, Any] = {
+        "rounding": d.rounding(),
+        "multiplier": d.multiplier(),
+        "output_scale": output_scale,
+        "output_zero_point": d.zero_point(first),
+        "output_min": low,
+        "output_max": high,
+    }
+    last = {name: values[f"output_{name}"] for name in ("scale", "zero_point", "min", "max")}
+    if with_residual:
+        values |= {
+            "residual_scale": output_scale * d.scale(0.2, 3.0),
+            "sum_arithmetic": d.one_of(tuple(AddArithmetic)),
+            "sum_rounding": d.rounding(),
+            "sum_multiplier": d.multiplier(),
+        }
+        low, high = d.bounds(before)
+        last = {"scale": output_scale * d.scale(0.5, 3.0), "zero_point": d.zero_point(before), "min": low, "max": high}
+    values |= {f"sum_{name}": value for name, value in last.items()}
+    values |= {"table": d.table() if with_table else None}
+    values["table_scale"] = 0.5 if with_table else last["scale"]
+    values["table_zero_point"] = d.zero_point(element) if with_table else last["zero_point"]
+    return values
+
+
+def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any]:
+    return {
+        "input_scale": d.scale(),
+        "input_zero_point": d.zero_point(data),
+        "weight_scales": d.scales(channels),
+        "weight_zero_points": d.zero_points(weight, channels),
+    }
+
+
+def _bias(d: Draw, channels: int) -> ir.Value:
+    reach = d.one_of((0, 1000, 1 << 20, 1 << 29))
+    return constant(d.rng.integers(-reach, reach, channels, dtype=np.int32, endpoint=True))
+
+
+def _fused(
+    d: Draw, op: type[FusedOp], x: ir.Value, shape: Sequence[int], residual: ir.Value | None, **extra: Any
+) -> ir.Value:
+    """A fused op on `x` with drawn weights of `shape`."""
+    weight, element = d.element(), d.element()
+    attributes = _parameters(d, element_of(x.type), weight, shape[0])
+    real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
+    attributes |= _stages(d, element, real, with_residual=residual is not None)
+    if residual is not None:
+        attributes["residual_zero_point"] = d.zero_point(element_of(residual.type))
+    operands = (x, d.codes_constant(weight, shape), _bias(d, shape[0]), residual)
+    return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
+
+
+def _window(d: Draw, height: int, width: int) -> tuple[tuple[int, int], dict[str, Any]]:
+    """Kernel size that fits, with strides, padding and dilation."""
+    padding = [d.integer(0, 2) for _ in range(4)] if d.flag() else [0] * 4
+    room = (height + padding[0] + padding[2], width + padding[1] + padding[3])
+    kernel = [min(d.integer(1, 5), extent) for extent in room]
+    if d.integer(0, 4) == 0:
+        # As wide as the input: the rows of the window are one run.
+        kernel[1] = room[1]
+    dilation = [d.integer(1, 3) if (k - 1) * 3 < extent else 1 for k, extent in zip(kernel, room, strict=True)]
+    values = {"strides": (d.integer(1, 3), d.integer(1, 3)), "padding": tuple(padding), "dilation": tuple(dilation)}
+    return (kernel[0], kernel[1]), values
+
+
+def _image(d: Draw, channels: int) -> tuple[int, int, int, int]:
+    return d.integer(1, 2), d.integer(1, 19), d.integer(1, 19), channels
+
+
+def _conv_on(d: Draw, x: ir.Value, channels: int, groups: int) -> ir.Value:
+    _, height, width, depth = shape_of(x.type)
+    kernel, window = _window(d, height, width)
+    return _fused(d, FusedConv2DOp, x, (channels, *kernel, depth // groups), None, groups=groups, **window)
+
+
+def _convolution(d: Draw) -> tuple[Sequence[str], Build]:
+    groups = d.one_of((1, 1, 1, 2, 3))
+    depth, channels = d.channels(), d.channels()
+    depth, channels = -(-depth // groups) * groups, -(-channels // groups) * groups
+    types = [tensor(_image(d, depth), d.element())]
+    return types, lambda v: _conv_on(d, v[0], channels, groups)
+
+
+def _depthwise(d: Draw) -> tuple[Sequence[str], Build]:
+    depth = d.channels()
+    times = d.one_of((1, 1, 1, 2, 3))
+    return [tensor(_image(d, depth), d.element())], lambda v: _conv_on(d, v[0], depth * times, depth)
+
+
+def _residual(d: Draw) -> tuple[Sequence[str], Build]:
+    """A convolution to which the second input is added."""
+    image = _image(d, d.channels())
+    channels = d.channels()
+    types = [tensor(image, d.element()), tensor((*image[:3], channels), d.element())]
+    return types, lambda v: _fused(d, FusedConv2DOp, v[0], (channels, 1, 1, image[3]), v[1])
+
+
+def _dense(d: Draw) -> tuple[Sequence[str], Build]:
+    depth, channels = d.channels(), d.channels()
+    lead = [d.integer(1, 5) for _ in range(d.integer(0, 3))]
+    types = [tensor((*lead, depth), d.element())]
+    if d.flag():
+        return types, lambda v: _fused(d, FusedDenseOp, v[0], (channels, depth), None)
+    types.append(tensor((*lead, channels), d.element()))
+    return types, lambda v: _fused(d, FusedDenseOp, v[0], (channels, depth), v[1])
+
+
+def _chain(d: Draw) -> tuple[Sequence[str], Build]:
+    """Convolutions after one another, whose memory the arena shares; every result may be returned."""
+
+    def body(v: Sequence[ir.Value]) -> list[ir.Value]:
+        x = v[0]
+        values = [x]
+        for _ in range(d.integer(2, 4)):
+            source = d.one_of(values)
+            depth = shape_of(source.type)[3]
+            is_depthwise = d.flag()
+            channels, groups = (depth, depth) if is_depthwise else (d.channels(), 1)
+            values.append(_conv_on(d, source, channels, groups))
+        return [values[-1], *(value for value in values[1:-1] if d.flag())]
+
+    return [tensor((1, d.integer(1, 12), d.integer(1, 12), d.channels()), d.element())], body
+
+
+def _separate(d: Draw) -> tuple[Sequence[str], Build]:
+    """A convolution whose accumulators are returned or requantized by an op of its own."""
+    depth, channels, data, weight = d.channels(), d.channels(), d.element(), d.element()
+    image = _image(d, depth)
+
+    def body(v: Sequence[ir.Value]) -> list[ir.Value]:
+        x = v[0]
+        kernel, window = _window(d, image[1], image[2])
+        parameters = _parameters(d, data, weight, channels)
+        weights = d.codes_constant(weight, (channels, *kernel, depth))
+        bias = _bias(d, channels) if d.flag() else None
+        sums = build(Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
+        real = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(depth)
+        element = d.element()
+        scaled = build(
+            RequantizeOp,
+            sums,
+            element=element,
+            input_scale=parameters["input_scale"],
+            weight_scales=parameters["weight_scales"],
+            output_scale=float(np.float32(real / 60)),
+            output_zero_point=d.zero_point(element),
+            axis=3,
+            rounding=d.rounding(),
+            multiplier=d.multiplier(),
+        ).output
+        return [scaled, sums] if d.flag() else [scaled]
+
+    return [tensor(image, data)], body
+
+
+CONTRACTIONS = {
+    "fused_conv2d": drawn_module(_convolution),
+    "depthwise": drawn_module(_depthwise),
+    "residual": drawn_module(_residual),
+    "fused_dense": drawn_module(_dense),
+    "chain": drawn_module(_chain),
+    "conv2d": drawn_module(_separate),
+}

@@ -1,0 +1,254 @@
+"""Drawn modules of the ops beside contractions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from drawing import Build, Draw, drawn_module, tensor
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AddOp,
+    AvgPool2DOp,
+    ClipOp,
+    ConcatOp,
+    DequantizeOp,
+    HardswishOp,
+    LutOp,
+    MaxPool2DOp,
+    MeanOp,
+    MulOp,
+    PadOp,
+    QuantizeOp,
+    RequantizeOp,
+    ReshapeOp,
+    SoftmaxOp,
+    TanhOp,
+    TransposeOp,
+    build,
+)
+from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolicy, Scaling
+
+Drawn = tuple[Sequence[str], Build]
+
+
+def _shape(d: Draw, least: int = 0) -> tuple[int, ...]:
+    rank = d.integer(least, 4)
+    return (*(d.integer(1, 7) for _ in range(rank - 1)), d.channels()) if rank else ()
+
+
+def _image(d: Draw) -> tuple[int, ...]:
+    return d.integer(1, 2), d.integer(1, 19), d.integer(1, 19), d.channels()
+
+
+def _quantization(d: Draw, name: str, element: str) -> dict[str, Any]:
+    return {f"{name}_scale": d.scale(0.01, 0.1), f"{name}_zero_point": d.zero_point(element)}
+
+
+def _broadcast_to(d: Draw, shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape that broadcasts to `shape`: the same, some extents 1, or fewer of them."""
+    kind = d.integer(0, 2)
+    if kind == 0:
+        return tuple(shape)
+    kept = tuple(extent if d.flag() else 1 for extent in shape)
+    return kept if kind == 1 else kept[d.integer(0, len(shape)) :]
+
+
+def _binary(d: Draw, op: type[AddOp] | type[MulOp], **more: Any) -> Drawn:
+    shape = _shape(d)
+    shapes = [shape, _broadcast_to(d, shape)]
+    if d.flag():
+        shapes.reverse()
+    left, right, element = d.element(), d.element(), d.element()
+    attributes = _quantization(d, "lhs", left) | _quantization(d, "rhs", right) | _quantization(d, "output", element)
+    low, high = d.bounds(element)
+    attributes |= {"output_min": low, "output_max": high, "rounding": d.rounding(), "multiplier": d.multiplier()}
+    types = [tensor(shapes[0], left), tensor(shapes[1], right)]
+    if d.integer(0, 3) == 0:
+        # One operand known at compile time.
+        return types[
+            :1
+        ], lambda v: build(op, v[0], d.codes_constant(right, shapes[1]), element=element, **attributes, **more).output
+    return types, lambda v: build(op, v[0], v[1], element=element, **attributes, **more).output
+
+
+def _add(d: Draw) -> Drawn:
+    return _binary(d, AddOp, arithmetic=d.one_of(tuple(AddArithmetic)))
+
+
+def _mul(d: Draw) -> Drawn:
+    return _binary(d, MulOp)
+
+
+def _pool(d: Draw, op: type[MaxPool2DOp] | type[AvgPool2DOp], element: str, **more: Any) -> Drawn:
+    image = _image(d)
+    kernel = [d.integer(1, 4), d.integer(1, 4)]
+    padding = [d.integer(0, kernel[i % 2] - 1) for i in range(4)]
+    for axis in range(2):
+        if image[1 + axis] + padding[axis] + padding[axis + 2] < kernel[axis]:
+            kernel[axis], padding[axis], padding[axis + 2] = 1, 0, 0
+    if d.integer(0, 3) == 0:
+        kernel, padding = [image[1], image[2]], [0] * 4
+    low, high = d.bounds(element)
+    strides = (d.integer(1, 3), d.integer(1, 3))
+    attributes: dict[str, Any] = {"kernel": tuple(kernel), "strides": strides, "padding": tuple(padding)}
+    attributes |= {"output_min": low, "output_max": high, **more}
+    return [tensor(image, element)], lambda v: build(op, v[0], element=element, **attributes).output
+
+
+def _max_pool(d: Draw) -> Drawn:
+    return _pool(d, MaxPool2DOp, d.element())
+
+
+def _avg_pool(d: Draw) -> Drawn:
+    element = d.element()
+    more = {"zero_point": d.zero_point(element), "count_include_pad": d.flag(), "division": d.one_of(tuple(Division))}
+    return _pool(d, AvgPool2DOp, element, **more)
+
+
+def _mean(d: Draw) -> Drawn:
+    shape, source, element = _shape(d, least=1), d.element(), d.element()
+    axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
+    attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
+    attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
+    return [tensor(shape, source)], lambda v: build(MeanOp, v[0], element=element, **attributes).output
+
+
+def _softmax(d: Draw) -> Drawn:
+    shape, source = _shape(d, least=1), d.element()
+    is_fixed = d.flag()
+    element = source if is_fixed else d.element()
+    attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "input_scale": d.scale(), "beta": d.scale()}
+    if is_fixed:
+        attributes |= {"output_scale": 1 / 256, "output_zero_point": ELEMENT_RANGES[element][0]}
+    else:
+        attributes |= _quantization(d, "output", element)
+    attributes["arithmetic"] = SoftmaxArithmetic.TFLITE_FIXED if is_fixed else SoftmaxArithmetic.FLOAT
+    return [tensor(shape, source)], lambda v: build(SoftmaxOp, v[0], element=element, **attributes).output
+
+
+def _concat(d: Draw) -> Drawn:
+    shape = _shape(d, least=1)
+    axis, element = d.integer(0, len(shape) - 1), d.element()
+    count = d.integer(1, 4)
+    extents = [d.channels() if axis == len(shape) - 1 else d.integer(1, 5) for _ in range(count)]
+    sources = [d.element() for _ in range(count)]
+    shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
+    same = d.flag()
+    attributes = _quantization(d, "output", element)
+    scale, zero_point = attributes["output_scale"], attributes["output_zero_point"]
+    if same:
+        sources = [element] * count
+    attributes |= {
+        "input_scales": [scale if same else d.scale(0.01, 0.1) for _ in sources],
+        "input_zero_points": [zero_point if same else d.zero_point(source) for source in sources],
+        "axis": axis,
+        "rounding": d.rounding(),
+        "multiplier": d.multiplier(),
+    }
+    types = [tensor(one, source) for one, source in zip(shapes, sources, strict=True)]
+    return types, lambda v: build(ConcatOp, *v, element=element, **attributes).output
+
+
+def _requantize(d: Draw) -> Drawn:
+    shape, source, element = _shape(d), d.one_of(("i8", "ui8", "i32")), d.one_of(("i8", "ui8"))
+    axis = d.integer(0, max(len(shape) - 1, 0))
+    channels = shape[axis] if shape else 1
+    wide = source == "i32"
+    attributes = _quantization(d, "output", element)
+    attributes |= {
+        "input_scale": d.scale(1e-10, 1e-7) if wide else d.scale(0.01, 0.1),
+        "weight_scales": d.scales(channels) if wide else (1.0,),
+        "input_zero_points": (d.integer(-5, 5) if wide else d.zero_point(source),),
+        "axis": axis,
+        "rounding": d.rounding(),
+        "multiplier": d.multiplier(),
+    }
+    return [tensor(shape, source)], lambda v: build(RequantizeOp, v[0], element=element, **attributes).output
+
+
+def _table(d: Draw) -> Drawn:
+    """A look-up, a function that becomes one, or a clamp; the first two between any types."""
+    shape, source = _shape(d), d.element()
+    kind = d.integer(0, 3)
+    if kind == 3:
+        low, high = d.bounds(source)
+        return [tensor(shape, source)], lambda v: build(ClipOp, v[0], element=source, min=low, max=high).output
+    element = d.element()
+    attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
+    if kind == 0:
+        attributes["table"] = d.table()
+    op = (LutOp, TanhOp, HardswishOp)[kind]
+    return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
+
+
+def _channel_parameters(d: Draw, shape: Sequence[int], element: str) -> dict[str, Any]:
+    axis = d.integer(0, max(len(shape) - 1, 0))
+    channels = shape[axis] if shape else 1
+    return {"axis": axis, "scales": d.scales(channels), "zero_points": d.zero_points(element, channels)}
+
+
+def _quantize(d: Draw) -> Drawn:
+    shape, element = _shape(d), d.element()
+    attributes = _channel_parameters(d, shape, element)
+    attributes |= {
+        "rounding": d.one_of(tuple(FloatRounding)),
+        "scaling": d.one_of(tuple(Scaling)),
+        "nan": d.one_of(tuple(NanPolicy)),
+    }
+    return [tensor(shape, "f32")], lambda v: build(QuantizeOp, v[0], element=element, **attributes).output
+
+
+def _dequantize(d: Draw) -> Drawn:
+    shape, source = _shape(d), d.element()
+    attributes = _channel_parameters(d, shape, source)
+    return [tensor(shape, source)], lambda v: build(DequantizeOp, v[0], element="f32", **attributes).output
+
+
+def _pad(d: Draw, x: ir.Value) -> ir.Value:
+    low, high = ([d.integer(0, 2) for _ in shape_of(x.type)] for _ in range(2))
+    element = element_of(x.type)
+    return build(PadOp, x, element=element, low=low, high=high, value=d.zero_point(element)).output
+
+
+def _transpose(d: Draw, x: ir.Value) -> ir.Value:
+    order = [int(axis) for axis in d.rng.permutation(len(shape_of(x.type)))]
+    return build(TransposeOp, x, element=element_of(x.type), permutation=order).output
+
+
+def _reshape(d: Draw, x: ir.Value) -> ir.Value:
+    size = int(np.prod(shape_of(x.type)))
+    divisors = [extent for extent in range(1, size + 1) if size % extent == 0]
+    outer = d.one_of(divisors)
+    shape = d.one_of(((size,), (outer, size // outer), (1, outer, 1, size // outer)))
+    return build(ReshapeOp, x, element=element_of(x.type), shape=shape).output
+
+
+def _movement(d: Draw) -> Drawn:
+    """Up to three movements of data after one another."""
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        x = v[0]
+        for _ in range(d.integer(1, 3)):
+            x = d.one_of((_pad, _transpose, _reshape))(d, x)
+        return x
+
+    return [tensor(_shape(d), d.element())], body
+
+
+OTHERS = {
+    "add": drawn_module(_add),
+    "mul": drawn_module(_mul),
+    "max_pool2d": drawn_module(_max_pool),
+    "avg_pool2d": drawn_module(_avg_pool),
+    "mean": drawn_module(_mean),
+    "softmax": drawn_module(_softmax),
+    "concat": drawn_module(_concat),
+    "requantize": drawn_module(_requantize),
+    "table": drawn_module(_table),
+    "quantize": drawn_module(_quantize),
+    "dequantize": drawn_module(_dequantize),
+    "movement": drawn_module(_movement),
+}

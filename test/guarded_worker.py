@@ -1,0 +1,122 @@
+"""Compiles and runs modules with forbidden pages around every buffer, in a process of its own: it may crash.
+
+Says `READY` on stdout, then reads requests from stdin and answers them, each a pickle: ``(module text, target, seed)``
+is answered by a list of differences from the reference interpreter, one line each.
+"""
+
+import ctypes
+import mmap
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from graphs import random_inputs
+from numpy.typing import NDArray
+
+from qdialect.context import parse
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.pipeline import lower
+from qdialect.reference import interpreter
+from qdialect.runtime import Executable
+from qdialect.target import resolve
+
+Array = NDArray[Any]
+Allocate = Callable[[int], NDArray[np.uint8]]
+
+READY = "ready"
+PAGE = mmap.PAGESIZE
+_FORBIDDEN = 0
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+def guarded(size: int, *, at_end: bool) -> NDArray[np.uint8]:
+    """So many bytes with a page on either side that ends the process when it is read or written.
+
+    The bytes end where the upper page begins, or begin where the lower one ends.
+    """
+    pages = max(-(-size // PAGE), 1)
+    mapping = mmap.mmap(-1, (pages + 2) * PAGE)
+    whole = np.frombuffer(mapping, dtype=np.uint8)
+    first = whole.ctypes.data
+    for address in (first, first + (pages + 1) * PAGE):
+        if _libc.mprotect(address, PAGE, _FORBIDDEN):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    start = PAGE + (pages * PAGE - size if at_end else 0)
+    return whole[start : start + size]
+
+
+def guarded_copy(array: Array, *, at_end: bool) -> Array:
+    block = guarded(array.nbytes, at_end=at_end)
+    block[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+    return block.view(array.dtype).reshape(array.shape)
+
+
+def _unlike(array: Array) -> Array:
+    """Another value in every element."""
+    return (np.frombuffer(array.tobytes(), dtype=np.uint8) ^ 255).view(array.dtype).reshape(array.shape)
+
+
+def differences(text: str, target: str, seed: int) -> list[str]:
+    """Where compiled code and the interpreter disagree, for two inputs and both ways to lie between guards."""
+    module = parse(text)
+    lowered = lower(module, resolve(target))
+    found: list[str] = []
+    for at_end in (True, False):
+        rng = np.random.default_rng(seed)
+
+        def garbage(size: int, at_end: bool = at_end, rng: np.random.Generator = rng) -> NDArray[np.uint8]:
+            # What working memory holds at first must not matter.
+            return guarded_copy(rng.integers(0, 256, size, dtype=np.uint8), at_end=at_end)
+
+        executable = Executable(lowered, garbage)
+        for round_ in range(2):
+            inputs = random_inputs(module, seed + round_)
+            found += _compare(executable, inputs, interpreter.run(module, inputs), at_end=at_end)
+    return found
+
+
+def _compare(executable: Executable, inputs: Sequence[Array], expected: Sequence[Array], *, at_end: bool) -> list[str]:
+    held = [guarded_copy(array, at_end=at_end) for array in inputs]
+    # Every element must be written: what is there before is never the result.
+    outputs = [guarded_copy(_unlike(wanted), at_end=at_end) for wanted in expected]
+    executable.run(held, outputs)
+    found = [f"input {i} was written" for i, pair in enumerate(zip(held, inputs, strict=True)) if _differs(*pair).any()]
+    for index, (wanted, got) in enumerate(zip(expected, outputs, strict=True)):
+        different = _differs(wanted, got)
+        if different.any():
+            at = tuple(int(i) for i in np.argwhere(different)[0])
+            count = f"{np.count_nonzero(different)} of {wanted.size} elements"
+            found.append(f"output {index}: {count} differ, first at {at}: must be {wanted[at]}, but got {got[at]}")
+    return found
+
+
+def _differs(wanted: Array, got: Array) -> NDArray[np.bool_]:
+    if wanted.dtype.kind == "f":
+        # Bit for bit, but any NaN is NaN.
+        return (wanted.view(np.int32) != got.view(np.int32)) & ~(np.isnan(wanted) & np.isnan(got))
+    return np.asarray(wanted != got)
+
+
+def main() -> None:
+    _answer(READY)
+    while True:
+        try:
+            request = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            _answer(differences(*request))
+        except QDialectError as error:
+            _answer([error.render()])
+
+
+def _answer(answer: object) -> None:
+    pickle.dump(answer, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Executables: arrays in and out, what is refused, and targets."""
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import graph, random_inputs
+from numpy.typing import NDArray
+from quantized_layers import add, fused
+
+import qdialect
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.context import parse
+from qdialect.diagnostics import CompileError, ImportModelError, InputError, VerificationError
+from qdialect.reference import interpreter
+from qdialect.runtime import Executable, compile_module, memory
+
+IMAGE = "tensor<1x5x6x3xui8>"
+NAMES = """
+module {
+  func.func @main(%x: tensor<2x3xi8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = -3 : i64})
+      -> (tensor<2x3xi8> {qnn.name = "scores"}) {
+    %y = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<2x3xi8>) -> tensor<2x3xi8>
+    func.return %y : tensor<2x3xi8>
+  }
+}
+"""
+
+
+def one_layer() -> ir.Module:
+    return graph([IMAGE], fused)
+
+
+def two_layers() -> ir.Module:
+    """Two inputs and two results, the second signed."""
+    return graph([IMAGE, IMAGE], lambda x, y: [fused(x), fused(add(x, y), "i8")])
+
+
+@pytest.fixture(scope="module")
+def layer() -> Executable:
+    return compile_module(one_layer())
+
+
+@pytest.fixture(scope="module")
+def image() -> NDArray[Any]:
+    return random_inputs(one_layer())[0]
+
+
+@pytest.fixture(scope="module")
+def expected(image: NDArray[Any]) -> NDArray[Any]:
+    return interpreter.run(one_layer(), [image])[0]
+
+
+def test_one_result_is_an_array(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    found = layer(image)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_several_results_are_a_tuple() -> None:
+    module = two_layers()
+    inputs = random_inputs(module)
+    found, wanted = compile_module(module)(*inputs), interpreter.run(module, inputs)
+    assert isinstance(found, tuple)
+    assert [array.dtype.name for array in found] == ["uint8", "int8"]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_results_are_arrays_of_their_own(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    first = layer(image)
+    layer(np.zeros_like(image))
+    np.testing.assert_array_equal(first, expected)
+
+
+def test_ports_say_what_a_network_takes_and_gives() -> None:
+    executable = compile_module(parse(NAMES))
+    (taken,), (given,) = executable.inputs, executable.outputs
+    assert (taken.name, taken.shape, taken.dtype) == ("image", (2, 3), np.dtype(np.int8))
+    assert (taken.scale, taken.zero_point) == (0.5, -3)
+    assert (given.name, given.scale, given.zero_point) == ("scores", None, None)
+
+
+def test_it_needs_neither_module_nor_context(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    executable = compile_module(one_layer())
+    gc.collect()
+    np.testing.assert_array_equal(executable(image), expected)
+
+
+def test_it_says_what_it_is_made_of(layer: Executable) -> None:
+    assert layer.kernels >= 1
+    assert len(layer.labels) >= layer.kernels
+    # 5 channels of 3x3x3 weights at the least.
+    assert layer.constants_bytes >= 135
+    assert layer.working_memory >= 0
+
+
+def test_memory_comes_from_the_allocator(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    sizes: list[int] = []
+
+    def allocate(size: int) -> NDArray[np.uint8]:
+        sizes.append(size)
+        return memory.allocate(size)
+
+    executable = compile_module(one_layer(), allocate=allocate)
+    np.testing.assert_array_equal(executable(image), expected)
+    assert all(size % memory.ALIGNMENT == 0 for size in sizes)
+    assert sizes[0] >= executable.constants_bytes
+    assert sizes[1] >= executable.working_memory
+
+
+def test_blocks_are_aligned() -> None:
+    assert [memory.allocate(size).ctypes.data % memory.ALIGNMENT for size in (1, 63, 64, 1000)] == [0] * 4
+
+
+def views(image: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The same values with other strides."""
+    return {
+        "fortran": np.asfortranarray(image),
+        "strided": np.repeat(image, 2, axis=2)[:, :, ::2],
+        "reversed": image[:, ::-1].copy()[:, ::-1],
+    }
+
+
+@pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
+def test_an_input_may_have_any_strides(
+    layer: Executable, image: NDArray[Any], expected: NDArray[Any], name: str
+) -> None:
+    np.testing.assert_array_equal(layer(views(image)[name]), expected)
+
+
+def test_an_input_may_be_read_only(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    frozen = image.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(layer(frozen), expected)
+
+
+def test_run_writes_into_the_callers_arrays(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    output = np.zeros_like(expected)
+    layer.run([image], [output])
+    np.testing.assert_array_equal(output, expected)
+
+
+def test_an_output_may_be_part_of_an_array(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    batch = np.zeros((3, *expected.shape), expected.dtype)
+    layer.run([image], [batch[1]])
+    np.testing.assert_array_equal(batch[1], expected)
+    assert not batch[[0, 2]].any()
+
+
+def bad_inputs() -> dict[str, tuple[list[Any], str]]:
+    image = np.zeros((1, 5, 6, 3), np.uint8)
+    return {
+        "none": ([], "network must be called with 1 input, but got 0"),
+        "two": ([image, image], "network must be called with 1 input, but got 2"),
+        "shape": ([image[:, 1:]], r"input 'arg0' must be uint8\[1, 5, 6, 3\], but got uint8\[1, 4, 6, 3\]"),
+        "rank": ([image[0]], r"must be uint8\[1, 5, 6, 3\], but got uint8\[5, 6, 3\]"),
+        "dtype": ([image.astype(np.int8)], r"must be uint8\[1, 5, 6, 3\], but got int8\[1, 5, 6, 3\]"),
+        "byte order": ([image.astype(">u2")], r"must be uint8\[1, 5, 6, 3\], but got >u2\[1, 5, 6, 3\]"),
+        "list": ([image.tolist()], r"must be an array uint8\[1, 5, 6, 3\], but got list"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_inputs())
+def test_inputs_that_do_not_fit(layer: Executable, name: str) -> None:
+    arrays, message = bad_inputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer(*arrays)
+
+
+def bad_outputs() -> dict[str, tuple[list[Any], str]]:
+    output = np.zeros((1, 5, 6, 5), np.uint8)
+    frozen = output.copy()
+    frozen.flags.writeable = False
+    return {
+        "none": ([], "network must be called with 1 output, but got 0"),
+        "shape": ([output[:, 1:]], r"output 'res0' must be uint8\[1, 5, 6, 5\], but got uint8\[1, 4, 6, 5\]"),
+        "dtype": ([output.view(np.int8)], "but got int8"),
+        "strides": ([np.asfortranarray(output)], "output 'res0' must be a contiguous, aligned and writable array"),
+        "read-only": ([frozen], "output 'res0' must be a contiguous, aligned and writable array"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_outputs())
+def test_outputs_that_do_not_fit(layer: Executable, image: NDArray[Any], name: str) -> None:
+    arrays, message = bad_outputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.run([image], arrays)
+
+
+def test_arrays_of_a_call_must_not_overlap() -> None:
+    executable = compile_module(graph([IMAGE, IMAGE], lambda x, y: [fused(x), fused(y)]))
+    # 90 bytes an input, 150 a result.
+    block = np.zeros(1000, np.uint8)
+    inputs = [block[:90].reshape(1, 5, 6, 3), block[100:190].reshape(1, 5, 6, 3)]
+    first = block[400:550].reshape(1, 5, 6, 5)
+    with pytest.raises(InputError, match="output 'res1' must not share memory with input 'arg1'"):
+        executable.run(inputs, [first, block[189:339].reshape(1, 5, 6, 5)])
+    with pytest.raises(InputError, match="output 'res1' must not share memory with output 'res0'"):
+        executable.run(inputs, [first, block[549:699].reshape(1, 5, 6, 5)])
+    executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
+
+
+def test_threads_share_an_executable(layer: Executable) -> None:
+    module = one_layer()
+    images = [random_inputs(module, seed)[0] for seed in range(8)]
+    wanted = [interpreter.run(module, [one])[0] for one in images]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(layer, images * 25))
+    for index, result in enumerate(found):
+        np.testing.assert_array_equal(result, wanted[index % len(images)])
+
+
+def test_compile_takes_a_path_or_a_module(tmp_path: Path, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    module = one_layer()
+    before = str(module)
+    path = tmp_path / "layer.mlir"
+    path.write_text(before)
+    for model in (path, str(path), module):
+        np.testing.assert_array_equal(qdialect.compile(model)(image), expected)
+    assert str(module) == before
+
+
+def test_compile_refuses_other_files(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match=r"\.mlir or \.tflite"):
+        qdialect.compile(tmp_path / "model.bin")
+
+
+def test_compile_refuses_a_module_that_breaks_a_constraint() -> None:
+    module = one_layer()
+    op = module.body.operations[0].regions[0].blocks[0].operations[2]
+    with module.context:
+        op.operation.attributes["groups"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2)
+    with pytest.raises(VerificationError, match="groups"):
+        compile_module(module)
+
+
+@pytest.mark.parametrize("name", [n for n, t in target.TARGETS.items() if t.features <= target.host_features()])
+def test_every_target_gives_the_same_bits(name: str, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    np.testing.assert_array_equal(compile_module(one_layer(), target=name)(image), expected)
+
+
+def without_vnni(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "host_features", lambda: frozenset({"avx512f"}))
+
+
+def test_a_cpu_without_vnni_takes_the_portable_way(
+    monkeypatch: pytest.MonkeyPatch, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
+    without_vnni(monkeypatch)
+    assert target.resolve("host").name == "generic"
+    np.testing.assert_array_equal(compile_module(one_layer())(image), expected)
+
+
+def test_a_target_that_this_cpu_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_vnni(monkeypatch)
+    message = "target 'avx512vnni' needs a CPU with avx512bw, avx512vl, avx512vnni, which this one lacks"
+    with pytest.raises(CompileError, match=message):
+        compile_module(one_layer(), target="avx512vnni")
+
+
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(CompileError, match="target must be one of host, generic"):
+        qdialect.compile(one_layer(), target="vax")
