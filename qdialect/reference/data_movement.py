@@ -13,7 +13,8 @@ _Codes = NDArray[np.integer[Any]]
 
 def pad(data: _Codes, before: Sequence[int], after: Sequence[int], value: int) -> _Codes:
     """`data` with `before[i]` and `after[i]` elements of the code `value` around axis i."""
-    return np.pad(data, list(zip(before, after, strict=True)), constant_values=value)
+    # NumPy pads no scalar.
+    return np.pad(data, list(zip(before, after, strict=True)), constant_values=value) if data.ndim else data
 
 
 def reshape(data: _Codes, shape: Sequence[int]) -> _Codes:
@@ -23,4 +24,4 @@ def reshape(data: _Codes, shape: Sequence[int]) -> _Codes:
 
 def transpose(data: _Codes, permutation: Sequence[int]) -> _Codes:
     """Axis i of the result is axis permutation[i] of `data`, stored contiguously."""
-    return np.ascontiguousarray(data.transpose(tuple(permutation)))
+    return data.transpose(tuple(permutation)).copy()
