@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from qdialect._mlir import ir
-from qdialect.context import place_of
-from qdialect.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.lowering.errors import error_at, note_at
+from qdialect.lowering.x86.byte_table import is_table
 from qdialect.target import Target
 
 _MOST_NOTES = 10
@@ -39,9 +39,13 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: where the target has VBMI, every table read is a permute."""
-    forbidden = {"vector.gather"} if target.has_vbmi else set[str]()
-    _check(module, "x86", lambda op: "is left" if op.name in forbidden else None)
+    """x86: where the target has VBMI, every read of a 256-byte table is a permute."""
+
+    def problem(op: ir.Operation) -> str | None:
+        return "is left" if op.name == "vector.gather" and is_table(op.operands[0]) else None
+
+    if target.has_vbmi:
+        _check(module, "x86", problem)
 
 
 def check_llvm(module: ir.Module) -> None:
@@ -58,12 +62,7 @@ def _check(module: ir.Module, phase: str, problem: Problem) -> None:
     if not offenders:
         return
     message = f"after phase {phase}: {len(offenders)} ops break its contract"
-    notes = tuple(_note(op, text) for op, text in offenders[:_MOST_NOTES])
-    raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
-
-
-def _note(op: ir.Operation, text: str) -> Diagnostic:
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *place_of(op.location))
+    raise error_at(offenders[0][0].location, message, tuple(note_at(*offender) for offender in offenders[:_MOST_NOTES]))
 
 
 def _walk(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.diagnostics import CompileError
 from qdialect.dialect import AvgPool2DOp, Conv2DOp, FusedConv2DOp, MaxPool2DOp, QnnOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
@@ -74,10 +75,16 @@ class GraphLowering:
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
             if op.name not in _CONSTANTS:
-                _HANDLERS[op.name](self, op.opview)
+                self._lower(op)
         for index, value in enumerate(self._returned):
             self._return(index, value)
         return self.program
+
+    def _lower(self, op: ir.Operation) -> None:
+        try:
+            _HANDLERS[op.name](self, op.opview)
+        except CompileError as error:
+            raise error_at(op.location, f"'{op.name}' op {error}") from error
 
     def place(self, value: ir.Value, padding: Padding | None = None) -> Place:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
@@ -242,10 +249,5 @@ def _refuse_unknown(operations: list[ir.Operation]) -> None:
     unknown = [op for op in operations if op.name not in _CONSTANTS and not has_handler(op.name)]
     if not unknown:
         return
-    notes = tuple(_located(op) for op in unknown)
     message = f"{len(unknown)} ops cannot be lowered: {', '.join(sorted({op.name for op in unknown}))}"
-    raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
-
-
-def _located(op: ir.Operation) -> Diagnostic:
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op has no lowering, at {op.location}")
+    raise error_at(unknown[0].location, message, tuple(note_at(op, "has no lowering") for op in unknown))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.lowering import handlers
+from qdialect.lowering.errors import error_at
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.storage import STORAGE_ELEMENTS
 
@@ -47,13 +47,13 @@ def main_function(module: ir.Module) -> ir.Operation:
     named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
     chosen = named or functions
     if len(chosen) != 1:
-        raise CompileError(
-            f"a module must have one function, or one named main, to be compiled, but got {len(functions)}"
-        )
+        message = f"a module must have one function, or one named main, to be compiled, but got {len(functions)}"
+        raise error_at([module.operation, *functions][-1].location, message)
     function = chosen[0]
     _check_signature(function)
-    if len(function.regions[0].blocks) != 1:
-        raise CompileError(f"a function must have one block to be compiled, but got {len(function.regions[0].blocks)}")
+    blocks = len(function.regions[0].blocks)
+    if blocks != 1:
+        raise error_at(function.location, f"a function must have one block to be compiled, but got {blocks}")
     return function
 
 
@@ -63,4 +63,5 @@ def _check_signature(function: ir.Operation) -> None:
         for index, found in enumerate(types):
             problem = _STORABLE.problem(found)
             if problem:
-                raise CompileError(f"{kind} {index} of a function must be {problem} to be compiled, but got {found}")
+                message = f"{kind} {index} of a function must be {problem} to be compiled, but got {found}"
+                raise error_at(function.location, message)

@@ -57,10 +57,10 @@ class _Matrix:
 
 
 def _matrix(op: Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp, bias: ir.Value | None) -> _Matrix:
-    weight = required_constant(op, "weight", op.weight)
+    weight = required_constant("weight", op.weight)
     # The rows of a matrix are taps of a 1x1 kernel.
     weights = center(weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1), op.weight_zero_points)
-    start = np.zeros(weight.shape[0], np.int32) if bias is None else required_constant(op, "bias", bias)
+    start = np.zeros(weight.shape[0], np.int32) if bias is None else required_constant("bias", bias)
     zero_point = op.input_zero_point + signed_shift(op.data.type)
     return _Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bound(weights, start))
 
@@ -130,11 +130,9 @@ def stored_table(table: Table, input_shift: int, output_shift: int) -> Table:
     return ((table[index].astype(np.int64) + output_shift) % 256).astype(np.uint8)
 
 
-def required_constant(op: Any, name: str, value: ir.Value) -> NDArray[Any]:
+def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
     """The array behind an operand that must be a constant; raises `CompileError`."""
     array = constant_value(value)
     if array is None:
-        raise CompileError(
-            f"'{op.operation.name}' op {name} must be a constant to be compiled, at {op.operation.location}"
-        )
+        raise CompileError(f"{name} must be a constant to be compiled, but got a value that is known at run time only")
     return array
