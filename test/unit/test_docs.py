@@ -1,7 +1,7 @@
 """The pages written by hand: their code blocks run, their links lead somewhere, their commands print what they say.
 
-A block ``python file=x.py`` or ``mlir file=x.mlir`` is a file beside the following blocks; a ``python`` block is run; in
-a ``console`` block each command runs, and where output follows it must be the output (``...`` stands for any lines).
+A block ``python file=x.py`` or ``mlir file=x.mlir`` is a file for the following blocks; a ``python`` block is run.  In
+a ``console`` block each command runs, and where output follows it must be the output, ``...`` standing for any lines.
 """
 
 import os
