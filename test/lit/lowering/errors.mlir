@@ -1,0 +1,89 @@
+// RUN: %qopt %s --split-input-file --verify-diagnostics --compile-to=llvm --target=generic
+
+// What cannot be compiled is one error at its op.
+
+func.func @weight_at_run_time(%x: tensor<4x64xi8>, %w: tensor<32x64xi8>) -> tensor<4x32xi32> {
+  // expected-error @+1 {{'qnn.dense' op weight must be a constant to be compiled, but got a value that}}
+  %0 = "qnn.dense"(%x, %w) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64,
+    weight_scales = array<f64: 0.25>, weight_zero_points = array<i64: 0>
+  } : (tensor<4x64xi8>, tensor<32x64xi8>) -> tensor<4x32xi32>
+  return %0 : tensor<4x32xi32>
+}
+
+// -----
+
+func.func @bias_at_run_time(%x: tensor<4x64xi8>, %b: tensor<32xi32>) -> tensor<4x32xi32> {
+  %w = "qnn.constant"() {value = dense<3> : tensor<32x64xi8>} : () -> tensor<32x64xi8>
+  // expected-error @+1 {{'qnn.dense' op bias must be a constant to be compiled}}
+  %0 = "qnn.dense"(%x, %w, %b) {
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64,
+    weight_scales = array<f64: 0.25>, weight_zero_points = array<i64: 0>
+  } : (tensor<4x64xi8>, tensor<32x64xi8>, tensor<32xi32>) -> tensor<4x32xi32>
+  return %0 : tensor<4x32xi32>
+}
+
+// -----
+
+// An f32 flavour has no such limit; a fixed-point one shifts by 31 minus the exponent.
+func.func @multiplier_too_large(%x: tensor<4x64xi8>) -> tensor<4x32xi8> {
+  %w = "qnn.constant"() {value = dense<3> : tensor<32x64xi8>} : () -> tensor<32x64xi8>
+  %0 = "qnn.dense"(%x, %w) {
+    input_scale = 1048576.0 : f64, input_zero_point = 3 : i64,
+    weight_scales = array<f64: 1024.0>, weight_zero_points = array<i64: 0>
+  } : (tensor<4x64xi8>, tensor<32x64xi8>) -> tensor<4x32xi32>
+  // expected-error @+1 {{'qnn.fused_dense' op a requantize multiplier must be below 2^30, but got 2^30}}
+  %1 = "qnn.requantize"(%0) {
+    input_scale = 1048576.0 : f64, weight_scales = array<f64: 1024.0>, input_zero_points = array<i64: 0>,
+    output_scale = 1.0 : f64, output_zero_point = -3 : i64, axis = 1 : i64, rounding = "fixed64_up", multiplier = "f64"
+  } : (tensor<4x32xi32>) -> tensor<4x32xi8>
+  return %1 : tensor<4x32xi8>
+}
+
+// -----
+
+// expected-error @+1 {{a module must have one function, or one named main, to be compiled, but got 0}}
+module {
+}
+
+// -----
+
+func.func @first(%x: tensor<4xi8>) -> tensor<4xi8> {
+  return %x : tensor<4xi8>
+}
+// expected-error @+1 {{a module must have one function, or one named main, to be compiled, but got 2}}
+func.func @second(%x: tensor<4xi8>) -> tensor<4xi8> {
+  return %x : tensor<4xi8>
+}
+
+// -----
+
+// expected-error @+1 {{a function must have one block to be compiled, but got 2}}
+func.func @blocks(%x: tensor<4xi8>) -> tensor<4xi8> {
+  cf.br ^bb1
+^bb1:
+  return %x : tensor<4xi8>
+}
+
+// -----
+
+// expected-error @+1 {{a function must have one block to be compiled, but got 0}}
+func.func private @declaration(%x: tensor<4xi8>) -> tensor<4xi8>
+
+// -----
+
+// expected-error @+1 {{argument 0 of a function must be a non-empty static tensor of}}
+func.func @dynamic(%x: tensor<?xi8>) -> tensor<?xi8> {
+  return %x : tensor<?xi8>
+}
+
+// -----
+
+func.func @foreign_ops(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+2 {{after phase fused: 2 ops break its contract}}
+  // expected-note @+1 {{'math.exp' op is not allowed}}
+  %0 = math.exp %x : tensor<4xf32>
+  // expected-note @+1 {{'math.sqrt' op is not allowed}}
+  %1 = math.sqrt %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
