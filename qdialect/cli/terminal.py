@@ -63,9 +63,14 @@ def write_output(name: str, text: str) -> None:
     """Write a file as a whole or not at all, or stdout for ``-``; raises `QDialectError` where that is impossible."""
     if name == "-":
         _write_stdout(text)
-        return
+    else:
+        write_file(name, text.encode(errors="surrogateescape"))
+
+
+def write_file(name: str, content: bytes) -> None:
+    """Write a file as a whole or not at all; raises `QDialectError` where that is impossible."""
     try:
-        _replace(Path(name), text.encode(errors="surrogateescape"))
+        _replace(Path(name), content)
     except OSError as error:
         raise QDialectError(f"cannot write '{name}': {error.strerror}") from error
 

@@ -42,7 +42,8 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
         result = operation.results[0]
         evaluate = evaluators.EVALUATORS[operation.name]
         value = evaluate(operation.opview, [values[operand] for operand in operation.operands])
-        values[result] = value.astype(_dtype_of(result.type), copy=False)
+        # Of scalars NumPy makes numbers, which are no arrays.
+        values[result] = np.asarray(value, dtype=_dtype_of(result.type))
         if observe is not None:
             observe(operation, values[result])
     return tuple(values[operand] for operand in operations[-1].operands)

@@ -74,7 +74,8 @@ def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
     def by_channel(codes: Array) -> Array:
         return requantize(codes.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding)
 
-    return by_channel(operands[0]) if operands[0].ndim == 0 else last_axis(operands[0], op.axis, by_channel)
+    codes = operands[0]
+    return last_axis(codes, op.axis, by_channel) if codes.ndim else by_channel(codes).reshape(())
 
 
 @evaluates(Conv2DOp)
