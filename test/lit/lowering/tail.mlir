@@ -1,30 +1,34 @@
 // RUN: %qopt %s --compile-to=vector | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s --check-prefix=X86
 
-// N7: 29 pixels are four tiles of 7 and one of 1.  The tail is a nest of the same ops on a smaller tile, not scalar
-// code with a rounding of its own.
+// N7: 29 pixels, a prime, are some whole tiles and a smaller one.  The tail is a nest of the same ops on that tile, not
+// scalar code with a rounding of its own.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: vector.contract
-// CHECK: arith.muli %{{.*}} : vector<7x1x4x16x[[WIDE:i[0-9]+]]>
-// CHECK: arith.shrsi %{{.*}} : vector<7x1x4x16x[[WIDE]]>
-// CHECK: arith.maxsi %{{.*}} : vector<7x1x4x16x[[CODE:i[0-9]+]]>
-// CHECK: arith.minsi %{{.*}} : vector<7x1x4x16x[[CODE]]>
-// CHECK: vector.gather %{{.*}} into vector<7x1x4x16xi8>
+// CHECK: arith.muli %{{.*}} : vector<[[TILE:[0-9]+x1x4x16]]x[[WIDE:i[0-9]+]]>
+// CHECK: arith.shrsi %{{.*}} : vector<[[TILE]]x[[WIDE]]>
+// CHECK: arith.maxsi %{{.*}} : vector<[[TILE]]x[[CODE:i[0-9]+]]>
+// CHECK: arith.minsi %{{.*}} : vector<[[TILE]]x[[CODE]]>
+// CHECK: vector.gather %{{.*}} into vector<[[TILE]]xi8>
 // CHECK: vector.contract
-// CHECK: arith.muli %{{.*}} : vector<1x1x4x16x[[WIDE]]>
-// CHECK: arith.shrsi %{{.*}} : vector<1x1x4x16x[[WIDE]]>
-// CHECK: arith.maxsi %{{.*}} : vector<1x1x4x16x[[CODE]]>
-// CHECK: arith.minsi %{{.*}} : vector<1x1x4x16x[[CODE]]>
-// CHECK: vector.gather %{{.*}} into vector<1x1x4x16xi8>
+// CHECK: arith.muli %{{.*}} : vector<[[TAIL:[0-9]+x1x4x16]]x[[WIDE]]>
+// CHECK: arith.shrsi %{{.*}} : vector<[[TAIL]]x[[WIDE]]>
+// CHECK: arith.maxsi %{{.*}} : vector<[[TAIL]]x[[CODE]]>
+// CHECK: arith.minsi %{{.*}} : vector<[[TAIL]]x[[CODE]]>
+// CHECK: vector.gather %{{.*}} into vector<[[TAIL]]xi8>
+// CHECK-NOT: vector.contract
 // CHECK-LABEL: func.func @main(
 
-// 7 * 4 and then 4 dot products, 7 and then 1 packed stores.
-// X86-COUNT-28: vpdpbusd.512
-// X86-COUNT-7: packuswb.512
-// X86-COUNT-4: vpdpbusd.512
+// X86-LABEL: func.func private @kernel_0(
+// X86: vpdpbusd.512
 // X86: packuswb.512
-// X86-NOT: packuswb
+// X86: vpermi2var.qi.512
+// X86: vpdpbusd.512
+// X86: packuswb.512
+// X86: vpermi2var.qi.512
+// X86-NOT: vector.contract
+// X86-LABEL: func.func @main(
 func.func @main(%x: tensor<1x1x29x8xui8>) -> tensor<1x1x29x64xui8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<64x1x1x8xi8>} : () -> tensor<64x1x1x8xi8>
   %0 = "qnn.conv2d"(%x, %w) {
