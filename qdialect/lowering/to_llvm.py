@@ -5,6 +5,8 @@ from __future__ import annotations
 from qdialect._mlir import ir, passmanager
 
 _PASSES = (
+    # A reduction of float numbers stays one chain, in their order.
+    "func.func(lower-vector-multi-reduction{lowering-strategy=inner-reduction})",
     "canonicalize",
     "cse",
     "convert-vector-to-scf{full-unroll}",

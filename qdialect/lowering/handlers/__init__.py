@@ -1,5 +1,5 @@
 """One handler per op: from a `qnn` op to kernel calls. Importing this package registers them all."""
 
-from qdialect.lowering.handlers import contraction, pool, tables
+from qdialect.lowering.handlers import contraction, mean, pool, reshape, softmax, tables
 
-__all__ = ["contraction", "pool", "tables"]
+__all__ = ["contraction", "mean", "pool", "reshape", "softmax", "tables"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect.dialect import ClipOp, LutOp, UnaryOp
+from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import stored_table
 from qdialect.lowering.handlers.maps import Declare, map_values
@@ -53,7 +54,7 @@ def table_read(table: Table) -> Declare:
 @lowers(ClipOp)
 def _clip(lowering: GraphLowering, op: ClipOp) -> None:
     shift = signed_shift(op.input.type)
-    element = STORAGE_ELEMENTS[str(op.input.type.element_type)]
+    element = STORAGE_ELEMENTS[element_of(op.input.type)]
     map_values(lowering, op.output, [op.input], clamp((op.min + shift, op.max + shift), element), op.operation.name)
 
 

@@ -29,9 +29,10 @@ MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui",
 def emit_quotient(body: Body, total: str, count: str, division: Division, most: int) -> str:
     """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `most`.
 
-    The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r, r < b,
-    the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from within (q + 1) * 2^-24 of it
-    (2^-53 for doubles).  As b * (q + 1) <= a + b <= 257 * count, float32 serves up to 2^24 / 257 elements.
+    The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r and
+    r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from within
+    (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b <= 257 * count, float32 serves up to 2^24 / 257
+    elements.
     """
     float_ = "f32" if most <= _MOST_IN_FLOAT32 else "f64"
     zero = body.constant(0, "i32")

@@ -26,6 +26,8 @@ class Fold:
     emit: Callable[[Body, str, Sequence[str]], str]
     join: Callable[[Body, str, str], str]
     """Joins two accumulators."""
+    is_ordered: bool = False
+    """Whether the result depends on the order, so that there must be one accumulator for all elements."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,10 @@ class _Emitter:
         if self.is_vertical:
             return [(self.taps, 0)]
         *outer, last = self.taps
-        return [
-            ([*outer, *_split_axis(last, size, tile)], start)
-            for start, size, tile in split(last.size, min(self.op.width, last.size))
-        ]
+        tile = min(self.op.width, last.size)
+        if self.op.fold.is_ordered:
+            tile = max(n for n in range(1, tile + 1) if last.size % n == 0)
+        return [([*outer, *_split_axis(last, size, tile)], start) for start, size, tile in split(last.size, tile)]
 
     def _accumulate(
         self, nest: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int

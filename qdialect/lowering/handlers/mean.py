@@ -1,0 +1,83 @@
+"""Mean over axes: a sum whose requantization divides by the number of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from qdialect.dialect import MeanOp
+from qdialect.dialect.type_constraints import range_of, shape_of
+from qdialect.lowering.arithmetic import Requantization, requantization
+from qdialect.lowering.errors import error_at
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.folds import SUM
+from qdialect.lowering.kernels.reduction import Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.rescaling import Rescaling
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math import FixedMultiplier, real_multiplier, requantize_parameters
+from qdialect.reference.pool import folded_count_multiplier
+
+_LANES, _ROWS = 16, 8
+_MOST_ELEMENTS = 2**23
+_LARGEST_CODE = 255
+
+
+@lowers(MeanOp)
+def _mean(lowering: GraphLowering, op: MeanOp) -> None:
+    shape = shape_of(op.input.type)
+    count = prod(shape[axis] for axis in op.axes)
+    if count > _MOST_ELEMENTS:
+        message = f"'qnn.mean' op must average at most {_MOST_ELEMENTS} elements to be compiled, but got {count}"
+        raise error_at(op.location, message)
+    kernel = Kernel(lowering.program)
+    rescaling = Rescaling(
+        _multiplier(op, count), op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), "i8"
+    )
+    rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
+    zero_points = kernel.number("zero_points", count * (op.input_zero_point + signed_shift(op.input.type)), "i32")
+
+    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
+        return rescale(body, body.binary("arith.subi", acc, zero_points, "i32"), "i32", parameters)
+
+    data, output = lowering.place(op.input), lowering.result(op.output)
+    kept = [i for i in range(len(shape)) if i not in op.axes]
+    strides = dim_strides(shape, data.storage)
+    extents = list(shape)
+    if len(shape) - 1 in kept:
+        extents[-1] = min(data.storage.pitch, output.storage.pitch)
+    after = shape_of(op.output.type)
+    steps = dim_strides(after or (1,), output.storage)
+    kept_steps = tuple(steps[i] for i in kept) if op.keep_dims else steps[: len(kept)]
+    reduction = Reduction(
+        tuple(extents[i] for i in kept),
+        tuple(extents[i] for i in op.axes),
+        [
+            Reduced(
+                MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin),
+                tuple(strides[i] for i in op.axes),
+            )
+        ],
+        [],
+        MapOperand(output, kept_steps, output.storage.origin),
+        SUM,
+        finish,
+        _LANES,
+        _ROWS,
+    )
+    emit_reduction(kernel, reduction)
+    lowering.program.call(kernel, op.operation.name)
+
+
+def _multiplier(op: MeanOp, count: int) -> Requantization:
+    """The multiplier with the division by `count` in it, as `qdialect.reference.pool.mean` forms it."""
+    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    if not op.rounding.is_fixed:
+        return requantization(op.rounding, requantize_parameters(op.rounding, real / count))
+    q, e = folded_count_multiplier(float(real[0]), count)
+    pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
+    return requantization(op.rounding, pair, _LARGEST_CODE * count)

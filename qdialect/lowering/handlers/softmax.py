@@ -1,0 +1,159 @@
+"""Softmax: the largest code of each row, the sum of its exponentials, then each element's share.
+
+Exponentials are entries of a table by the distance from the row's largest code, so what a row needs beside its codes is
+a number or two: no tensor of exponentials is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import SoftmaxOp
+from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.dialect.type_constraints import range_of, shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels import normalize
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.kernels.folds import MAX
+from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.storage import Storage, signed_shift
+from qdialect.quant_math import activations
+from qdialect.reference.softmax import softmax_tables
+
+_MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
+
+
+@lowers(SoftmaxOp)
+def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
+    rows = _Rows(lowering, op)
+    if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
+        _lower_fixed(rows)
+    else:
+        _lower_float(rows)
+
+
+@dataclass
+class _Rows:
+    """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there."""
+
+    lowering: GraphLowering
+    op: SoftmaxOp
+    data: Place = field(init=False)
+    output: Place = field(init=False)
+    shape: tuple[int, ...] = field(init=False)
+    """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
+    largest: MapOperand = field(init=False)
+    """The largest stored code of each row, i8."""
+
+    def __post_init__(self) -> None:
+        shape = shape_of(self.op.input.type)
+        self.data, self.output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
+        self.axis = self.op.axis
+        is_last = self.axis == len(shape) - 1
+        lanes = shape[-1] if is_last else min(self.data.storage.pitch, self.output.storage.pitch)
+        self.shape = (*shape[:-1], lanes)
+        self.source = _operand(self.data, shape)
+        self.largest = self.reduce(Kernel(self.lowering.program), [], MAX, _MAX_LANES, "max")
+
+    def per_row(self, element: str) -> MapOperand:
+        """A new tensor of one number for each row."""
+        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
+        strides = [0 if i == self.axis else prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        count = prod(sizes)
+        return MapOperand(self.lowering.program.buffer(Storage((1, 1, 1, count), element, count)), tuple(strides))
+
+    def reduce(self, kernel: Kernel, more: Sequence[MapOperand], fold: Fold, width: int, what: str) -> MapOperand:
+        """Fold the codes of each row and the values of `more` beside them."""
+        result = self.per_row(fold.element)
+        kept = [i for i in range(len(self.shape)) if i != self.axis]
+        inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
+        reduction = Reduction(
+            tuple(self.shape[i] for i in kept),
+            (self.shape[self.axis],),
+            inputs,
+            [],
+            _picked(result, kept),
+            fold,
+            lambda _, total, __: total,
+            width,
+            _ROWS,
+        )
+        emit_reduction(kernel, reduction)
+        self.lowering.program.call(kernel, f"{self.op.operation.name} {what}")
+        return result
+
+    def map_rows(self, source: MapOperand, element: str, emit: Emit, what: str) -> MapOperand:
+        """A number for each row from another."""
+        result, kernel = self.per_row(element), Kernel(self.lowering.program)
+        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
+        emit_map(kernel, sizes, [source], result, emit, _SUM_LANES)
+        self.lowering.program.call(kernel, f"{self.op.operation.name} {what}")
+        return result
+
+    def finish(self, kernel: Kernel, numbers: Sequence[MapOperand], emit: Emit) -> None:
+        """The result from (code, largest, numbers of the row)."""
+        output = _operand(self.output, shape_of(self.op.output.type))
+        emit_map(kernel, self.shape, [self.source, self.largest, *numbers], output, emit, _SUM_LANES)
+        self.lowering.program.call(kernel, self.op.operation.name)
+
+
+def _operand(place: Place, shape: tuple[int, ...]) -> MapOperand:
+    return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+
+
+def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
+    return MapOperand(operand.source, tuple(operand.strides[i] for i in dims), operand.offset)
+
+
+def _table(kernel: Kernel, entries: NDArray[Any]) -> str:
+    return kernel.whole(kernel.data("table", entries)).name
+
+
+def _lower_fixed(rows: _Rows) -> None:
+    tables = softmax_tables(rows.op.input_scale, rows.op.beta)
+    kernel = Kernel(rows.lowering.program)
+    fold = normalize.sum_of_entries(_table(kernel, tables.addends), "i32")
+    total = rows.reduce(kernel, [rows.largest], fold, _SUM_LANES, "sum")
+    reciprocal = rows.map_rows(total, "i32", lambda body, v: normalize.emit_reciprocal(body, v[0]), "reciprocal")
+    shift = rows.map_rows(total, "i32", lambda body, v: normalize.emit_shift(body, v[0]), "shift")
+    kernel = Kernel(rows.lowering.program)
+    exponentials = _table(kernel, tables.exponentials)
+
+    def emit(body: Body, values: Sequence[str]) -> str:
+        entry = normalize.emit_entry(body, exponentials, "i32", values[0], values[1])
+        return normalize.emit_share(body, entry, values[2], values[3])
+
+    rows.finish(kernel, [reciprocal, shift], emit)
+
+
+def _lower_float(rows: _Rows) -> None:
+    op = rows.op
+    step = np.float32(op.input_scale) * np.float32(op.beta)
+    entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
+    kernel = Kernel(rows.lowering.program)
+    fold = normalize.sum_of_entries(_table(kernel, entries), "f32")
+    total = rows.reduce(kernel, [rows.largest], fold, _SUM_LANES, "sum")
+    kernel = Kernel(rows.lowering.program)
+    table = _table(kernel, entries)
+    scale = kernel.number("scale", float(np.float32(op.output_scale)), "f32")
+    bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
+    low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
+    zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
+
+    def emit(body: Body, values: Sequence[str]) -> str:
+        entry = normalize.emit_entry(body, table, "f32", values[0], values[1])
+        share = body.binary("arith.divf", body.binary("arith.divf", entry, values[2], "f32"), scale, "f32")
+        # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
+        rounded = body.op(f"math.roundeven {body.clamp(share, low, high, 'f32')} : f32")
+        code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
+        return body.cast("arith.trunci", code, "i32", "i8")
+
+    rows.finish(kernel, [total], emit)

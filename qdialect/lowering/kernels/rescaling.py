@@ -1,0 +1,93 @@
+"""From integers of one scale to stored codes of another: requantization into any integer type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qdialect.lowering.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP, Requantization, emit_scale
+from qdialect.lowering.arithmetic import emit_requantize as emit_code
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.program import Kernel
+from qdialect.quant_math import Rounding
+
+EmitRescale = Callable[[Body, str, str, Sequence[str]], str]
+"""(body, integer, its type, multiplier parameters) -> stored element."""
+
+_INT32 = (-(2**31), 2**31 - 1)
+# Beyond int32 plus any zero point, and exact in float32.
+_FAR = 2.0**33
+_ZERO_POINT_FIRST = {
+    Rounding.F32_RNE_ZP_FIRST: ROUND_HALF_EVEN,
+    Rounding.F32_UP_ZP_FIRST: ROUND_HALF_UP,
+    Rounding.F32_NEAREST_ZP_FIRST: ROUND_HALF_AWAY,
+}
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are those of the codes."""
+
+    how: Requantization
+    zero_point: int
+    bounds: tuple[int, int]
+    shift: int
+    element: str
+
+    def declare(self, kernel: Kernel) -> EmitRescale:
+        """Declare zero point and bounds as parameters of `kernel`."""
+        return self._declare_wide(kernel) if self.element == "i32" else self._declare_narrow(kernel)
+
+    def scalars(self, kernel: Kernel) -> list[str]:
+        """Declare the multiplier of a whole tensor as parameters of `kernel`."""
+        return [kernel.number(p.name, p.values[0], p.element) for p in self.how.parameters]
+
+    def _declare_narrow(self, kernel: Kernel) -> EmitRescale:
+        # A zero point that joins before the rounding must be the codes' own: a larger one would round elsewhere.
+        early = 0 if self.how.rounding in _ZERO_POINT_FIRST else self.shift
+        late = self.shift - early
+        wide = self.how.wide
+        zero_point = kernel.number("zero_point", self.zero_point + early, wide)
+        low, high = (kernel.number(n, b + early, wide) for n, b in zip(("low", "high"), self.bounds, strict=True))
+
+        def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+            code = emit_code(body, self.how, value, type_, parameters, zero_point, (low, high))
+            if late:
+                code = body.binary("arith.addi", code, body.constant(late, "i32"), "i32")
+            return body.cast("arith.trunci", code, "i32", self.element)
+
+        return emit
+
+    def _declare_wide(self, kernel: Kernel) -> EmitRescale:
+        """32-bit codes: float32 does not hold their bounds, so that they are clamped as 64-bit integers."""
+        zero_point = kernel.number("zero_point", self.zero_point, "i64")
+        low, high = (kernel.number(n, b, "i64") for n, b in zip(("low", "high"), self.bounds, strict=True))
+        real = kernel.number("real_zero_point", self.zero_point, "f32")
+
+        def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+            if self.how.rounding in _ZERO_POINT_FIRST:
+                code = self._early(body, value, type_, parameters[0], real)
+            else:
+                code = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
+            return body.cast("arith.trunci", body.clamp(code, low, high, "i64"), "i64", "i32")
+
+        return emit
+
+    def _early(self, body: Body, value: str, type_: str, multiplier: str, zero_point: str) -> str:
+        product = body.binary("arith.mulf", body.cast("arith.sitofp", value, type_, "f32"), multiplier, "f32")
+        code = body.binary("arith.addf", product, zero_point, "f32")
+        return _as_integer(body, _ZERO_POINT_FIRST[self.how.rounding](body, code))
+
+    def _late(self, body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+        """The scaled value before its zero point; fixed-point flavours saturate it to 32 bits."""
+        scaled = emit_scale(body, self.how, value, type_, parameters)
+        if not self.how.rounding.is_fixed:
+            return _as_integer(body, scaled)
+        wide = body.cast("arith.extsi", scaled, self.how.wide, "i64")
+        low, high = (body.constant(bound, "i64") for bound in _INT32)
+        return body.clamp(wide, low, high, "i64")
+
+
+def _as_integer(body: Body, value: str) -> str:
+    limited = body.clamp(value, body.constant(-_FAR, "f32"), body.constant(_FAR, "f32"), "f32")
+    return body.cast("arith.fptosi", limited, "f32", "i64")
