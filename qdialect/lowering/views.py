@@ -29,11 +29,6 @@ class View:
     strides: tuple[int, ...]
     offset: int = 0
 
-    def dropped(self, count: int) -> View:
-        """The view without its `count` innermost axes."""
-        keep = len(self.sizes) - count
-        return View(self.sizes[:keep], self.strides[:keep], self.offset)
-
 
 def collapse(axes: Sequence[Axis]) -> list[Axis]:
     """Merge neighbouring axes that every operand walks as one; axes of size 1 vanish.

@@ -1,0 +1,57 @@
+"""Places in the arena: buffers that live at the same time are apart, others share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdialect.lowering.arena import Lifetime, plan_arena
+
+
+@st.composite
+def lifetimes(draw: st.DrawFn) -> list[Lifetime]:
+    steps = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
+    drawn = draw(st.lists(st.tuples(st.integers(1, 300), steps), max_size=12))
+    return [Lifetime(size, first, last) for size, (first, last) in drawn]
+
+
+@given(lifetimes(), st.sampled_from([1, 16, 64]))
+def test_what_lives_together_is_apart(buffers: list[Lifetime], alignment: int) -> None:
+    offsets, size = plan_arena(buffers, alignment)
+    placed = list(zip(offsets, buffers, strict=True))
+    assert all(offset >= 0 and offset % alignment == 0 and offset + own.size <= size for offset, own in placed)
+    for index, (low, own) in enumerate(placed):
+        for other_low, other in placed[:index]:
+            together = own.first <= other.last and other.first <= own.last
+            assert not together or low + own.size <= other_low or other_low + other.size <= low
+
+
+@given(lifetimes(), st.sampled_from([1, 16, 64]))
+def test_the_arena_is_no_larger_than_all_buffers_in_a_row(buffers: list[Lifetime], alignment: int) -> None:
+    _, size = plan_arena(buffers, alignment)
+    assert size <= sum(-(-own.size // alignment) * alignment for own in buffers)
+    assert size >= max((own.size for own in buffers), default=0)
+
+
+def test_buffers_of_different_steps_share_a_place() -> None:
+    chain = [Lifetime(64, 0, 1), Lifetime(64, 1, 2), Lifetime(64, 2, 3), Lifetime(64, 3, 4)]
+    offsets, size = plan_arena(chain, 64)
+    assert offsets == [0, 64, 0, 64]
+    assert size == 128
+
+
+def test_a_small_buffer_goes_into_a_gap() -> None:
+    # The two large ones leave the low part free in the second step; only the small one of that step fits there.
+    offsets, size = plan_arena([Lifetime(128, 0, 0), Lifetime(96, 0, 1), Lifetime(64, 1, 1)], 64)
+    assert offsets == [0, 128, 0]
+    assert size == 224
+
+
+@pytest.mark.parametrize(("first", "second", "met"), [((0, 1), (1, 2), True), ((0, 1), (2, 3), False)])
+def test_lifetimes_include_their_last_step(first: tuple[int, int], second: tuple[int, int], met: bool) -> None:
+    one, other = Lifetime(1, *first), Lifetime(1, *second)
+    assert one.meets(other) is met
+    assert other.meets(one) is met
+
+
+def test_no_buffers() -> None:
+    assert plan_arena([], 64) == ([], 0)

@@ -1,0 +1,98 @@
+"""Tile sizes: everything is covered once, and a tile fits the registers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdialect.lowering.storage import lanes_for
+from qdialect.lowering.strategy import (
+    ChannelBlock,
+    channel_blocks,
+    depthwise_blocks,
+    depthwise_segments,
+    row_segments,
+    rows_for,
+    split,
+)
+
+REGISTERS = 32
+CHANNELS = st.integers(1, 600).map(lanes_for)
+EXTENTS = st.integers(1, 400)
+
+
+def covered(parts: list[tuple[int, int, int]]) -> list[int]:
+    return [position for start, extent, _ in parts for position in range(start, start + extent)]
+
+
+@given(CHANNELS)
+@pytest.mark.parametrize("blocks_of", [channel_blocks, depthwise_blocks])
+def test_blocks_cover_every_lane_once(blocks_of: object, lanes: int) -> None:
+    assert callable(blocks_of)
+    blocks: list[ChannelBlock] = blocks_of(lanes)
+    position = 0
+    for block in blocks:
+        assert block.start == position
+        assert block.channels == block.tiles * block.vectors * block.lanes
+        assert block.lanes in (4, 8, 16)
+        position += block.channels
+    assert position == lanes
+
+
+@given(CHANNELS)
+def test_at_most_one_block_has_narrow_vectors(lanes: int) -> None:
+    assert sum(block.lanes < 16 for block in channel_blocks(lanes)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("lanes", "expected"),
+    [
+        (4, [(0, 1, 1, 4)]),
+        (8, [(0, 1, 1, 8)]),
+        (24, [(0, 1, 1, 16), (16, 1, 1, 8)]),
+        (64, [(0, 1, 4, 16)]),
+        (200, [(0, 3, 4, 16), (192, 1, 1, 8)]),
+        (176, [(0, 2, 4, 16), (128, 1, 3, 16)]),
+    ],
+)
+def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int]]) -> None:
+    assert channel_blocks(lanes) == [ChannelBlock(*block) for block in expected]
+
+
+@given(EXTENTS, st.sampled_from([1, 2, 3, 4]))
+def test_rows_are_covered_by_tiles_that_fit_the_registers(extent: int, vectors: int) -> None:
+    segments = row_segments(extent, vectors)
+    assert covered(segments) == list(range(extent))
+    for _, size, rows in segments:
+        assert size % rows == 0
+        # Accumulators, weights and one broadcast row.
+        assert rows * vectors + vectors + 1 <= REGISTERS
+
+
+@given(EXTENTS)
+def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(extent: int) -> None:
+    segments = depthwise_segments(extent)
+    assert covered(segments) == list(range(extent))
+    assert all(size % pixels == 0 and 2 * pixels < REGISTERS for _, size, pixels in segments)
+
+
+@given(EXTENTS, st.integers(1, 70))
+def test_splits_are_whole_tiles_and_one_rest(extent: int, tile: int) -> None:
+    parts = split(extent, tile)
+    assert covered(parts) == list(range(extent))
+    assert [own for _, _, own in parts[:-1]] == [tile] * (len(parts) - 1)
+    assert 1 <= len(parts) <= 2
+    assert all(size % own == 0 and own <= tile for _, size, own in parts)
+
+
+@given(EXTENTS, st.integers(2, 24))
+def test_rows_leave_no_tiny_rest(extent: int, most: int) -> None:
+    rows = rows_for(extent, most)
+    assert 1 <= rows <= min(most, extent)
+    tiles = -(-extent // rows)
+    # No more tiles than with the largest tile, unless that makes them all equal.
+    assert extent % rows == 0 or tiles == -(-extent // most)
+
+
+@pytest.mark.parametrize(("extent", "most", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
+def test_rows_for(extent: int, most: int, rows: int) -> None:
+    assert rows_for(extent, most) == rows
