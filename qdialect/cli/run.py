@@ -1,0 +1,202 @@
+"""``qdialect-run``: compile a model, run it on arrays, and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.cli import table, terminal
+from qdialect.diagnostics import InputError, QDialectError
+from qdialect.model_files import read_model
+from qdialect.reference import interpreter
+from qdialect.runtime import Executable, compile_module, workload
+from qdialect.runtime.comparison import differing
+from qdialect.target import TARGETS
+
+PROGRAM = "qdialect-run"
+Array = NDArray[Any]
+
+_SHOWN_VALUES = 6
+# From so many elements on, in a row, the largest are told instead of the first.
+_FEWEST_SCORES = 10
+_SHOWN_SCORES = 3
+_EXAMPLES = """\
+Inputs that are not given are random. 'qdialect-import' and 'qdialect-opt' write .mlir files.
+
+examples:
+  qdialect-run model.tflite                               random inputs, a table of the outputs
+  qdialect-run model.tflite --input image.npy             one .npy file for each input, in order
+  qdialect-run model.tflite --seed 7 --reference          compare with the NumPy reference; exit status 1 if they differ
+  qdialect-run model.mlir --input a.npy b.npy --output-dir results
+                                                          write results/output0.npy, results/output1.npy, ...
+  qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
+  qdialect-run model.tflite --target generic              code that needs no AVX-512
+"""
+
+
+class Arguments(argparse.Namespace):
+    """The command line."""
+
+    model: str
+    inputs: list[str]
+    seed: int
+    reference: bool
+    output_dir: str | None
+    benchmark: bool
+    target: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(arguments, namespace=Arguments())
+    return terminal.run(PROGRAM, lambda: _run(options))
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """End as every other error does: one line, exit status 1."""
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Compile a quantized model for this machine and run it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="a .tflite or .mlir file")
+    parser.add_argument(
+        "--input",
+        dest="inputs",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="a .npy file for each input, in the model's order; without any, inputs are random",
+    )
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
+    parser.add_argument(
+        "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
+    )
+    parser.add_argument("--output-dir", metavar="DIR", help="write every output there as a .npy file")
+    parser.add_argument(
+        "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction beside it"
+    )
+    parser.add_argument(
+        "--target", default="host", help=f"host (default: all this CPU has), {', '.join(TARGETS)}: what code may use"
+    )
+    return parser
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _run(options: Arguments) -> int:
+    module = read_model(options.model)
+    _progress("compiling")
+    start = time.perf_counter()
+    executable = compile_module(module, target=options.target)
+    _print_compilation(executable, time.perf_counter() - start)
+    inputs = [_load(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
+    found = executable(*inputs)
+    outputs = found if isinstance(found, tuple) else (found,)
+    print(_output_table(executable, outputs))
+    if options.output_dir is not None:
+        _write(Path(options.output_dir), outputs)
+    if options.benchmark:
+        _progress("measuring")
+        _print_speed(module, workload.measure(executable, inputs))
+    return _compare(module, executable, inputs, outputs) if options.reference else 0
+
+
+def _progress(what: str) -> None:
+    if sys.stderr and sys.stderr.isatty():
+        terminal.say(f"{what} ...")
+
+
+def _print_compilation(executable: Executable, seconds: float) -> None:
+    calls, memory = len(executable.labels), executable.working_memory
+    print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
+    print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
+
+
+def _load(name: str) -> Array:
+    try:
+        loaded: Any = np.load(name, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"cannot read '{name}' as a .npy file: {error}") from error
+    if not isinstance(loaded, np.ndarray):
+        raise InputError(f"'{name}' must be a .npy file, but got an archive of arrays")
+    return cast("Array", loaded)
+
+
+def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
+    rows = [
+        (port.name, "x".join(map(str, port.shape)) or "scalar", port.dtype.name, *_summary(array))
+        for port, array in zip(executable.outputs, outputs, strict=True)
+    ]
+    return table.render(("output", "shape", "dtype", "min", "max", "values"), rows, right=(3, 4))
+
+
+def _summary(array: Array) -> tuple[str, str, str]:
+    flat = array.reshape(-1)
+    low, high = f"{flat.min():.6g}", f"{flat.max():.6g}"
+    is_scores = array.ndim > 0 and array.shape[-1] == array.size >= _FEWEST_SCORES
+    if is_scores:
+        # The first of equal scores first.
+        best = np.argsort(-flat.astype(np.float64), kind="stable")[:_SHOWN_SCORES]
+        return low, high, "largest at " + ", ".join(f"{i} ({flat[i]:.6g})" for i in best)
+    rest = " ..." if flat.size > _SHOWN_VALUES else ""
+    return low, high, " ".join(f"{value:.6g}" for value in flat[:_SHOWN_VALUES]) + rest
+
+
+def _write(folder: Path, outputs: Sequence[Array]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise QDialectError(f"cannot make folder '{folder}': {error.strerror}") from error
+    for index, array in enumerate(outputs):
+        content = io.BytesIO()
+        np.save(content, array)
+        path = folder / f"output{index}.npy"
+        terminal.write_file(str(path), content.getvalue())
+        print(f"wrote {path}")
+
+
+def _print_speed(module: ir.Module, speed: workload.Speed) -> None:
+    macs = workload.multiply_accumulates(module)
+    print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
+    print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
+    share = speed.share(macs)
+    if speed.peak is not None and share is not None:
+        print(f"{100 * share:.1f} % of the bare vpdpbusd loop's {speed.peak * 1e-9:.4g} GMAC/s, measured in between")
+
+
+def _compare(module: ir.Module, executable: Executable, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
+    _progress("running the reference")
+    expected = interpreter.run(module, inputs)
+    total = 0
+    print()
+    for port, wanted, found in zip(executable.outputs, expected, outputs, strict=True):
+        count = differing(wanted, found)
+        print(f"{port.name}: {count} of {found.size} elements differ from the reference")
+        total += count
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

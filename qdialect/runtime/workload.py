@@ -1,0 +1,86 @@
+"""How much a network computes, how fast an executable does it, and random inputs to do it on."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.pipeline import Port
+from qdialect.runtime.executable import Executable
+from qdialect.runtime.peak import vpdpbusd_rate
+
+Array = NDArray[Any]
+
+_CONTRACTIONS = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.dense", "qnn.fused_dense")
+_WARM_UP_CALLS = 3
+_ROUNDS = 5
+
+
+def random_inputs(ports: Sequence[Port], seed: int) -> list[Array]:
+    """Arrays that fit `ports`: integers over their whole range, floats of a standard normal distribution."""
+    rng = np.random.default_rng(seed)
+    return [_random(rng, port) for port in ports]
+
+
+def multiply_accumulates(module: ir.Module) -> int:
+    """Products that the convolutions and matrix products of a `qnn` module sum up, those with padding included."""
+    total = 0
+    for function in module.body.operations:
+        for op in function.operation.regions[0].blocks[0].operations:
+            if op.operation.name in _CONTRACTIONS:
+                weight = shape_of(op.operation.operands[1].type)
+                total += math.prod(shape_of(op.operation.results[0].type)) * math.prod(weight[1:])
+    return total
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a measurement found."""
+
+    seconds: float
+    """Median of one call."""
+    peak: float | None
+    """Multiply-accumulates per second of bare `vpdpbusd`, measured in between; None where the CPU lacks it."""
+
+    def rate(self, macs: int) -> float:
+        """Multiply-accumulates per second of a call that has `macs`."""
+        return macs / self.seconds
+
+    def share(self, macs: int) -> float | None:
+        """The rate as a share of the bare instruction's."""
+        return self.rate(macs) / self.peak if self.peak else None
+
+
+def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.0) -> Speed:
+    """Call `executable` again and again for so many `seconds`, in turns with the bare instruction."""
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    for _ in range(_WARM_UP_CALLS):
+        executable.run(inputs, outputs)
+    times: list[float] = []
+    rates: list[float] = []
+    for _ in range(_ROUNDS):
+        if target.host().has_vnni:
+            rates.append(vpdpbusd_rate())
+        end = time.perf_counter() + seconds / _ROUNDS
+        while not times or time.perf_counter() < end:
+            start = time.perf_counter()
+            executable.run(inputs, outputs)
+            times.append(time.perf_counter() - start)
+    return Speed(statistics.median(times), statistics.median(rates) if rates else None)
+
+
+def _random(rng: np.random.Generator, port: Port) -> Array:
+    if port.dtype.kind == "f":
+        return np.asarray(rng.normal(size=port.shape), dtype=port.dtype)
+    low, high = np.iinfo(port.dtype.name).min, np.iinfo(port.dtype.name).max
+    return np.asarray(rng.integers(low, high, port.shape, dtype=port.dtype.name, endpoint=True))
