@@ -102,15 +102,14 @@ def emit_requantize(
         scaled = emit_scale(body, how, acc, acc_type, parameters)
         code = body.clamp(body.binary("arith.addi", scaled, zero_point, wide), *bounds, wide)
         return body.cast("arith.trunci", code, wide, "i32")
-    if how.rounding is Rounding.F32_RNE_ZP_LAST:
-        scaled = emit_scale(body, how, acc, acc_type, parameters)
-        code = body.binary("arith.addf", scaled, zero_point, wide)
-        return body.op(f"arith.fptosi {body.clamp(code, *bounds, wide)} : f32 to i32")
-    value = body.cast("arith.sitofp", acc, acc_type, "f32")
-    value = body.binary("arith.mulf", value, parameters[0], wide)
-    value = body.binary("arith.addf", value, zero_point, wide)
+    value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, acc_type, "f32"), parameters[0], wide)
     # Bounds are integers and rounding is monotonic: clamping first keeps the conversion in range and the bits equal.
-    value = body.clamp(value, *bounds, wide)
+    if how.rounding is Rounding.F32_RNE_ZP_LAST:
+        inner = [body.binary("arith.subf", bound, zero_point, wide) for bound in bounds]
+        rounded = _half_even(body, body.clamp(value, inner[0], inner[1], wide))
+        code = body.op(f"arith.fptosi {rounded} : f32 to i32")
+        return body.binary("arith.addi", code, body.op(f"arith.fptosi {zero_point} : f32 to i32"), "i32")
+    value = body.clamp(body.binary("arith.addf", value, zero_point, wide), *bounds, wide)
     return body.op(f"arith.fptosi {_ROUND[how.rounding](body, value)} : f32 to i32")
 
 

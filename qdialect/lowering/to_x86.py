@@ -8,6 +8,7 @@ from qdialect.lowering.x86.byte_store import store_packed
 from qdialect.lowering.x86.byte_table import gather_to_permute
 from qdialect.lowering.x86.dot_product import contract_to_dot
 from qdialect.lowering.x86.high_word import high_word_to_blend
+from qdialect.lowering.x86.round_convert import round_to_convert
 from qdialect.target import Target
 
 _OP = "!transform.any_op"
@@ -34,6 +35,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
         if target.has_vnni:
             patterns.add("vector.contract", contract_to_dot)
             patterns.add("arith.trunci", high_word_to_blend)
+            patterns.add("arith.fptosi", round_to_convert)
         if target.has_vbmi:
             # The packed store knows more than the gather it contains, so it is tried first.
             patterns.add("vector.transfer_write", store_packed, 2)
