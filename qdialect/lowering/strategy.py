@@ -11,6 +11,8 @@ from dataclasses import dataclass
 # Most rows for each number of vectors: R * V + V + 1 registers, of 32.
 _ROWS_BY_VECTORS = {4: 6, 3: 9, 2: 14, 1: 24}
 _WIDEST = 4
+# From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
+_LONG = 8
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
 
 
 def rows_for(extent: int, most: int) -> int:
-    """Rows per tile along an axis of `extent`: the largest divisor near `most`, else the evenest split."""
+    """Rows per tile along an axis of `extent`: the most where it is long, else the largest divisor or an even split."""
+    if extent >= _LONG * most:
+        return most
     divisors = [r for r in range(min(most, extent), most // 2, -1) if extent % r == 0]
     return divisors[0] if divisors else -(-extent // -(-extent // most))
 
