@@ -105,19 +105,19 @@ def _epilogue(lowering: GraphLowering, op: FusedOp, residual: ir.Value | None, m
     last = (op.sum_min, op.sum_max) if residual is not None else (op.output_min, op.output_max)
     shift = final if op.table is None else (128 if last[0] < 0 else 0)
     table = None if op.table is None else stored_table(op.table, shift, final)
+    codes = (op.output_zero_point, (op.output_min, op.output_max))
     if residual is None:
-        bounds = (op.output_min + shift, op.output_max + shift)
-        return Epilogue(how, op.output_zero_point + shift, bounds, None, table)
+        return Epilogue(how, *codes, shift, None, table)
     added = Residual(lowering.place(residual), _addition(op, residual, shift))
-    return Epilogue(how, op.output_zero_point, (op.output_min, op.output_max), added, table)
+    return Epilogue(how, *codes, 0, added, table)
 
 
 def _addition(op: FusedOp, residual: ir.Value, shift: int) -> Addition:
     return Addition(
         Quantization(op.output_scale, op.output_zero_point),
-        Quantization(op.residual_scale, op.residual_zero_point + signed_shift(residual.type)),
-        Quantization(op.sum_scale, op.sum_zero_point + shift),
-        (op.sum_min + shift, op.sum_max + shift),
+        Quantization(op.residual_scale, op.residual_zero_point, signed_shift(residual.type)),
+        Quantization(op.sum_scale, op.sum_zero_point, shift),
+        (op.sum_min, op.sum_max),
         op.sum_arithmetic,
         op.sum_rounding,
         op.sum_multiplier,

@@ -32,15 +32,19 @@ _LARGEST_RATIO = 2.0**20
 
 @dataclass(frozen=True)
 class Quantization:
-    """Scale and zero point of stored codes."""
+    """Scale and zero point of codes, and what is added to a code when it is stored."""
 
     scale: float
     zero_point: int
+    shift: int = 0
 
 
 @dataclass(frozen=True)
 class Addition:
-    """lhs + rhs at the output's quantization, clamped to `bounds`; zero points and bounds are those of stored codes."""
+    """lhs + rhs at the output's quantization, clamped to `bounds`.
+
+    Zero points and bounds are those of the codes, not of stored ones: float32 rounds elsewhere around larger numbers.
+    """
 
     lhs: Quantization
     rhs: Quantization
@@ -58,13 +62,22 @@ class Addition:
             return self._float(kernel)
         return self._each(kernel)
 
+    def _named(self) -> dict[str, Quantization]:
+        return {"lhs": self.lhs, "rhs": self.rhs, "sum": self.output}
+
+    def _stored_bounds(self) -> tuple[int, int]:
+        return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
+
     def _shifted(self, kernel: Kernel) -> EmitSum:
         twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
         lhs = _Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max)
         rhs = _Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max)
         total = _Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale))
-        points = _numbers(kernel, "i64", lhs=self.lhs, rhs=self.rhs, sum=self.output)
-        low, high = _bounds(kernel, self.bounds, "i64")
+        points = {
+            name: kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i64")
+            for name, q in self._named().items()
+        }
+        low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
         def lifted(body: Body, code: str, type_: str, zero_point: str) -> str:
             wide = body.cast("arith.extsi" if type_ == "i32" else "arith.extui", code, type_, "i64")
@@ -83,28 +96,31 @@ class Addition:
     def _each(self, kernel: Kernel) -> EmitSum:
         lhs = self._to_output(kernel, "lhs", self.lhs)
         rhs = self._to_output(kernel, "rhs", self.rhs)
-        zero_point = kernel.number("sum_zero_point", self.output.zero_point, "i64")
-        low, high = _bounds(kernel, self.bounds, "i64")
+        # Both rescaled operands carry the zero point, and neither the shift of a stored sum.
+        surplus = kernel.number("sum_surplus", self.output.zero_point - self.output.shift, "i64")
+        low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
         def emit(body: Body, left: str, right: str) -> str:
             a = body.cast("arith.extsi", lhs(body, left), "i32", "i64")
             b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i8", "i32")), "i32", "i64")
             value = body.binary("arith.addi", a, b, "i64")
-            value = body.clamp(body.binary("arith.subi", value, zero_point, "i64"), low, high, "i64")
+            value = body.clamp(body.binary("arith.subi", value, surplus, "i64"), low, high, "i64")
             return body.cast("arith.trunci", value, "i64", "i32")
 
         return emit
 
     def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, str], str]:
-        if own == self.output:
-            return lambda _, code: code
+        """Emit what turns a stored code of `own` into a code of the output."""
+        if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
+            shift = kernel.number(f"{name}_shift", own.shift, "i32")
+            return lambda body, code: body.binary("arith.subi", code, shift, "i32")
         real = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
         if real[0] >= _LARGEST_RATIO:
             raise CompileError(
                 f"scales of an addition must be within 2^20 of each other, but got a ratio of {real[0]:g}"
             )
         how = requantization(self.rounding, requantize_parameters(self.rounding, real))
-        return rescale(kernel, name, how, own.zero_point, self.output.zero_point, _BOUNDS)
+        return rescale(kernel, name, how, own.zero_point + own.shift, self.output.zero_point, _BOUNDS)
 
     def _float(self, kernel: Kernel) -> EmitSum:
         scale = np.float32(self.output.scale)
@@ -115,12 +131,17 @@ class Addition:
         offset = kernel.number("sum_offset", float(np.float32(self.output.zero_point) - points), "f32")
         low, high = _bounds(kernel, self.bounds, "f32")
 
+        shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
+
+        def scaled(body: Body, code: str, side: int) -> str:
+            own = body.binary("arith.subi", code, shifts[side], "i32")
+            return body.binary("arith.mulf", body.cast("arith.sitofp", own, "i32", "f32"), ratios[side], "f32")
+
         def emit(body: Body, left: str, right: str) -> str:
-            a = body.binary("arith.mulf", body.cast("arith.sitofp", left, "i32", "f32"), ratios[0], "f32")
-            b = body.binary("arith.mulf", body.cast("arith.uitofp", right, "i8", "f32"), ratios[1], "f32")
+            a, b = scaled(body, left, 0), scaled(body, body.cast("arith.extui", right, "i8", "i32"), 1)
             value = body.binary("arith.addf", a, body.binary("arith.addf", b, offset, "f32"), "f32")
             value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
-            return body.op(f"arith.fptosi {value} : f32 to i32")
+            return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
 
         return emit
 
@@ -157,13 +178,6 @@ def rescale(
         return emit_requantize(body, how, offset, "i32", parameters, output, limits)
 
     return emit
-
-
-def _numbers(kernel: Kernel, type_: str, **quantizations: Quantization) -> dict[str, str]:
-    return {
-        name: kernel.number(f"{name}_zero_point", quantization.zero_point, type_)
-        for name, quantization in quantizations.items()
-    }
 
 
 def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.arithmetic import Requantization, emit_requantize
+from qdialect.lowering.arithmetic import Requantization
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Addition
+from qdialect.lowering.kernels.rescaling import declare_code
 from qdialect.lowering.program import Kernel, Place
 from qdialect.quant_math import Table
 
@@ -26,11 +27,15 @@ class Residual:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The stages of a fused op on stored codes; without `requantization` the accumulators themselves are the result."""
+    """The stages of a fused op; without `requantization` the accumulators themselves are the result.
+
+    `shift` is added to a requantized code, whose zero point and bounds are its own.
+    """
 
     requantization: Requantization | None = None
     zero_point: int = 0
     bounds: tuple[int, int] = (0, 0)
+    shift: int = 0
     residual: Residual | None = None
     table: Table | None = None
 
@@ -73,12 +78,10 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     how = epilogue.requantization
     if how is None:
         return Stages(epilogue, None, None, None)
-    zero_point = kernel.number("zero_point", epilogue.zero_point, how.wide)
-    low = kernel.number("low", epilogue.bounds[0], how.wide)
-    high = kernel.number("high", epilogue.bounds[1], how.wide)
+    rescale = declare_code(kernel, how, epilogue.zero_point, epilogue.bounds, epilogue.shift)
 
     def code(body: Body, acc: str, parameters: Sequence[str]) -> str:
-        return emit_requantize(body, how, acc, "i32", parameters, zero_point, (low, high))
+        return rescale(body, acc, "i32", parameters)
 
     add = epilogue.residual.addition.declare(kernel) if epilogue.residual else None
     return Stages(epilogue, code, add, declare_table(kernel, epilogue.table))

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND_HALF_UP, Requantization, emit_scale
-from qdialect.lowering.arithmetic import emit_requantize as emit_code
+from qdialect.lowering.arithmetic import (
+    ROUND_HALF_AWAY,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    Requantization,
+    emit_requantize,
+    emit_scale,
+)
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import Rounding
@@ -43,18 +49,10 @@ class Rescaling:
         return [kernel.number(p.name, p.values[0], p.element) for p in self.how.parameters]
 
     def _declare_narrow(self, kernel: Kernel) -> EmitRescale:
-        # A zero point that joins before the rounding must be the codes' own: a larger one would round elsewhere.
-        early = 0 if self.how.rounding in _ZERO_POINT_FIRST else self.shift
-        late = self.shift - early
-        wide = self.how.wide
-        zero_point = kernel.number("zero_point", self.zero_point + early, wide)
-        low, high = (kernel.number(n, b + early, wide) for n, b in zip(("low", "high"), self.bounds, strict=True))
+        emit_code = declare_code(kernel, self.how, self.zero_point, self.bounds, self.shift)
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-            code = emit_code(body, self.how, value, type_, parameters, zero_point, (low, high))
-            if late:
-                code = body.binary("arith.addi", code, body.constant(late, "i32"), "i32")
-            return body.cast("arith.trunci", code, "i32", self.element)
+            return body.cast("arith.trunci", emit_code(body, value, type_, parameters), "i32", self.element)
 
         return emit
 
@@ -86,6 +84,26 @@ class Rescaling:
         wide = body.cast("arith.extsi", scaled, self.how.wide, "i64")
         low, high = (body.constant(bound, "i64") for bound in _INT32)
         return body.clamp(wide, low, high, "i64")
+
+
+def declare_code(
+    kernel: Kernel, how: Requantization, zero_point: int, bounds: tuple[int, int], shift: int
+) -> EmitRescale:
+    """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
+
+    A zero point that joins before the rounding must be the codes' own: float32 rounds elsewhere around a shifted one.
+    """
+    early = 0 if how.rounding in _ZERO_POINT_FIRST else shift
+    own = kernel.number("zero_point", zero_point + early, how.wide)
+    low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
+
+    def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+        code = emit_requantize(body, how, value, type_, parameters, own, (low, high))
+        if shift == early:
+            return code
+        return body.binary("arith.addi", code, body.constant(shift - early, "i32"), "i32")
+
+    return emit
 
 
 def _as_integer(body: Body, value: str) -> str:
