@@ -17,6 +17,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
+from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
 
@@ -101,7 +102,7 @@ class GraphLowering:
         """A place for a new value: a user's output array where that has the right layout, else the arena."""
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
-        if index >= 0 and padding is None and self._can_be_array(value):
+        if index >= 0 and padding is None and self.can_be_array(value):
             place = Place("output", index, self.program.outputs[index])
         else:
             place = self.program.buffer(storage_of(value.type, padding.halo if padding else NO_HALO))
@@ -139,13 +140,15 @@ class GraphLowering:
         emit_halo(kernel, place, value)
         self.program.call(kernel, "halo")
 
-    def _can_be_array(self, value: ir.Value) -> bool:
-        return signed_shift(value.type) == 0 and plain_storage_of(value.type) == storage_of(value.type)
+    def can_be_array(self, value: ir.Value) -> bool:
+        """Whether a user's array is laid out as `value` is stored, and no consumer reads past its end."""
+        is_stored_alike = signed_shift(value.type) == 0 and plain_storage_of(value.type) == storage_of(value.type)
+        return is_stored_alike and not any(_reads_past_end(use.owner) for use in value.uses)
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
         array = Place("input", index, self.program.inputs[index])
         padding = self._paddings.get(argument)
-        if padding is None and self._can_be_array(argument):
+        if padding is None and self.can_be_array(argument):
             self._places[argument] = array
             return
         storage = storage_of(argument.type, padding.halo if padding else NO_HALO)
@@ -236,6 +239,14 @@ def _row_major(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
         strides.append(step)
         step *= pitch if position == 0 else extent
     return tuple(reversed(strides))
+
+
+def _reads_past_end(op: Any) -> bool:
+    """Whether a run of taps ends inside a quad, whose rest may lie beyond the data: the arena has room, no array has."""
+    if not isinstance(op, Conv2DOp | FusedConv2DOp):
+        return False
+    channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
+    return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
 _CONSTANTS = ("qnn.constant", "arith.constant")

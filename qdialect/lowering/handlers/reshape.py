@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
 from qdialect.lowering.program import Kernel, Place
-from qdialect.lowering.storage import NO_HALO, Storage, image_shape, lanes_for
+from qdialect.lowering.storage import NO_HALO, Storage, image_shape
 
 Shape = tuple[int, ...]
 
@@ -19,7 +19,9 @@ Shape = tuple[int, ...]
 @lowers(ReshapeOp)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     source, before, after = lowering.place(op.input), shape_of(op.input.type), shape_of(op.output.type)
-    seen = _seen_as(source, before, after)
+    # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
+    is_safe = source.kind == "arena" or lowering.can_be_array(op.output)
+    seen = _seen_as(source, before, after) if is_safe else None
     if seen is not None and not lowering.wants_halo(op.output):
         lowering.define(op.output, seen)
         return
@@ -40,14 +42,12 @@ def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
 
 
 def _seen_as(place: Place, before: Shape, after: Shape) -> Place | None:
-    """The bytes at `place` as a tensor of shape `after`; None where they lie otherwise or could be overread."""
+    """The bytes at `place` as a tensor of shape `after`; None where they lie otherwise."""
     storage, image = place.storage, image_shape(after)
     is_dense = storage.pitch == storage.shape[3]
     pitch = image[3] if is_dense else storage.pitch
     fits = is_dense or before[-1:] == after[-1:]
-    # Kernels may read as many lanes as a buffer of the arena has.
-    is_safe = place.kind == "arena" or pitch == lanes_for(image[3])
-    if storage.halo != NO_HALO or not fits or not is_safe:
+    if storage.halo != NO_HALO or not fits:
         return None
     return Place(place.kind, place.index, Storage(image, storage.element, pitch))
 

@@ -57,12 +57,6 @@ class _Reduction:
         return -(-self.taps.shape[-1] // 4)
 
 
-def reads_past_run(data: Storage, window: Window, channels_out: int, groups: int) -> bool:
-    """Whether a kernel may read up to 3 bytes past the last tap: allowed in the arena, not in a user's array."""
-    blocks = group_blocks(groups, data.shape[3], channels_out)
-    return any(_axes(data, window, block)[-1].size % 4 for block in blocks)
-
-
 def emit_contraction(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel call of `op`."""
     kernel = Kernel(program)

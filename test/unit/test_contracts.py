@@ -1,0 +1,125 @@
+"""Each phase's contract refuses a module that breaks it, and names the offenders."""
+
+from collections.abc import Callable
+
+import pytest
+
+from qdialect._mlir import ir
+from qdialect.context import make_context, parse
+from qdialect.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_vector, check_x86
+from qdialect.target import TARGETS
+
+FOREIGN = """\
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "tosa.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+LINALG = """\
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+  } outs(%x : tensor<4xf32>) {
+  ^bb0(%a: f32):
+    %1 = math.exp %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+VECTOR = """\
+func.func @main(%x: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  vector.store %0, %x[%c0] : memref<4xf32>, vector<4xf32>
+  return
+}
+"""
+ALLOCATING = """\
+func.func @main() {
+  %0 = memref.alloc() : memref<4xf32>
+  %1 = memref.alloca() : memref<4xf32>
+  return
+}
+"""
+GATHER = """\
+func.func @main(%t: memref<{size}xi8>, %i: vector<4xindex>, %m: vector<4xi1>, %p: vector<4xi8>) -> vector<4xi8> {{
+  %c0 = arith.constant 0 : index
+  %0 = vector.gather %t[%c0] [%i], %m, %p
+    : memref<{size}xi8>, vector<4xindex>, vector<4xi1>, vector<4xi8> into vector<4xi8>
+  return %0 : vector<4xi8>
+}}
+"""
+LLVM = "llvm.func @main() {\n  llvm.return\n}\n"
+
+
+def module_of(text: str) -> ir.Module:
+    context = make_context()
+    context.allow_unregistered_dialects = True
+    return parse(text, context, "net.mlir")
+
+
+def refusal(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
+    with pytest.raises(CompileError) as caught:
+        check(module_of(text))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.severity is Severity.ERROR
+    return diagnostic
+
+
+def notes(diagnostic: Diagnostic) -> list[tuple[int, str]]:
+    assert all(note.severity is Severity.NOTE for note in diagnostic.notes)
+    return [(note.line, note.message) for note in diagnostic.notes]
+
+
+def test_fused_is_the_dialect_alone() -> None:
+    refused = refusal(check_fused, FOREIGN)
+    assert refused.message == "after phase fused: 1 ops break its contract"
+    assert refused.line == 2
+    assert notes(refused) == [(2, "'tosa.exp' op is not allowed")]
+    check_fused(module_of("func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> { return %x : tensor<4xi8> }"))
+
+
+def test_linalg_has_no_op_of_the_dialect() -> None:
+    assert notes(refusal(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
+    check_linalg(module_of(LINALG))
+
+
+def test_offenders_inside_regions_are_found() -> None:
+    refused = refusal(check_fused, LINALG)
+    assert notes(refused) == [(line, f"'{name}' op is not allowed") for line, name in [
+        (2, "linalg.generic"), (6, "math.exp"), (7, "linalg.yield"),
+    ]]  # fmt: skip
+
+
+def test_vector_has_neither_tensors_nor_allocations() -> None:
+    found = notes(refusal(check_vector, LINALG))
+    assert (2, "'linalg.generic' op is not allowed") in found
+    assert notes(refusal(check_vector, ALLOCATING)) == [
+        (2, "'memref.alloc' op allocates memory inside a kernel"),
+        (3, "'memref.alloca' op allocates memory inside a kernel"),
+    ]
+    check_vector(module_of(VECTOR))
+
+
+def test_a_table_is_a_permute_where_the_target_has_one() -> None:
+    vbmi = TARGETS["avx512vbmi"]
+    refused = refusal(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
+    assert notes(refused) == [(3, "'vector.gather' op is left")]
+    check_x86(module_of(GATHER.format(size=256)), TARGETS["avx512vnni"])
+    check_x86(module_of(GATHER.format(size=100)), vbmi)
+
+
+def test_llvm_is_alone() -> None:
+    refused = refusal(check_llvm, VECTOR)
+    assert refused.message == "after phase llvm: 5 ops break its contract"
+    assert (1, "'func.func' op is not allowed") in notes(refused)
+    check_llvm(module_of(LLVM))
+
+
+def test_not_every_offender_of_many_is_listed() -> None:
+    body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
+    refused = refusal(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
+    assert refused.message == "after phase vector: 25 ops break its contract"
+    assert len(refused.notes) == 10
