@@ -199,11 +199,16 @@ class KernelText:
             f"({result.type}, {type_}) -> ()"
         )
 
+    def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
+        """A tensor whose elements are still to be written."""
+        tensor = Tensor(self.fresh(), sizes, element)
+        self._lines.append(f"{tensor.name} = tensor.empty() : {tensor.type}")
+        return tensor
+
     def filled(self, sizes: tuple[int, ...], element: str, value: float, tag: Tag) -> Tensor:
         """A tensor of one value, the start of an accumulation."""
         scalar = self.constant(value, element)
-        empty, full = Tensor(self.fresh(), sizes, element), Tensor(self.fresh(), sizes, element)
-        self._lines.append(f"{empty.name} = tensor.empty() : {empty.type}")
+        empty, full = self.empty(sizes, element), Tensor(self.fresh(), sizes, element)
         self._lines.append(
             f"{full.name} = linalg.fill {tag.text} ins({scalar} : {element}) outs({empty.name} : {empty.type}) "
             f"-> {full.type}"
