@@ -23,7 +23,7 @@ def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | 
     """Rewrite one write of [..., 4, 16] codes; truthy where it is another write."""
     value, buffer, *indices = op.operands
     shape = b.shape_of(value)
-    if not isinstance(buffer.type, ir.MemRefType) or shape[-2:] != _TILE or not b.is_innermost_contiguous(buffer, 2):
+    if not isinstance(buffer.type, ir.MemRefType) or shape[-2:] != _TILE or not _holds_tiles(buffer):
         return True
     codes, table_buffer = _codes_of(value)
     if codes is None:
@@ -40,6 +40,11 @@ def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | 
             vector.store(found, flat, [*b.shifted(indices[:-2], [0] * outer + list(position)), zero])
     rewriter.erase_op(op)
     return None
+
+
+def _holds_tiles(buffer: ir.Value) -> bool:
+    """Whether a tile is 64 bytes in a row: [4, 16] out of wider rows is not."""
+    return list(ir.MemRefType(buffer.type).shape)[-2:] == _TILE and b.is_innermost_contiguous(buffer, 2)
 
 
 def _codes_of(value: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
