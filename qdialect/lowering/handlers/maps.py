@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map
 from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.storage import signed_shift
 
 Declare = Callable[[Kernel], Emit]
 """Declares scalars and tables as parameters of a kernel; returns what computes an element."""
@@ -33,6 +35,15 @@ class Stored:
 
     place: Place
     shape: tuple[int, ...]
+
+
+def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
+    """Zero points of the codes of a tensor type as those of stored codes; raises `CompileError` beyond 32 bits."""
+    points = np.array(zero_points, dtype=np.int64) + signed_shift(type_)
+    for point in (int(points.min()), int(points.max())):
+        if not -(2**31) <= point < 2**31:
+            raise CompileError(f"zero points must fit 32 bits to be compiled, but got {point - signed_shift(type_)}")
+    return points.astype(np.int32)
 
 
 def map_values(

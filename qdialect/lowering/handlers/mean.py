@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
+from qdialect.diagnostics import CompileError
 from qdialect.dialect import MeanOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.arithmetic import Requantization, requantization
-from qdialect.lowering.errors import error_at
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
@@ -32,8 +32,7 @@ def _mean(lowering: GraphLowering, op: MeanOp) -> None:
     shape = shape_of(op.input.type)
     count = prod(shape[axis] for axis in op.axes)
     if count > _MOST_ELEMENTS:
-        message = f"'qnn.mean' op must average at most {_MOST_ELEMENTS} elements to be compiled, but got {count}"
-        raise error_at(op.location, message)
+        raise CompileError(f"must average at most {_MOST_ELEMENTS} elements to be compiled, but got {count}")
     kernel = Kernel(lowering.program)
     rescaling = Rescaling(
         _multiplier(op, count), op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), "i8"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect.dialect import ClipOp, LutOp, UnaryOp
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import stored_table
@@ -20,18 +20,19 @@ from qdialect.reference.unary import UNARY_OPS, unary_table
 
 @lowers(LutOp)
 def _lut(lowering: GraphLowering, op: LutOp) -> None:
-    _lower_table(lowering, op, op.table)
+    lower_table(lowering, op, op.table)
 
 
 def _unary(lowering: GraphLowering, op: UnaryOp) -> None:
-    _lower_table(lowering, op, unary_table(op))
+    lower_table(lowering, op, unary_table(op))
 
 
 for _op_class in UNARY_OPS:
     lowers(_op_class)(_unary)
 
 
-def _lower_table(lowering: GraphLowering, op: LutOp | UnaryOp, table: Table) -> None:
+def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:
+    """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
     stored = stored_table(table, signed_shift(op.input.type), signed_shift(op.output.type))
     map_values(lowering, op.output, [op.input], table_read(stored), op.operation.name)
 
