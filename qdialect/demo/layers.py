@@ -104,7 +104,7 @@ def show() -> int:
     """Print what becomes of the layers; the number of elements that differ from the reference."""
     heading(f"Convolutions of uint8 [{_BATCH}, {_HEIGHT}, {_WIDTH}, {_CHANNELS}] with {_FILTERS} filters")
     say(
-        "Each is a convolution, a requantization and an activation, and becomes one kernel: its table is the activation."
+        "Each is a convolution, a requantization and an activation. It becomes one kernel; its table is the activation."
     )
     _show_fusion(LAYERS[0])
     for layer in LAYERS[1:]:
