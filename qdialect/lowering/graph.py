@@ -242,7 +242,7 @@ def _row_major(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
 
 
 def _reads_past_end(op: Any) -> bool:
-    """Whether a run of taps ends inside a quad, whose rest may lie beyond the data: the arena has room, no array has."""
+    """Whether a run of taps ends inside a quad, whose rest may lie beyond the data: only the arena has room there."""
     if not isinstance(op, Conv2DOp | FusedConv2DOp):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]

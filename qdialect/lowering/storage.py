@@ -14,8 +14,6 @@ import math
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.dialect.type_constraints import range_of
-from qdialect.lowering.views import View
 
 SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""
@@ -30,12 +28,6 @@ NO_HALO: Halo = (0, 0, 0, 0)
 def signed_shift(type_: ir.Type) -> int:
     """What is added to a code of this tensor type when it is stored: 128 for `i8`, else 0."""
     return 128 if str(ir.RankedTensorType(type_).element_type) == "i8" else 0
-
-
-def stored_range(type_: ir.Type) -> tuple[int, int]:
-    """Smallest and largest stored code of a tensor type."""
-    low, high = range_of(type_)
-    return low + signed_shift(type_), high + signed_shift(type_)
 
 
 def lanes_for(channels: int) -> int:
@@ -77,18 +69,9 @@ class Storage:
         """Elements of the buffer, halo included."""
         return self.shape[0] * self.strides[0]
 
-    @property
-    def is_plain(self) -> bool:
-        """No halo and no extra lanes: the bytes a user's array has."""
-        return self.halo == NO_HALO and self.pitch == self.shape[3]
-
     def bytes(self) -> int:
         """Size in bytes, with the slack that a kernel may read."""
         return self.length * ELEMENT_BYTES[self.element] + SLACK
-
-    def interior(self, lanes: int | None = None) -> View:
-        """The view [N, H, W, lanes] inside the halo; `lanes` is C where not given."""
-        return View((*self.shape[:3], lanes or self.shape[3]), self.strides, self.origin)
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:

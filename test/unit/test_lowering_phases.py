@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from graphs import graph
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from quantized_layers import CHANNELS, WEIGHT_SCALES, add, conv, fused, requantize, sigmoid
 
-from graphs import graph
 from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError
@@ -18,7 +19,6 @@ from qdialect.lowering.pipeline import Phase, Port, compile_to, lower
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.storage import SLACK
 from qdialect.target import GENERIC, TARGETS
-from quantized_layers import CHANNELS, WEIGHT_SCALES, add, conv, fused, requantize, sigmoid
 
 VBMI = TARGETS["avx512vbmi"]
 PREFIXES = {
@@ -108,7 +108,7 @@ def test_the_main_function_is_found() -> None:
     assert lower(parse(relay.format(name="only")), GENERIC).kernels == 1
     both = parse("\n".join(relay.format(name=name) for name in ("other", "main")))
     assert lower(both, GENERIC).kernels == 1
-    with pytest.raises(CompileError, match="one function, or one named main, .* but got 2"):
+    with pytest.raises(CompileError, match=r"one function, or one named main, .* but got 2"):
         lower(parse("\n".join(relay.format(name=name) for name in ("other", "another"))), GENERIC)
 
 
@@ -192,7 +192,7 @@ def test_no_view_leaves_its_buffer(module: ir.Module) -> None:
                 if use.owner.operation.name != "memref.reinterpret_cast":
                     continue
                 first, last = reach(use.owner.operation)
-                assert 0 <= first
+                assert first >= 0
                 assert last < ir.MemRefType(formal.type).shape[0] + spare_bytes(actual, arena), use.owner
 
 
@@ -202,7 +202,9 @@ def test_the_arena_is_aligned_and_holds_what_may_be_read() -> None:
     ends: list[int] = []
     for use in arena.uses:
         view = use.owner.operation
-        offset = ir.IntegerAttr(view.operands[1].owner.attributes["value"]).value
+        constant_op = view.operands[1].owner
+        assert isinstance(constant_op, ir.OpView)
+        offset = ir.IntegerAttr(constant_op.attributes["value"]).value
         assert offset % ALIGNMENT == 0
         ends.append(offset + ir.MemRefType(view.results[0].type).shape[0] + SLACK)
     assert max(ends) == lowered.arena_bytes

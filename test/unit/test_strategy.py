@@ -1,5 +1,7 @@
 """Tile sizes: everything is covered once, and a tile fits the registers."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,9 +28,8 @@ def covered(parts: list[tuple[int, int, int]]) -> list[int]:
 
 @given(CHANNELS)
 @pytest.mark.parametrize("blocks_of", [channel_blocks, depthwise_blocks])
-def test_blocks_cover_every_lane_once(blocks_of: object, lanes: int) -> None:
-    assert callable(blocks_of)
-    blocks: list[ChannelBlock] = blocks_of(lanes)
+def test_blocks_cover_every_lane_once(blocks_of: Callable[[int], list[ChannelBlock]], lanes: int) -> None:
+    blocks = blocks_of(lanes)
     position = 0
     for block in blocks:
         assert block.start == position

@@ -21,18 +21,17 @@ CPUS = {
 }
 
 
-class FakeMachine:
-    """Replaces what the module asks the machine for."""
+def pretend(monkeypatch: pytest.MonkeyPatch, machine: str, cpuinfo: str | None) -> None:
+    """Replace what the module asks the machine for; None where there is no such file."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, machine: str, cpuinfo: str | None) -> None:
-        self.cpuinfo = cpuinfo
-        monkeypatch.setattr(target.platform, "machine", lambda: machine)
-        monkeypatch.setattr(Path, "read_text", lambda *_, **__: self.read())
-
-    def read(self) -> str:
-        if self.cpuinfo is None:
+    def read_text(path: Path, encoding: str) -> str:
+        assert (str(path), encoding) == ("/proc/cpuinfo", "utf-8")
+        if cpuinfo is None:
             raise FileNotFoundError
-        return self.cpuinfo
+        return cpuinfo
+
+    monkeypatch.setattr(target.platform, "machine", lambda: machine)
+    monkeypatch.setattr(Path, "read_text", read_text)
 
 
 def cpuinfo(flags: str) -> str:
@@ -42,7 +41,7 @@ def cpuinfo(flags: str) -> str:
 
 @pytest.mark.parametrize(("flags", "name"), CPUS.values(), ids=list(CPUS))
 def test_the_host_is_the_best_target_its_flags_allow(monkeypatch: pytest.MonkeyPatch, flags: str, name: str) -> None:
-    FakeMachine(monkeypatch, "x86_64", cpuinfo(flags))
+    pretend(monkeypatch, "x86_64", cpuinfo(flags))
     found = host()
     assert found == TARGETS[name]
     assert found.features <= host_features()
@@ -58,7 +57,7 @@ def test_the_host_is_the_best_target_its_flags_allow(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_an_unknown_machine_is_generic(monkeypatch: pytest.MonkeyPatch, machine: str, text: str | None) -> None:
-    FakeMachine(monkeypatch, machine, text)
+    pretend(monkeypatch, machine, text)
     assert host_features() == frozenset()
     assert host() == TARGETS["generic"]
 
@@ -77,5 +76,5 @@ def test_what_targets_have() -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(CompileError, match="target must be one of host, generic, avx512vnni, .*, but got 'neon'"):
+    with pytest.raises(CompileError, match=r"target must be one of host, generic, avx512vnni, .*, but got 'neon'"):
         resolve("neon")

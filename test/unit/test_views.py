@@ -1,6 +1,7 @@
 """Merging axes never changes which elements are visited, nor their order."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_what_is_collapsed_cannot_be_collapsed_further(axes: list[Axis]) -> None
     merged = collapse(axes)
     assert collapse(merged) == merged
     assert all(axis.size > 1 for axis in merged)
-    for outer, inner in zip(merged, merged[1:], strict=False):
+    for outer, inner in pairwise(merged):
         assert any(wide != inner.size * narrow for wide, narrow in zip(outer.strides, inner.strides, strict=True))
 
 

@@ -1,0 +1,135 @@
+"""Kernels as text: what is written parses, and says what the vector step reads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdialect._mlir import ir
+from qdialect.context import parse
+from qdialect.lowering.kernel_text import KernelText, Loops, Operand, Tag
+from qdialect.lowering.views import View
+
+
+def kernel_with_a_sum() -> KernelText:
+    """``out[i] = sum_k x[2 i + k] + 1`` on overlapping windows."""
+    kernel = KernelText()
+    data, output = kernel.buffer("data", "i8", 16), kernel.buffer("output", "i32", 6)
+    bias = kernel.scalar("bias", "i32")
+    window = kernel.read(data, View((6, 3), (2, 1), 1))
+    start = kernel.filled((6,), "i32", 0, Tag(0, "sum_fill"))
+    body = kernel.body()
+    wide = body.cast("arith.extui", "%x0", "i8", "i32")
+    total = body.binary("arith.addi", "%o", wide, "i32")
+    operands = [Operand(window, ("i", "k"))]
+    loops = Loops(("i",), ("k",))
+    acc = kernel.generic(loops, operands, Operand(start, ("i",)), body, total, Tag(0, "sum", (0, 1)))
+    destination, where = kernel.write(output, View((6,), (1,)))
+    body = kernel.body()
+    shifted = body.binary("arith.addi", body.binary("arith.addi", "%x0", bias, "i32"), body.constant(1, "i32"), "i32")
+    root = Tag(0, "root", (3,))
+    done = kernel.generic(Loops(("i",)), [Operand(acc, ("i",))], Operand(destination, ("i",)), body, shifted, root)
+    kernel.store(done, where)
+    return kernel
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A kernel's ops; an op does not keep its module alive."""
+
+    module: ir.Module
+
+    def __iter__(self) -> Iterator[ir.Operation]:
+        for op in self.module.body.operations[0].regions[0].blocks[0].operations:
+            yield op.operation
+
+
+def parsed(text: str) -> Parsed:
+    return Parsed(parse(text))
+
+
+def test_a_kernel_parses_and_verifies() -> None:
+    names = [op.name for op in parsed(kernel_with_a_sum().render("k"))]
+    assert names == [
+        "arith.constant", "arith.constant", "memref.reinterpret_cast", "bufferization.to_tensor", "tensor.empty",
+        "linalg.fill", "linalg.generic", "memref.reinterpret_cast", "bufferization.to_tensor", "linalg.generic",
+        "bufferization.materialize_in_destination", "func.return",
+    ]  # fmt: skip
+
+
+def test_tags_stand_on_the_ops() -> None:
+    kernel = parsed(kernel_with_a_sum().render("k"))
+    tagged = [op for op in kernel if "qnn.nest" in op.attributes]
+    found = [(ir.StringAttr(op.attributes["qnn.role"]).value, "qnn.tiles" in op.attributes) for op in tagged]
+    assert found == [("sum_fill", False), ("sum", True), ("root", True)]
+    assert list(ir.DenseI64ArrayAttr(tagged[1].attributes["qnn.tiles"])) == [0, 1]
+
+
+def test_a_view_is_a_strided_cast_of_the_flat_buffer() -> None:
+    text = kernel_with_a_sum().render("k")
+    assert "memref.reinterpret_cast %data to offset: [1], sizes: [6, 3], strides: [2, 1] : memref<16xi8>" in text
+    assert text.startswith("func.func private @k(%data: memref<16xi8>, %output: memref<6xi32>, %bias: i32)")
+
+
+def test_only_destinations_are_writable() -> None:
+    kernel = parsed(kernel_with_a_sum().render("k"))
+    reads = [op for op in kernel if op.name == "bufferization.to_tensor"]
+    assert ["writable" in op.attributes for op in reads] == [False, True]
+
+
+def test_a_kernel_does_not_depend_on_its_name() -> None:
+    text = kernel_with_a_sum().render("one")
+    assert text.replace("@one", "@two") == kernel_with_a_sum().render("two")
+
+
+def test_constants_are_shared_by_the_function() -> None:
+    kernel = KernelText()
+    first, second = kernel.body(), kernel.body()
+    assert first.constant(7, "i32") == second.constant(7, "i32")
+    assert len({first.constant(7, "i32"), first.constant(7, "i64"), first.constant(8, "i32")}) == 3
+    text = kernel.render("k")
+    assert text.count("arith.constant 7 : i32") == 1
+    assert len(list(parsed(text))) == 4
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_float_constants_are_exact(value: float) -> None:
+    kernel = KernelText()
+    kernel.constant(value, "f32")
+    written = parsed(kernel.render("k"))
+    assert [ir.FloatAttr(op.attributes["value"]).value for op in written if op.name == "arith.constant"] == [value]
+
+
+def test_a_cast_to_the_same_type_is_nothing() -> None:
+    body = KernelText().body()
+    assert body.cast("arith.extsi", "%v", "i32", "i32") == "%v"
+    assert body.lines == []
+    assert body.cast("arith.extsi", "%v", "i8", "i32") == "%v1"
+    assert body.lines == ["%v1 = arith.extsi %v : i8 to i32"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "ops"),
+    [
+        ("i32", ["arith.maxsi", "arith.minsi"]),
+        ("f32", ["arith.cmpf", "arith.select", "arith.cmpf", "arith.select"]),
+    ],
+)
+def test_clamps(type_: str, ops: list[str]) -> None:
+    body = KernelText().body()
+    body.clamp("%v", "%low", "%high", type_)
+    assert [line.split()[2] for line in body.lines] == ops
+
+
+def test_nests_are_numbered() -> None:
+    kernel = KernelText()
+    assert [kernel.next_nest() for _ in range(3)] == [0, 1, 2]
+
+
+def test_maps_and_iterators() -> None:
+    loops = Loops(("m", "n"), ("k",))
+    assert loops.map_to(("m", "k")) == "affine_map<(m, n, k) -> (m, k)>"
+    assert loops.map_to(("0", "n")) == "affine_map<(m, n, k) -> (0, n)>"
+    assert loops.iterators == '["parallel", "parallel", "reduction"]'
