@@ -2,24 +2,30 @@
 
 from qdialect.lowering.handlers import (
     binary,
+    concat,
     contraction,
     mean,
+    pad,
     pool,
     real,
     requantize,
     reshape,
     softmax,
     tables,
+    transpose,
 )
 
 __all__ = [
     "binary",
+    "concat",
     "contraction",
     "mean",
+    "pad",
     "pool",
     "real",
     "requantize",
     "reshape",
     "softmax",
     "tables",
+    "transpose",
 ]

@@ -57,7 +57,7 @@ def emit_map(
     everyone = [*operands, output]
     axes = collapse([Axis(size, tuple(o.strides[i] for o in everyone)) for i, size in enumerate(shape)])
     if not axes or axes[-1].strides[-1] != 1 or not set(axes[-1].strides) <= {0, 1}:
-        axes.append(Axis(1, (*[0] * len(operands), 1)))
+        axes.append(Axis(1, (1,) * len(everyone)))
     *outer, inner = axes
     for start, extent, tile in split(inner.size, min(width, inner.size)):
         part = [*outer, Axis(extent, inner.strides)]

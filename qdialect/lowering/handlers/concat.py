@@ -1,0 +1,54 @@
+"""Concatenation: each input is written into its slice of the result, through a table where its codes change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import ConcatOp
+from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.handlers.contraction import stored_table
+from qdialect.lowering.handlers.tables import table_read
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math import Table, encode_table, identity_table, table_codes
+from qdialect.reference.elementwise import Affine, rescale
+
+
+@lowers(ConcatOp)
+def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
+    values = list(op.inputs)
+    # Operands first: a place for the result may be a user's array, and constants are staged on the way.
+    places = [lowering.place(value) for value in values]
+    output = lowering.result(op.output)
+    strides = dim_strides(shape_of(op.output.type), output.storage)
+    is_last = op.axis == len(strides) - 1
+    start = 0
+    for index, (value, place) in enumerate(zip(values, places, strict=True)):
+        shape = shape_of(value.type)
+        lanes = shape[-1] if is_last else min(place.storage.pitch, output.storage.pitch)
+        source = MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+        target = MapOperand(output, strides, output.storage.origin + start * strides[op.axis])
+        kernel = Kernel(lowering.program)
+        emit_map(kernel, (*shape[:-1], lanes), [source], target, _emit(kernel, _table(op, index, value)))
+        lowering.program.call(kernel, op.operation.name)
+        start += shape[op.axis]
+
+
+def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
+    """The way of an input's stored codes to stored codes of the result."""
+    affine, output = (
+        Affine(op.input_scales[index], op.input_zero_points[index]),
+        Affine(op.output_scale, op.output_zero_point),
+    )
+    codes = rescale(table_codes(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
+    table = encode_table(np.clip(codes, *range_of(op.output.type)), dtype_of(op.output.type))
+    return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
+
+
+def _emit(kernel: Kernel, table: Table) -> Emit:
+    if np.array_equal(table, identity_table()):
+        return lambda _, values: values[0]
+    return table_read(table)(kernel)

@@ -1,0 +1,25 @@
+"""Transposition: a copy, vectors along both innermost dimensions."""
+
+from __future__ import annotations
+
+from qdialect.dialect import TransposeOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.transposition import emit_transposition
+from qdialect.lowering.program import Kernel
+
+
+@lowers(TransposeOp)
+def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
+    data, output = lowering.place(op.input), lowering.result(op.output)
+    before, after = shape_of(op.input.type), shape_of(op.output.type)
+    if not after:
+        lowering.copy(data, output, after, op.operation.name)
+        return
+    own = dim_strides(before, data.storage)
+    source = MapOperand(data, tuple(own[i] for i in op.permutation), data.storage.origin)
+    target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
+    kernel = Kernel(lowering.program)
+    emit_transposition(kernel, after, source, target)
+    lowering.program.call(kernel, op.operation.name)
