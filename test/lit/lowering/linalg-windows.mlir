@@ -10,7 +10,8 @@
 // The data: output rows and columns, kernel rows, quads of the run of 24 bytes that the 3 pixels of a kernel row are.
 // Rows overlap (80 bytes per output row and per kernel row), and so do columns (8 bytes each, 24 read).
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [6, 8, 3, 6, 4], strides: [80, 8, 80, 4, 1]
-// CHECK: linalg.fill {qnn.nest = 0 : i64, qnn.role = "contraction_fill"}
+// CHECK: linalg.generic
+// CHECK-SAME: qnn.nest = 0 : i64, qnn.role = "contraction_fill"
 // CHECK: linalg.generic {{.*}}, "reduction", "reduction", "reduction"]}
 // CHECK-SAME: qnn.nest = 0 : i64, qnn.role = "contraction", qnn.tiles = array<i64: 0, 0, 0, 0, 0, 1, 1, 0>
 // CHECK: arith.extui %{{.*}} : i8 to i32

@@ -8,6 +8,8 @@
 
 // LINALG-LABEL: func.func private @kernel_0(
 // LINALG: linalg.generic
+// LINALG-SAME: "contraction_fill"
+// LINALG: linalg.generic
 // LINALG-SAME: "contraction"
 // LINALG: linalg.generic
 // LINALG-SAME: "root"
