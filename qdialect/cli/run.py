@@ -99,10 +99,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError
-    return value
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, but got '{text}'")
+    return int(text)
 
 
 def _run(options: Arguments) -> int:

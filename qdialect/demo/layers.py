@@ -112,7 +112,7 @@ def show() -> int:
         before = op_names(module)
         PassManager("fuse-qnn").run(module)
         say(f"{layer.name}: {', '.join(before)} -> {', '.join(op_names(module))}")
-    rows, different, speeds = zip(*map(_measured, LAYERS), strict=True)
+    rows, different, speeds = zip(*map(measured, LAYERS), strict=True)
     header = ("layer", "ms", "GMAC/s", "of vpdpbusd", "kernels", "calls", "arena", "compiled in", "different")
     print("\n" + table.render(header, rows, right=range(1, len(header))) + "\n")
     say(f"'different': elements unlike the NumPy reference of the separate ops, of all {_BATCH} images.")
@@ -129,7 +129,8 @@ def _show_fusion(layer: Layer) -> None:
     show_ir("After --fuse-qnn, one op with every scale, every zero point and a table:", module)
 
 
-def _measured(layer: Layer) -> tuple[tuple[str, ...], int, workload.Speed]:
+def measured(layer: Layer) -> tuple[tuple[str, ...], int, workload.Speed]:
+    """The row of the table, the number of elements that differ, and the speed of one layer."""
     module = layer.module(_BATCH)
     start = time.perf_counter()
     executable = compile_module(module)

@@ -24,12 +24,13 @@ from qdialect.runtime.comparison import differing
 from qdialect.runtime.layers import with_layers
 
 _NAME = "mobilenet_v1_0.25_224_quant"
+_IMAGE = (1, 224, 224, 3)
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """A network, an input, and what every layer must be, by the number of its tensor."""
 
     title: str
@@ -41,7 +42,7 @@ class _Case:
 
 def show() -> int:
     """Print what becomes of the network; the number of elements that differ from the reference."""
-    case = _recorded() or _seeded()
+    case = find_case()
     heading(case.title)
     say(f"Every layer is compared with {case.source}.")
     start = time.perf_counter()
@@ -63,7 +64,12 @@ def show() -> int:
     return different
 
 
-def _recorded() -> _Case | None:
+def find_case() -> Case:
+    """The real network where it and its recordings are here, else what can be made of it."""
+    return _recorded() or _seeded()
+
+
+def _recorded() -> Case | None:
     path, outputs = models.find(_NAME), models.find_reference(_NAME)
     recording = models.find_reference(_NAME, kind="layers")
     if not path or not outputs or not recording:
@@ -73,10 +79,10 @@ def _recorded() -> _Case | None:
     with np.load(recording) as arrays:
         layers = {int(name[1:]): array for name, array in arrays.items() if name[1:].isdigit()}
     source = "what TFLite's reference kernels computed, recorded in a file"
-    return _Case(f"{path.name}, a network that others made", source, import_tflite(path), image, layers)
+    return Case(f"{path.name}, a network that others made", source, import_tflite(path), image, layers)
 
 
-def _seeded() -> _Case:
+def _seeded() -> Case:
     found = models.find(_NAME)
     with tempfile.TemporaryDirectory() as folder:
         path = found or Path(folder) / "mobilenet_v1_0.25_224_seeded.tflite"
@@ -84,7 +90,7 @@ def _seeded() -> _Case:
             say(f"{_NAME}.tflite is not here ('make models' downloads it): writing its layers with random weights.")
             write_mobilenet(path)
         module = import_tflite(path)
-    image = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), dtype=np.uint8)
+    image = np.random.default_rng(0).integers(0, 256, _IMAGE, dtype=np.uint8)
     layers: dict[int, Array] = {}
 
     def observe(op: ir.Operation, value: Array) -> None:
@@ -92,10 +98,10 @@ def _seeded() -> _Case:
             layers[ir.IntegerAttr(op.attributes[TENSOR_ATTRIBUTE]).value] = value
 
     interpreter.run(module, [image], observe=observe)
-    return _Case(path.name, "the NumPy reference, run here", module, image, layers)
+    return Case(path.name, "the NumPy reference, run here", module, image, layers)
 
 
-def _compare(case: _Case) -> tuple[int, int, int]:
+def _compare(case: Case) -> tuple[int, int, int]:
     """Layers compared, elements that differ, elements."""
     module, tensors = with_layers(case.module, TENSOR_ATTRIBUTE)
     found = compile_module(module)(case.image)
