@@ -95,8 +95,13 @@ def emit_requantize(
     parameters: Sequence[str],
     zero_point: str,
     bounds: tuple[str, str],
+    *,
+    from_zero: bool = False,
 ) -> str:
-    """``clamp(round(acc * M) + z)`` as i32; `zero_point` and `bounds` are values of type `how.wide`."""
+    """``clamp(round(acc * M) + z)`` as i32; `zero_point` and `bounds` are values of type `how.wide`.
+
+    `from_zero`: the lower bound is 0 or more, so that the conversion to an integer, which truncates, rounds down.
+    """
     wide = how.wide
     if how.rounding.is_fixed:
         scaled = emit_scale(body, how, acc, acc_type, parameters)
@@ -110,6 +115,9 @@ def emit_requantize(
         code = body.op(f"arith.fptosi {rounded} : f32 to i32")
         return body.binary("arith.addi", code, body.op(f"arith.fptosi {zero_point} : f32 to i32"), "i32")
     value = body.clamp(body.binary("arith.addf", value, zero_point, wide), *bounds, wide)
+    if from_zero and how.rounding is Rounding.F32_UP_ZP_FIRST:
+        value = body.binary("arith.addf", value, body.constant(0.5, wide), wide)
+        return body.op(f"arith.fptosi {value} : f32 to i32")
     return body.op(f"arith.fptosi {_ROUND[how.rounding](body, value)} : f32 to i32")
 
 

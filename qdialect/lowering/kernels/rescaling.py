@@ -96,9 +96,10 @@ def declare_code(
     early = 0 if how.rounding in _ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)
     low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
+    from_zero = bounds[0] + early >= 0
 
     def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-        code = emit_requantize(body, how, value, type_, parameters, own, (low, high))
+        code = emit_requantize(body, how, value, type_, parameters, own, (low, high), from_zero=from_zero)
         if shift == early:
             return code
         return body.binary("arith.addi", code, body.constant(shift - early, "i32"), "i32")
