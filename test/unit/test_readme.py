@@ -1,0 +1,40 @@
+"""The README: its commands run, its Python runs, its targets and links are there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from qdialect.cli import import_model, opt, run
+from qdialect.frontends.tflite import write_mobilenet
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text()
+COMMANDS = {"qdialect-import": import_model.main, "qdialect-opt": opt.main, "qdialect-run": run.main}
+
+
+def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_mobilenet("model.tflite", size=32)
+    lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
+    assert len(lines) == 6
+    for line in lines:
+        program, *arguments = shlex.split(line, comments=True)
+        assert COMMANDS[program](arguments) == 0, line
+
+
+def test_the_python_of_the_tour_runs() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    exec(block, {})
+
+
+def test_targets_are_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"\bmake ([a-z]+)\b", TEXT)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_links_and_folders_are_there() -> None:
+    for path in re.findall(r"\]\(([\w./-]+)\)|^\| `([\w/]+)/`", TEXT, re.MULTILINE):
+        assert (ROOT / "".join(path)).exists(), path
