@@ -72,22 +72,22 @@ class Executable:
         """
         _check_count("input", len(inputs), len(self.inputs))
         _check_count("output", len(outputs), len(self.outputs))
-        taken = len(self.inputs)
-        arrays = [slot.readable(array) for slot, array in zip(self._slots[:taken], inputs, strict=True)]
-        arrays += [slot.writable(array) for slot, array in zip(self._slots[taken:], outputs, strict=True)]
-        addresses = list(map(_address, arrays))
-        self._check_overlap(addresses)
+        # Copies must live as long as the call.
+        held = [slot.usable(array) for slot, array in zip(self._slots, (*inputs, *outputs), strict=True)]
+        starts = [_address(array) for array in held]
+        self._check_overlap(starts)
         with self._lock:
-            for slot, address in zip(self._slots, addresses, strict=True):
-                slot.descriptor.point_to(address)
+            for slot, start in zip(self._slots, starts, strict=True):
+                slot.descriptor.point_to(start)
             self._call()
 
-    def _check_overlap(self, addresses: Sequence[int]) -> None:
-        spans = [(start, start + slot.size) for start, slot in zip(addresses, self._slots, strict=True)]
-        for j in range(len(self.inputs), len(spans)):
+    def _check_overlap(self, starts: Sequence[int]) -> None:
+        slots = self._slots
+        for j in range(len(self.inputs), len(slots)):
+            start, end = starts[j], starts[j] + slots[j].size
             for i in range(j):
-                if spans[i][0] < spans[j][1] and spans[j][0] < spans[i][1]:
-                    raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
+                if starts[i] < end and start < starts[i] + slots[i].size:
+                    raise InputError(f"{slots[j].title} must not share memory with {slots[i].title}")
 
 
 class _Slot:
@@ -98,18 +98,22 @@ class _Slot:
         self.descriptor = Descriptor(math.prod(port.shape))
         self.size = math.prod(port.shape) * port.dtype.itemsize
         self._port = port
+        self._is_output = kind == "output"
 
-    def readable(self, array: Array) -> Array:
-        """`array`, or a copy of it that is contiguous and aligned."""
-        self._check(array)
+    def usable(self, array: Array) -> Array:
+        """`array`, or a copy of an input that is not contiguous or not aligned.
+
+        Raises `InputError` where it does not fit.
+        """
+        port = self._port
+        if type(array) is not np.ndarray or array.shape != port.shape or array.dtype != port.dtype:
+            self._check(array)
         # In NumPy's words: contiguous, aligned and writable; reading needs the first two.
-        return array if array.flags.carray else np.require(array, requirements=("C", "A"))
-
-    def writable(self, array: Array) -> Array:
-        self._check(array)
-        if not array.flags.carray:
+        if array.flags.carray:
+            return array
+        if self._is_output:
             raise InputError(f"{self.title} must be a contiguous, aligned and writable array")
-        return array
+        return np.require(array, requirements=("C", "A"))
 
     def _check(self, array: Array) -> None:
         port = self._port

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from qdialect import target
 
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
-_DEFAULT = settings.get_profile("default")
-# A campaign says how much it wants; what `make test` does must end soon.
-_IS_BOUNDED = settings().max_examples == _DEFAULT.max_examples
-FEW, MANY = (settings(max_examples=n) if _IS_BOUNDED else settings() for n in (12, 40))
+# An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
+_IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
+FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (12, 30))
 
 
 @pytest.fixture(scope="module")
