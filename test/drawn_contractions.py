@@ -24,7 +24,9 @@ def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -
     before = d.element() if with_table else element
     first = d.element() if with_residual else before
     low, high = d.bounds(first)
-    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.05, 20.0)))
+    # Multipliers far from the usual ones have shifts of their own.
+    extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
+    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.05, 20.0) * extreme))
     values: dict[str, Any] = {
         "rounding": d.rounding(),
         "multiplier": d.multiplier(),
@@ -60,7 +62,8 @@ def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any
 
 
 def _bias(d: Draw, channels: int) -> ir.Value:
-    reach = d.one_of((0, 1000, 1 << 20, 1 << 29))
+    # Accumulators may leave the range of int32, and wrap.
+    reach = d.one_of((0, 1000, 1 << 20, 2**31 - 1))
     return constant(d.rng.integers(-reach, reach, channels, dtype=np.int32, endpoint=True))
 
 
