@@ -1,0 +1,82 @@
+"""Modules of one op, compiled for every kind of CPU and compared with the reference."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.dialect import build
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+Array = NDArray[Any]
+Attributes = dict[str, Any]
+EIGHT_BIT = ("ui8", "i8")
+INTEGERS = ("ui8", "i8", "i16", "i32")
+_TARGETS = dict.fromkeys((target.host().name, "generic"))
+
+
+def tensor(shape: Sequence[int], element: str) -> str:
+    return f"tensor<{'x'.join([*map(str, shape), element])}>"
+
+
+def ends(element: str) -> tuple[int, int]:
+    return ELEMENT_RANGES[element]
+
+
+def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if dtype.kind == "f":
+        return np.asarray(rng.normal(size=shape) * 10, dtype=dtype)
+    info = np.iinfo(dtype)
+    codes = rng.integers(info.min, int(info.max) + 1, shape)
+    # Small and large numbers alike.
+    return np.asarray(codes >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
+
+
+def check(module: ir.Module, inputs: Sequence[Array] | None = None) -> None:
+    """Compiled for the host and for any CPU, `module` gives what the interpreter gives."""
+    for name in _TARGETS:
+        compiled = compile_module(module, target=name)
+        rng = np.random.default_rng(1)
+        arrays = inputs or [drawn(port.dtype, port.shape, rng) for port in compiled.inputs]
+        results = compiled(*arrays)
+        found = results if isinstance(results, tuple) else (results,)
+        for value, wanted in zip(found, interpreter.run(module, arrays), strict=True):
+            np.testing.assert_array_equal(value, wanted, err_msg=f"target {name}")
+
+
+def check_op(
+    op: Any, types: Sequence[str], element: str, inputs: Sequence[Array] | None = None, **attributes: Any
+) -> None:
+    def body(*operands: ir.Value) -> ir.Value:
+        return build(op, *operands, element=element, **attributes).output
+
+    check(graph(types, body), inputs)
+
+
+def quantization(source: str, result: str, scales: tuple[float, float] = (0.05, 0.03)) -> Attributes:
+    return {
+        "input_scale": scales[0],
+        "input_zero_point": ends(source)[1],
+        "output_scale": scales[1],
+        "output_zero_point": ends(result)[0],
+    }
+
+
+TABLE = np.random.default_rng(0).permutation(256).astype(np.uint8)
+
+
+def window(case: tuple[Any, ...], element: str) -> Attributes:
+    _, kernel, strides, padding = case
+    low, high = ends(element)
+    return {"kernel": kernel, "strides": strides, "padding": padding, "output_min": low + 1, "output_max": high - 3}
+
+
+def softmax(element: str, axis: int, arithmetic: str, scale: float) -> Attributes:
+    output: dict[str, Any] = {"output_scale": 1 / 256, "output_zero_point": ends(element)[0]}
+    return {"axis": axis, "input_scale": scale, "beta": 1.0, "arithmetic": arithmetic, **output}

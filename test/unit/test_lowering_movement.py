@@ -1,0 +1,172 @@
+"""Compiled data movement equals the reference and moves no more than it must; kernels are vector code."""
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+from compiled_ops import (
+    EIGHT_BIT,
+    INTEGERS,
+    TABLE,
+    Attributes,
+    check,
+    check_op,
+    ends,
+    quantization,
+    softmax,
+    tensor,
+    window,
+)
+from graphs import graph
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    ConcatOp,
+    LutOp,
+    MaxPool2DOp,
+    MeanOp,
+    PadOp,
+    ReshapeOp,
+    SoftmaxOp,
+    TransposeOp,
+    build,
+)
+from qdialect.lowering.pipeline import Phase, compile_to, lower
+from qdialect.quant_math import Rounding
+from qdialect.target import TARGETS
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_transpose(order: tuple[int, ...]) -> None:
+    shape, element = ((2, 5, 7, 19), (1, 33, 3, 40))[order[1] % 2], INTEGERS[order[0]]
+    check_op(TransposeOp, [tensor(shape, element)], element, permutation=order)
+
+
+def test_transpose_of_five_dimensions() -> None:
+    check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
+
+
+RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((1, 1, 1, 101), (1, 101)),
+    ((1, 4, 4, 3), (1, 48)),
+    ((6, 4), (4, 6)),
+    ((3, 5, 7), (5, 21)),
+    ((), (1, 1)),
+    ((1, 1), ()),
+    ((2, 1, 3, 5), (6, 5)),
+    ((1, 64), (1, 1, 1, 64)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(RESHAPES)))
+def test_reshape(number: int) -> None:
+    before, after = RESHAPES[number]
+    for element in (INTEGERS[number % 4], INTEGERS[(number + 2) % 4]):
+        check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
+
+
+def test_a_reshape_between_kernels_moves_nothing() -> None:
+    lut: Attributes = {"table": TABLE, **quantization("ui8", "ui8")}
+
+    def body(x: ir.Value) -> ir.Value:
+        first = build(LutOp, x, element="ui8", **lut).output
+        flat = build(ReshapeOp, first, element="ui8", shape=(1, 64)).output
+        return build(SoftmaxOp, flat, element="ui8", **softmax("ui8", 1, "tflite_fixed", 0.1)).output
+
+    module = graph([tensor((1, 1, 1, 64), "ui8")], body)
+    assert "qnn.reshape" not in lower(module, target.GENERIC, Phase.LINALG).labels
+    check(module)
+
+
+def test_a_reshaped_value_and_its_source_are_both_returned() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        first = build(LutOp, x, element="i8", table=TABLE, **quantization("i8", "i8")).output
+        return [build(ReshapeOp, first, element="i8", shape=(6, 4)).output, first]
+
+    check(graph([tensor((4, 6), "i8")], body))
+
+
+def test_a_reshaped_image_gets_its_border() -> None:
+    case = ((1, 4, 4, 8), (3, 3), (1, 1), (1, 1, 1, 1))
+
+    def body(x: ir.Value) -> ir.Value:
+        image = build(ReshapeOp, x, element="ui8", shape=case[0]).output
+        return build(MaxPool2DOp, image, element="ui8", **window(case, "ui8")).output
+
+    check(graph([tensor((16, 8), "ui8")], body))
+
+
+@pytest.mark.parametrize("element", INTEGERS)
+@pytest.mark.parametrize(
+    ("shape", "low", "high"),
+    [
+        ((), (), ()),
+        ((5,), (2,), (3,)),
+        ((2, 5, 7, 19), (0, 1, 2, 0), (0, 3, 0, 0)),
+        ((2, 5, 7, 19), (1, 0, 0, 3), (0, 0, 0, 67)),
+        ((2, 3), (0, 0), (0, 0)),
+    ],
+)
+def test_pad(shape: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...], element: str) -> None:
+    check_op(PadOp, [tensor(shape, element)], element, low=low, high=high, value=ends(element)[1] - 3)
+
+
+@pytest.mark.parametrize("element", EIGHT_BIT)
+@pytest.mark.parametrize("is_same", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis", "extents"),
+    [
+        ((2, 5, 7, 19), 3, (19, 3, 64)),
+        ((2, 5, 7, 19), 1, (1, 4)),
+        ((7,), 0, (7, 1, 70)),
+        ((3, 5), 0, (2, 3)),
+        ((3, 5), 1, (5,)),
+    ],
+)
+def test_concat(shape: tuple[int, ...], axis: int, extents: tuple[int, ...], is_same: bool, element: str) -> None:
+    sources = [element if is_same else EIGHT_BIT[i % 2] for i in range(len(extents))]
+    shapes = [(*shape[:axis], extent, *shape[axis + 1 :]) for extent in extents]
+    scales = [0.1 if is_same else 0.05 + 0.1 * i for i in range(len(extents))]
+    points = [ends(element)[0] + 5 if is_same else ends(source)[i % 2] for i, source in enumerate(sources)]
+
+    def body(*operands: ir.Value) -> ir.Value:
+        output: Attributes = {
+            "output_scale": 0.1,
+            "output_zero_point": ends(element)[0] + 5,
+            "rounding": Rounding.FIXED32_DOUBLE,
+        }
+        attributes: Attributes = {"axis": axis, "input_scales": scales, "input_zero_points": points, **output}
+        return build(ConcatOp, *operands, element=element, **attributes).output
+
+    check(graph([tensor(one, source) for one, source in zip(shapes, sources, strict=True)], body))
+
+
+VECTORIZED: dict[str, tuple[Callable[[ir.Value], ir.Value], str]] = {
+    "a table": (
+        lambda x: build(LutOp, x, element="ui8", table=TABLE, **quantization("ui8", "ui8")).output,
+        "vector.gather",
+    ),
+    "a transpose": (
+        lambda x: build(TransposeOp, x, element="ui8", permutation=(0, 3, 1, 2)).output,
+        "vector.transpose",
+    ),
+    "a softmax": (
+        lambda x: build(SoftmaxOp, x, element="ui8", **softmax("ui8", 3, "tflite_fixed", 0.1)).output,
+        "vector.multi_reduction <maxui>",
+    ),
+    "a mean": (
+        lambda x: (
+            build(MeanOp, x, element="ui8", axes=(1, 2), rounding="fixed64_up", **quantization("ui8", "ui8")).output
+        ),
+        "vector<1x16xi32>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VECTORIZED)
+def test_kernels_are_vectors(case: str) -> None:
+    body, wanted = VECTORIZED[case]
+    text = str(compile_to(graph([tensor((1, 16, 32, 48), "ui8")], body), Phase.VECTOR, TARGETS["avx512vbmi"]))
+    assert wanted in text
+    assert "memref.load" not in text
