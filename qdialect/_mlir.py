@@ -5,26 +5,19 @@ package, which has the same modules under another name) touches this file alone.
 """
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, bufferization, ext, func, irdl, linalg, llvm, math, memref, scf, tensor, vector
+from torch_mlir.dialects import arith, ext, func, math, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
 __all__ = [
     "ExecutionEngine",
     "arith",
-    "bufferization",
     "ext",
     "func",
     "ir",
-    "irdl",
-    "linalg",
-    "llvm",
     "math",
-    "memref",
     "passmanager",
     "rewrite",
-    "scf",
-    "tensor",
     "transform_interpreter",
     "vector",
 ]
