@@ -10,7 +10,7 @@ from drawing import Build, Draw, drawn_module, tensor
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.quant_math import AddArithmetic
 
 # Root mean square of a random code less its zero point, more or less.
@@ -25,8 +25,8 @@ def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -
     first = d.element() if with_residual else before
     low, high = d.bounds(first)
     # Multipliers far from the usual ones have shifts of their own.
-    extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
-    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.05, 20.0) * extreme))
+    extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
+    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
     values: dict[str, Any] = {
         "rounding": d.rounding(),
         "multiplier": d.multiplier(),
@@ -61,10 +61,17 @@ def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any
     }
 
 
-def _bias(d: Draw, channels: int) -> ir.Value:
-    # Accumulators may leave the range of int32, and wrap.
-    reach = d.one_of((0, 1000, 1 << 20, 2**31 - 1))
-    return constant(d.rng.integers(-reach, reach, channels, dtype=np.int32, endpoint=True))
+def _bias(d: Draw, data: str, weight: str, shape: Sequence[int], parameters: dict[str, Any]) -> ir.Value:
+    """A bias that brings the mean of the accumulators near 0, so that results differ; at times any other."""
+    reach = d.one_of((0, 1000, 1000, 1000, 1000, 1 << 20, 2**31 - 1))
+    # With the largest reach accumulators leave the range of int32, and wrap.
+    bias = d.rng.integers(-reach, reach, shape[0], endpoint=True)
+    if reach <= 1000:
+        middle = {element: sum(ELEMENT_RANGES[element]) / 2 for element in (data, weight)}
+        around = middle[data] - parameters["input_zero_point"]
+        products = around * (middle[weight] - np.array(parameters["weight_zero_points"]))
+        bias -= np.rint(products * np.prod(shape[1:])).astype(np.int64)
+    return constant(bias.astype(np.int32))
 
 
 def _fused(
@@ -77,7 +84,8 @@ def _fused(
     attributes |= _stages(d, element, real, with_residual=residual is not None)
     if residual is not None:
         attributes["residual_zero_point"] = d.zero_point(element_of(residual.type))
-    operands = (x, d.codes_constant(weight, shape), _bias(d, shape[0]), residual)
+    bias = _bias(d, element_of(x.type), weight, shape, attributes)
+    operands = (x, d.codes_constant(weight, shape), bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 
 
@@ -162,10 +170,11 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
         x = v[0]
         kernel, window = _window(d, image[1], image[2])
         parameters = _parameters(d, data, weight, channels)
-        weights = d.codes_constant(weight, (channels, *kernel, depth))
-        bias = _bias(d, channels) if d.flag() else None
+        shape = (channels, *kernel, depth)
+        weights = d.codes_constant(weight, shape)
+        bias = _bias(d, data, weight, shape, parameters) if d.flag() else None
         sums = build(Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
-        real = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(depth)
+        real = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
         element = d.element()
         scaled = build(
             RequantizeOp,
