@@ -30,7 +30,10 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     every such node is a note.
     """
     content, name = _content_of(source)
-    graph = read_graph(content)
+    try:
+        graph = read_graph(content)
+    except ImportModelError as error:
+        raise ImportModelError(f"'{name}': {error}") from error
     emissions = _plan_all(graph, name)
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
@@ -38,7 +41,7 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
             module = _build(graph, emissions, name)
             verify(module)
         except VerificationError as error:
-            raise ImportModelError(f"model is damaged: {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
     return module
 
 
