@@ -13,14 +13,11 @@ from qdialect.target import Target
 
 _OP = "!transform.any_op"
 
-_LOWER_REST = f"""module attributes {{transform.with_named_sequence}} {{
+_LOWER_GATHERS = f"""module attributes {{transform.with_named_sequence}} {{
   transform.named_sequence @__transform_main(%module: {_OP}) {{
     %funcs = transform.structured.match ops{{["func.func"]}} in %module : ({_OP}) -> {_OP}
     transform.apply_patterns to %funcs {{
       transform.apply_patterns.vector.lower_gather
-      transform.apply_patterns.vector.reorder_multi_reduction_dims lowering_strategy = "innerreduction"
-      transform.apply_patterns.vector.multi_reduction_flattening lowering_strategy = "innerreduction"
-      transform.apply_patterns.vector.multi_reduction_unrolling lowering_strategy = "innerreduction"
     }} : {_OP}
     transform.yield
   }}
@@ -41,5 +38,5 @@ def to_x86(module: ir.Module, target: Target) -> None:
             patterns.add("vector.transfer_write", store_packed, 2)
             patterns.add("vector.gather", gather_to_permute, 1)
         rewrite.apply_patterns_and_fold_greedily(module, patterns.freeze())
-        script = ir.Module.parse(_LOWER_REST)
+        script = ir.Module.parse(_LOWER_GATHERS)
         transform_interpreter.apply_named_sequence(module.operation, script.body.operations[0], script)
