@@ -1,6 +1,8 @@
 """Real networks, compiled: every element as TFLite's reference kernels have it; R7, R8 and N7 on whole networks."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,24 @@ def test_a_seeded_network_equals_the_interpreter(tmp_path: Path) -> None:
     image = np.random.default_rng(4).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
     (found,), (wanted,) = results(compile_module(module), [image]), interpreter.run(module, [image])
     assert differing(wanted, found) == 0
+
+
+COMPILE = """
+import resource, sys
+import qdialect
+qdialect.compile(sys.argv[1])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the unit of the memory is another")
+def test_compiling_takes_less_than_10_seconds_and_a_gigabyte(require_model: Callable[[str], Path]) -> None:
+    """Import of the bindings included; seconds of the CPU, so that a busy machine does not matter."""
+    command = [sys.executable, "-c", COMPILE, str(require_model(MOBILENET))]
+    seconds, kilobytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert float(seconds) < 10
+    assert int(kilobytes) < 1_000_000
 
 
 def test_r7_r8_between_kernels_there_are_bytes_alone(require_model: Callable[[str], Path]) -> None:
