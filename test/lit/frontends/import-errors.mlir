@@ -10,8 +10,8 @@
 // RUN: %qimport --help | filecheck %s --check-prefix=HELP
 
 // ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
-// FORMAT: error: file is no .tflite model: it must have the identifier 'TFL3'
-// SHORT: error: {{.*}}file is damaged
+// FORMAT: error: 'import-errors.mlir': file is no .tflite model: it must have the identifier 'TFL3'
+// SHORT: error: '{{.*}}.short.tflite': file is damaged
 // OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
 // USAGE: qdialect-import: error: the following arguments are required: model
 // HELP: qdialect-import model.tflite -o model.mlir
