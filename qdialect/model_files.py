@@ -8,11 +8,11 @@ from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
 
-SUFFIXES = (".mlir", ".tflite")
+SUFFIXES = (".mlir", ".tflite", ".onnx")
 
 
 def read_model(model: str | Path | ir.Module) -> ir.Module:
-    """The module of a ``.mlir`` or ``.tflite`` file; a module is itself.
+    """The module of a ``.mlir``, ``.tflite`` or ``.onnx`` file; a module is itself.
 
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or uses what is not supported,
     and for a file of another kind.
@@ -26,4 +26,9 @@ def read_model(model: str | Path | ir.Module) -> ir.Module:
         from qdialect.frontends.tflite import import_tflite
 
         return import_tflite(path)
-    raise ImportModelError(f"'{path}' must be a model of kind {' or '.join(SUFFIXES)}, but got '{path.suffix}'")
+    if path.suffix == ".onnx":
+        from qdialect.frontends.onnx import import_onnx
+
+        return import_onnx(path)
+    kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+    raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")

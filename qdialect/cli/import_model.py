@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from qdialect.cli import terminal
-from qdialect.frontends.tflite import import_tflite, supported_operators
+from qdialect.frontends import onnx, tflite
 from qdialect.pipeline import PassManager
 
 _EXAMPLES = f"""\
@@ -17,8 +18,11 @@ examples:
   qdialect-import model.tflite -o model.mlir              write it to a file
   qdialect-import model.tflite --fuse -o model.mlir       one op for each kernel
   qdialect-import model.tflite | qdialect-opt --fuse-qnn  the same through a pipe
+  qdialect-import model.onnx --batch 8                    an .onnx model, its open batch set to 8
 
-operators of .tflite files: {", ".join(supported_operators())}
+operators of .tflite files: {", ".join(tflite.supported_operators())}
+
+operators of .onnx files: {", ".join(onnx.supported_operators())}
 """
 
 
@@ -35,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    module = import_tflite(options.model)
+    is_onnx = Path(options.model).suffix == ".onnx"
+    module = onnx.import_onnx(options.model, batch=options.batch) if is_onnx else tflite.import_tflite(options.model)
     if options.fuse:
         PassManager("fuse-qnn").run(module)
     text = module.operation.get_asm(enable_debug_info=options.mlir_print_debuginfo)
@@ -50,9 +55,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="a .tflite file")
+    parser.add_argument("model", help="a .tflite or .onnx file")
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=1, metavar="N", help="first extent of .onnx inputs that leave it open (default 1)"
     )
     parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
     parser.add_argument(

@@ -31,10 +31,10 @@ def test_a_model_is_a_module_or_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.onnx"
+    path = tmp_path / "x.bin"
     with pytest.raises(qdialect.ImportModelError) as error:
         qdialect.read_model(path)
-    assert str(error.value) == f"'{path}' must be a model of kind .mlir or .tflite, but got '.onnx'"
+    assert str(error.value) == f"'{path}' must be a model of kind .mlir, .tflite or .onnx, but got '.bin'"
 
 
 @pytest.mark.parametrize("name", ["missing.mlir", "missing.tflite"])

@@ -1,0 +1,90 @@
+"""What front ends share: reading a file, refusing with every offender, what an interface says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
+
+Shape = tuple[int, ...]
+
+
+class UnsupportedError(Exception):
+    """A node uses an operator, option or type that the front end lacks; the text says which."""
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(reason)
+
+
+def check_scale(scale: float, what: str) -> None:
+    """`scale` is one that the dialect can hold; NaN and infinity are not."""
+    require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
+
+
+def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
+    """The bytes of a file and its name; content that was given as bytes is called `name`.
+
+    Raises `ImportModelError` where the file cannot be read.
+    """
+    if isinstance(source, bytes):
+        return source, name
+    try:
+        return Path(source).read_bytes(), Path(source).name
+    except OSError as error:
+        raise ImportModelError(f"cannot read '{source}': {error.strerror}") from error
+
+
+def refuse(name: str, offences: Sequence[str]) -> None:
+    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any."""
+    if not offences:
+        return
+    notes = tuple(Diagnostic(Severity.NOTE, offence) for offence in offences)
+    message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
+    raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An argument or a result of a model; `scale` and `zero_point` are None where it is not quantized as a whole."""
+
+    name: str
+    shape: Shape
+    element: str
+    scale: float | None = None
+    zero_point: int | None = None
+
+    def type(self) -> ir.Type:
+        """Its tensor type."""
+        return ir.RankedTensorType.get(list(self.shape), ir.Type.parse(self.element))
+
+    def attributes(self) -> ir.DictAttr:
+        """`qnn.name` and, where they are known, `qnn.scale` and `qnn.zero_point`."""
+        found: dict[str, ir.Attribute] = {"qnn.name": ir.StringAttr.get(self.name)}
+        if self.scale is not None and self.zero_point is not None:
+            found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), self.scale)
+            found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.zero_point)
+        return ir.DictAttr.get(found)
+
+
+def interface_attributes(tensors: Sequence[Interface]) -> ir.ArrayAttr:
+    """The attributes of all arguments, or of all results, of a function."""
+    return ir.ArrayAttr.get([tensor.attributes() for tensor in tensors])
+
+
+def interface_offences(what: str, tensors: Sequence[Interface], elements: Sequence[str]) -> list[str]:
+    """Why `tensors` cannot be arguments or results of a function: their types or an empty shape."""
+    wanted = f"{', '.join(elements[:-1])} or {elements[-1]}"
+    offences: list[str] = []
+    for tensor in tensors:
+        if tensor.element not in elements:
+            offences.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
+        if 0 in tensor.shape:
+            offences.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
+    return offences

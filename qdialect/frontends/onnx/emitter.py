@@ -1,0 +1,143 @@
+"""Builds the function's ops: where each value lies, in which order of dimensions, and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.common import Shape
+from qdialect.frontends.onnx.model import Array
+
+Op = TypeVar("Op", bound=QnnOp)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor that the module holds, with the shape the model gives it: an argument, a constant or what ops compute.
+
+    `name` is the model's for it; `data` is what a constant holds, `emission` builds what is computed.
+    """
+
+    name: str
+    shape: Shape
+    element: str
+    data: Array | None = None
+    emission: Emission | None = None
+
+
+Placed = tuple[ir.Value, bool]
+"""A value, and whether its channels, dimension 1 of the model, come last."""
+
+
+class Emitter:
+    """The values emitted so far, and the location of the value being emitted.
+
+    Convolutions and pools want the channels last; element-wise ops take what they get.  So a value may be held both
+    ways, and a transpose is built where the other way is wanted first.
+    """
+
+    def __init__(self, file_name: str) -> None:
+        self._file = ir.Location.file(file_name, 0, 0)
+        self._location: ir.Location = self._file
+        self._plain: dict[Value, ir.Value] = {}
+        self._last: dict[Value, ir.Value] = {}
+
+    def location_of(self, name: str) -> ir.Location:
+        """A name of the model over the file's."""
+        return ir.Location.name(name, self._file)
+
+    def define(self, value: Value, held: ir.Value) -> None:
+        """`held` is the argument `value`."""
+        self._plain[value] = held
+
+    def emit(self, value: Value) -> None:
+        """Build what computes `value`; an argument or a constant needs nothing."""
+        if value.emission is None:
+            return
+        self._location = self.location_of(value.name)
+        held, is_last = value.emission(self)
+        (self._last if is_last else self._plain)[value] = held
+
+    def plain(self, value: Value) -> ir.Value:
+        """`value` with the model's order of dimensions."""
+        if value not in self._plain:
+            if value.data is not None:
+                self._plain[value] = self.constant(value.data)
+            else:
+                self._plain[value] = self.transpose(self._last[value], channels_first(len(value.shape)))
+        return self._plain[value]
+
+    def last(self, value: Value) -> ir.Value:
+        """`value` with its channels last."""
+        order = channels_last(len(value.shape))
+        if value not in self._last:
+            if value.data is not None:
+                self._last[value] = self.constant(value.data.transpose(order))
+            else:
+                self._last[value] = self.transpose(self._plain[value], order)
+        return self._last[value]
+
+    def either(self, value: Value) -> Placed:
+        """`value` as it is held; with its channels last where it is held both ways."""
+        return (self._last[value], True) if value in self._last else (self.plain(value), False)
+
+    def alike(self, values: Sequence[Value]) -> tuple[list[ir.Value], bool]:
+        """Operands that broadcast, all with their channels last where one of the highest rank is held so."""
+        rank = max(len(value.shape) for value in values)
+        is_last = any(value in self._last and len(value.shape) == rank for value in values)
+        if not is_last:
+            return [self.plain(value) for value in values], False
+        return [self._last_of_rank(value, rank) for value in values], True
+
+    def _last_of_rank(self, value: Value, rank: int) -> ir.Value:
+        if len(value.shape) == rank:
+            return self.last(value)
+        shape = (1,) * (rank - len(value.shape)) + value.shape
+        if value.data is not None:
+            return self.constant(value.data.reshape(shape).transpose(channels_last(rank)))
+        return self.transpose(self.reshape(self.plain(value), shape), channels_last(rank))
+
+    def constant(self, array: Array) -> ir.Value:
+        """A constant of the value being emitted."""
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=self._location)
+
+    def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
+        """An op of the value being emitted; its result."""
+        op = build(op_class, *operands, element=element, loc=self._location, **attributes)
+        return op.operation.results[0]
+
+    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
+        """An element-wise upstream op of the value being emitted, on f32 tensors of one shape; its result."""
+        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
+        return created.results[0]
+
+    def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
+        """`value` with its dimensions in another order."""
+        return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
+
+    def reshape(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` in another shape; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
+
+
+Emission = Callable[[Emitter], Placed]
+"""Builds the ops of a value and gives its last one's result."""
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """The order of dimensions that puts dimension 1 last."""
+    return (0, *range(2, rank), 1)
+
+
+def channels_first(rank: int) -> tuple[int, ...]:
+    """The order of dimensions that undoes `channels_last`."""
+    return (0, rank - 1, *range(1, rank - 1))

@@ -1,0 +1,47 @@
+"""What the importer needs of an .onnx file, as plain checked values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qdialect.frontends.common import Interface
+
+Array = NDArray[Any]
+
+ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 5: "i16", 6: "i32", 7: "i64"}
+"""Names of the element types by their numbers in the schema."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the graph; `kind` has the operator's domain in front unless it is the standard one.
+
+    An omitted input is an empty name. Attributes are integers, floats, strings, arrays and lists of these.
+    """
+
+    index: int
+    kind: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """How messages call the node: its index, operator, and name or first output."""
+        called = self.name or next(iter(self.outputs), "")
+        return f"node {self.index} {self.kind}" + (f" ('{called}')" if called else "")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in the order of execution; inputs that have initial values are constants."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Interface, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, Array]

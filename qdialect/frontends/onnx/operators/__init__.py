@@ -1,0 +1,18 @@
+"""How each operator becomes tensors of the plan, one family a file."""
+
+# Imported for the planners they register.
+from qdialect.frontends.onnx.operators import (
+    concatenation,
+    convolution,
+    data_movement,
+    elementwise,
+    matmul,
+    pool,
+    quantization,
+    unary,
+)
+from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
+
+FAMILIES = (concatenation, convolution, data_movement, elementwise, matmul, pool, quantization, unary)
+
+__all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]

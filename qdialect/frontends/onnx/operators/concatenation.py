@@ -1,0 +1,87 @@
+"""Concat and QLinearConcat: every input gets the output's parameters by a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdialect.dialect import ConcatOp
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
+from qdialect.quant_math import Multiplier, Rounding
+
+_MOST_INPUTS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Real):
+    """Real numbers side by side along `axis`."""
+
+    parts: tuple[Real, ...]
+    axis: int
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+        codes = [part.quantized(plan, name, to) for part in self.parts]
+        return _joined(plan, name, codes, to, self)
+
+
+def _joined(plan: Plan, name: str, codes: Sequence[Value], to: Parameters, joined: Joined) -> Value:
+    def emit(emitter: Emitter) -> Placed:
+        operands, is_last = emitter.alike(codes)
+        rank = len(joined.shape)
+        places = (0, rank - 1, *range(1, rank - 1))
+        concatenated = emitter.build(
+            ConcatOp,
+            *operands,
+            element=to.element,
+            axis=places[joined.axis] if is_last else joined.axis,
+            input_scales=(to.scale,) * len(codes),
+            input_zero_points=(to.zero_point,) * len(codes),
+            output_scale=to.scale,
+            output_zero_point=to.zero_point,
+            rounding=Rounding.F32_RNE_ZP_LAST,
+            multiplier=Multiplier.F32,
+        )
+        return concatenated, is_last
+
+    return plan.compute(name, joined.shape, to.element, emit)
+
+
+@imports("Concat")
+def _concat(call: Call) -> Tensor:
+    """Codes of the same parameters keep them."""
+    joined = _join(call, [call.real(index) for index in range(len(call.inputs))])
+    parts = [part for part in joined.parts if isinstance(part, Quantized) and len(part.scales) == 1]
+    if len(parts) < len(joined.parts) or len({part.parameters for part in parts}) > 1:
+        return joined
+    to = parts[0].parameters
+    if to.element not in EIGHT_BIT:
+        return joined
+    return parts[0].with_codes(_joined(call.plan, call.name, [part.codes for part in parts], to, joined))
+
+
+@imports("com.microsoft.QLinearConcat")
+def _qlinear_concat(call: Call) -> Tensor:
+    count = len(call.inputs)
+    require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
+    parts = [dequantized(call, index, index + 1, 0) for index in range(2, count, 3)]
+    joined = _join(call, parts)
+    return joined.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].codes.element))
+
+
+def _join(call: Call, parts: Sequence[Real]) -> Joined:
+    require(1 <= len(parts) <= _MOST_INPUTS, f"must have 1 to {_MOST_INPUTS} parts, but got {len(parts)}")
+    rank = len(parts[0].shape)
+    require("axis" in call.node.attributes, "attribute 'axis' is missing")
+    axis: int = call.attribute("axis", 0)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    place = axis % rank
+    others = {(*part.shape[:place], *part.shape[place + 1 :]) for part in parts}
+    ranks = {len(part.shape) for part in parts}
+    require(len(others) == len(ranks) == 1, f"parts must agree but for axis {axis}, but got {sorted(others)}")
+    extent = sum(part.shape[place] for part in parts)
+    return Joined((*parts[0].shape[:place], extent, *parts[0].shape[place + 1 :]), tuple(parts), place)

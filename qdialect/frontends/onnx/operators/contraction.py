@@ -1,0 +1,143 @@
+"""A convolution or matrix product of quantized numbers, before anyone asks how its result is quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import DequantizeOp, RequantizeOp
+from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.onnx.operators.registry import Call
+from qdialect.frontends.onnx.tensors import (
+    EIGHT_BIT,
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+)
+from qdialect.quant_math import Multiplier, Rounding
+
+_LARGEST_BIAS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Constant weights with the output channels first, scales and zero points by tensor or by output channel."""
+
+    codes: Array
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction(Real):
+    """Real numbers ``accumulator * s_x * s_w``.
+
+    `accumulate` builds the accumulators, whose channels are last; `finish` brings an integer result to the model's
+    shape.  ONNX Runtime rounds ``float32(acc) * float32(s_x * s_w / s_y)`` to even and adds the zero point last.
+    """
+
+    data: Quantized
+    weight: Weight
+    accumulate: Callable[[Emitter], ir.Value]
+    finish: Callable[[Emitter, ir.Value], Placed]
+    axis: int
+    """Of the accumulators, the channels' dimension."""
+    model_axis: int
+    """The same of the model's shape."""
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+
+        def emit(emitter: Emitter) -> Placed:
+            requantized = emitter.build(
+                RequantizeOp,
+                self.accumulate(emitter),
+                element=to.element,
+                input_scale=self.data.scales[0],
+                weight_scales=self.weight.scales,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                axis=self.axis,
+                rounding=Rounding.F32_RNE_ZP_LAST,
+                multiplier=Multiplier.F32,
+            )
+            return self.finish(emitter, requantized)
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+    def accumulators(self, plan: Plan, name: str) -> Value:
+        """The i32 accumulators."""
+        return plan.compute(name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter)))
+
+    def real(self, plan: Plan, name: str) -> Value:
+        accumulators = self.accumulators(plan, name)
+        # The product of the scales in float32.
+        scales = tuple(float(scale) for scale in real_scales(self.data, self.weight))
+
+        def emit(emitter: Emitter) -> Placed:
+            parameters = {"scales": scales, "zero_points": (0,), "axis": self.model_axis}
+            return emitter.build(DequantizeOp, emitter.plain(accumulators), element="f32", **parameters), False
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def real_scales(data: Quantized, weight: Weight) -> Array:
+    """What an accumulator of each output channel counts: s_x * s_w in float32."""
+    return np.float32(data.scales[0]) * np.array(weight.scales, dtype=np.float32)
+
+
+def data_of(data: Quantized) -> Quantized:
+    """Data that a contraction can read."""
+    parameters = data.parameters
+    require(parameters.element in EIGHT_BIT, f"input must be i8 or ui8, but got {parameters.element}")
+    check_scale(parameters.scale, "input scale")
+    return data
+
+
+def weight_of(source: Quantized, order: tuple[int, ...], channel_axis: int) -> Weight:
+    """Constant weights with their dimensions in `order`; scales by channel lie along `channel_axis` of the model's."""
+    codes = source.codes.data
+    require(codes is not None, "weight must be constant")
+    assert codes is not None
+    require(source.codes.element in EIGHT_BIT, f"weight must be i8 or ui8, but got {source.codes.element}")
+    require(len(order) == codes.ndim, f"weight must have {len(order)} dimensions, but got {codes.ndim}")
+    require(min(codes.shape) >= 1, f"weight shape must not be empty, but got {list(codes.shape)}")
+    if len(source.scales) > 1:
+        require(source.axis == channel_axis, f"weight scales must lie along axis {channel_axis}, but got {source.axis}")
+    same = len(set(source.zero_points)) == 1
+    zero_points = source.zero_points[:1] if same else source.zero_points
+    return Weight(np.ascontiguousarray(codes.transpose(order)), source.scales, zero_points)
+
+
+def bias_of(call: Call, index: int, data: Quantized, weight: Weight, channels: int) -> Array | None:
+    """Input `index` as i32 codes.
+
+    Codes are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  Real numbers are divided by
+    that product and rounded to even.
+    """
+    tensor = call.optional(index)
+    if tensor is None:
+        return None
+    if isinstance(tensor, Constant):
+        values = tensor.array
+    else:
+        source = call.quantized(index)
+        require(source.codes.data is not None, "bias must be constant")
+        assert source.codes.data is not None
+        values = source.codes.data if source.codes.element == "i32" else np.asarray(source.reals())
+        require(not any(source.zero_points) or values.dtype != np.int32, "zero point of an i32 bias must be 0")
+    require(values.size in (1, channels), f"bias must have {channels} entries, but got {values.size}")
+    flat = np.broadcast_to(values.ravel(), (channels,))
+    if values.dtype == np.int32:
+        return flat
+    require(values.dtype == np.float32, f"bias must be i32 or f32, but got {values.dtype}")
+    rounded = np.rint(flat.astype(np.float64) / real_scales(data, weight).astype(np.float64))
+    require(bool(np.all(np.abs(rounded) <= _LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
+    return rounded.astype(np.int32)

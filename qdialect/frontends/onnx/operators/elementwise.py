@@ -1,0 +1,108 @@
+"""Add, Mul, Sub, Div and their QLinear forms, with broadcasting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import AddOp, MulOp
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, quantize
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+
+_FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf"}
+_INTEGER_OPS: dict[str, tuple[type[AddOp | MulOp], dict[str, Any]]] = {
+    "Add": (AddOp, {"arithmetic": AddArithmetic.FLOAT_ONCE}),
+    "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Real):
+    """A sum, difference, product or quotient.
+
+    A sum or product of two quantized tensors is one integer op, whose result ONNX Runtime rounds once in float32;
+    everything else runs in float32.
+    """
+
+    kind: str
+    lhs: Real
+    rhs: Real
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        pair = self._integer_operands(to)
+        if pair is None:
+            return quantize(plan, name, self.real(plan, name), to)
+        (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
+        op_class, arithmetic = _INTEGER_OPS[self.kind]
+        attributes = {
+            "lhs_scale": left.scale,
+            "lhs_zero_point": left.zero_point,
+            "rhs_scale": right.scale,
+            "rhs_zero_point": right.zero_point,
+            "output_scale": to.scale,
+            "output_zero_point": to.zero_point,
+            "output_min": to.range[0],
+            "output_max": to.range[1],
+        }
+
+        def emit(emitter: Emitter) -> Placed:
+            operands, is_last = emitter.alike((lhs.codes, rhs.codes))
+            return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_last
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+    def _integer_operands(self, to: Parameters) -> tuple[Quantized, Quantized] | None:
+        lhs, rhs = self.lhs, self.rhs
+        if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
+            return None
+        elements = (lhs.codes.element, rhs.codes.element, to.element)
+        whole = len(lhs.scales) == len(rhs.scales) == 1
+        return (lhs, rhs) if whole and all(element in EIGHT_BIT for element in elements) else None
+
+    def real(self, plan: Plan, name: str) -> Value:
+        values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
+        for value in values:
+            fits = value.data is not None or value.shape == self.shape
+            require(fits, f"float operand must have shape {list(self.shape)}, but got {list(value.shape)}")
+
+        def held(emitter: Emitter, value: Value) -> ir.Value:
+            if value.data is None:
+                return emitter.plain(value)
+            return emitter.constant(np.broadcast_to(value.data, self.shape))
+
+        def emit(emitter: Emitter) -> Placed:
+            return emitter.float_op(_FLOAT_OPS[self.kind], *(held(emitter, value) for value in values)), False
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def _binary(kind: str, lhs: Real, rhs: Real) -> Binary:
+    return Binary(_broadcast(lhs.shape, rhs.shape), kind, lhs, rhs)
+
+
+def _broadcast(lhs: Shape, rhs: Shape) -> Shape:
+    try:
+        return np.broadcast_shapes(lhs, rhs)
+    except ValueError as error:
+        raise UnsupportedError(f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}") from error
+
+
+@imports(*_FLOAT_OPS)
+def _float_binary(call: Call) -> Tensor:
+    call.count(2)
+    return _binary(call.node.kind, call.real(0), call.real(1))
+
+
+@imports("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def _qlinear_binary(call: Call) -> Tensor:
+    call.count(7, 8)
+    kind = call.node.kind.removeprefix("com.microsoft.QLinear")
+    unit = _binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
+    return unit.quantized(call.plan, call.name, parameters_of(call, 6, call.codes(0).element))

@@ -1,0 +1,112 @@
+"""QuantizeLinear and DequantizeLinear, and the quantization parameters that other operators take as inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import (
+    Constant,
+    Parameters,
+    Quantized,
+    Tensor,
+    known,
+    quantize_along,
+    shape_of,
+)
+from qdialect.quant_math import FloatRounding, NanPolicy, Scaling, quantize_array
+
+# What a QuantizeLinear of older operator sets can give, and a DequantizeLinear read.
+_CODES = ("i8", "ui8", "i16", "i32")
+# The type of codes where a QuantizeLinear names none.
+_UNSIGNED = 2
+Floats = tuple[float, ...]
+Integers = tuple[int, ...]
+
+
+def scales_of(call: Call, index: int) -> Floats:
+    """Input `index` as one scale or a list of them."""
+    array = call.constant(index)
+    require(array.dtype == "float32", f"scale must be f32, but got {array.dtype}")
+    require(array.ndim <= 1 and array.size >= 1, f"scale must have 0 or 1 dimensions, but got {array.ndim}")
+    scales = tuple(float(value) for value in array.ravel())
+    for scale in scales:
+        check_scale(scale, "scale")
+    return scales
+
+
+def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[Integers, str]:
+    """Input `index` as `count` zero points and their element type; zeros of type `element` where it is omitted."""
+    if call.optional(index) is None:
+        return (0,) * count, element
+    value = known(call.name, call.constant(index))
+    require(value.element in _CODES, f"zero point must be {' or '.join(_CODES)}, but got {value.element}")
+    points = tuple(int(code) for code in call.constant(index).ravel())
+    require(len(points) == count, f"zero point must have {count} entries, but got {len(points)}")
+    return points, value.element
+
+
+def parameters_of(call: Call, index: int, element: str) -> Parameters:
+    """Inputs `index` and `index` + 1 as the scale and zero point of a whole tensor."""
+    scales = scales_of(call, index)
+    require(len(scales) == 1, f"scale must have 1 entry, but got {len(scales)}")
+    (zero_point,), found = zero_points_of(call, index + 1, 1, element)
+    return Parameters(found, scales[0], zero_point)
+
+
+def dequantized(call: Call, codes: int, scale: int, axis: int) -> Quantized:
+    """Input `codes` with the parameters of inputs `scale` and `scale` + 1; a list of them belongs to `axis`."""
+    value, scales = call.codes(codes), scales_of(call, scale)
+    require(value.element in _CODES, f"input {codes} must be {' or '.join(_CODES)}, but got {value.element}")
+    zero_points, element = zero_points_of(call, scale + 1, len(scales), value.element)
+    require(element == value.element, f"zero point must be {value.element}, but got {element}")
+    if len(scales) == 1:
+        return Quantized(value.shape, value, scales, zero_points)
+    rank = len(value.shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    extent = value.shape[axis % rank]
+    require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
+    return Quantized(value.shape, value, scales, zero_points, axis % rank)
+
+
+@imports("DequantizeLinear", "com.microsoft.DequantizeLinear")
+def _dequantize_linear(call: Call) -> Tensor:
+    call.count(2, 3)
+    require(call.attribute("block_size", 0) == 0, "blocks are not supported")
+    return dequantized(call, 0, 1, call.attribute("axis", 1))
+
+
+@imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
+def _quantize_linear(call: Call) -> Tensor:
+    """By a division in float32, ties to even; the unit that ends here becomes one integer op where there is one."""
+    call.count(2, 3)
+    require(call.attribute("block_size", 0) == 0, "blocks are not supported")
+    scales = scales_of(call, 1)
+    default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
+    zero_points, element = zero_points_of(call, 2, len(scales), default)
+    require(element in _CODES, f"output must be {' or '.join(_CODES)}, but got {element}")
+    source = call.tensor(0)
+    if len(scales) == 1:
+        to = Parameters(element, scales[0], zero_points[0])
+        if isinstance(source, Constant):
+            return Constant(to.codes(source.array.astype(np.float32)))
+        return call.real(0).quantized(call.plan, call.name, to)
+    rank = len(shape_of(source))
+    axis: int = call.attribute("axis", 1)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    extent = shape_of(source)[axis % rank]
+    require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
+    return _quantize_axis(call, source, element, scales, zero_points, axis % rank)
+
+
+def _quantize_axis(
+    call: Call, source: Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
+) -> Tensor:
+    if isinstance(source, Constant):
+        reals, how = source.array.astype(np.float32), (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+        return Constant(quantize_array(reals, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
+    value = call.real(0).real(call.plan, call.name)
+    return quantize_along(call.plan, call.name, value, element, scales, zero_points, axis)

@@ -1,0 +1,115 @@
+"""How a node becomes tensors: a planner checks it and says what its output stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Value
+from qdialect.frontends.onnx.model import Array, Node
+from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Quantized, Real, Tensor, known
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node with what its inputs stand for, None where one is omitted."""
+
+    plan: Plan
+    node: Node
+    inputs: tuple[Tensor | None, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the first output."""
+        return self.node.outputs[0]
+
+    def count(self, least: int, most: int | None = None) -> None:
+        """The node has `least` to `most` inputs."""
+        most = most or least
+        wanted = str(least) if least == most else f"{least} to {most}"
+        found = len(self.inputs)
+        require(least <= found <= most, f"must have {wanted} inputs, but got {found}")
+
+    def optional(self, index: int) -> Tensor | None:
+        """Input `index`, or None where it is omitted."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def tensor(self, index: int) -> Tensor:
+        """Input `index`, which must not be omitted."""
+        tensor = self.optional(index)
+        if tensor is None:
+            raise UnsupportedError(f"input {index} must not be omitted")
+        return tensor
+
+    def real(self, index: int) -> Real:
+        """Input `index` as real numbers; a constant is computed by nothing."""
+        tensor = self.tensor(index)
+        if isinstance(tensor, Constant):
+            require(tensor.array.dtype == "float32", f"input {index} must be f32, but got {tensor.array.dtype}")
+            return Computed(tensor.array.shape, Value(self.name, tensor.array.shape, "f32", data=tensor.array))
+        if isinstance(tensor, Value):
+            raise UnsupportedError(f"input {index} must be f32, but got {tensor.element}")
+        return tensor
+
+    def quantized(self, index: int) -> Quantized:
+        """Input `index`, which must be what a DequantizeLinear gives."""
+        tensor = self.tensor(index)
+        if not isinstance(tensor, Quantized):
+            raise UnsupportedError(f"input {index} must come from a DequantizeLinear")
+        return tensor
+
+    def codes(self, index: int) -> Value:
+        """Input `index` as integers."""
+        tensor = self.tensor(index)
+        if isinstance(tensor, Constant):
+            return known(self.name, tensor.array)
+        if isinstance(tensor, Real):
+            raise UnsupportedError(f"input {index} must be integers, but got f32")
+        return tensor
+
+    def constant(self, index: int) -> Array:
+        """Input `index`, which must be known."""
+        tensor = self.tensor(index)
+        if not isinstance(tensor, Constant):
+            raise UnsupportedError(f"input {index} must be constant")
+        return tensor.array
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """An attribute of the node, which must have the type of `default`."""
+        value = self.node.attributes.get(name, default)
+        found, wanted = type(value).__name__, type(default).__name__
+        require(found == wanted, f"attribute '{name}' must be of type {wanted}, but got {found}")
+        if isinstance(default, list):
+            whole = all(isinstance(entry, int) for entry in value)
+            require(whole, f"attribute '{name}' must be integers, but got {value}")
+        return value
+
+
+Planner = Callable[[Call], Tensor]
+"""Checks a node against what the front end can express; raises `UnsupportedError`."""
+
+_PLANNERS: dict[str, Planner] = {}
+
+
+def imports(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators by their names, those of other domains with the domain in front."""
+
+    def register(planner: Planner) -> Planner:
+        _PLANNERS.update(dict.fromkeys(kinds, planner))
+        return planner
+
+    return register
+
+
+def planner_of(kind: str) -> Planner:
+    """The planner of an operator; raises `UnsupportedError` where there is none."""
+    if kind not in _PLANNERS:
+        raise UnsupportedError("operator is not supported")
+    return _PLANNERS[kind]
+
+
+def supported_operators() -> tuple[str, ...]:
+    """Names of all operators with a planner, sorted."""
+    return tuple(sorted(_PLANNERS))

@@ -1,0 +1,101 @@
+"""Reads an .onnx file; a damaged one ends in `ImportModelError`.
+
+The one module that needs the package `onnx`, and only when it is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import Interface
+from qdialect.frontends.onnx.model import ELEMENTS, Array, Graph, Node
+
+if TYPE_CHECKING:
+    import onnx
+
+_STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+def read_graph(content: bytes, folder: Path | None, batch: int) -> Graph:
+    """The graph of a model file; `folder` is where its external data lies, `batch` an unknown first extent of inputs.
+
+    Raises `ImportModelError` for a damaged file, missing external data, an unknown extent elsewhere and where the
+    package `onnx` is not installed.
+    """
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError as error:
+        raise ImportModelError(
+            "reading .onnx files needs the package 'onnx', which the extra 'onnx' brings: pip install 'qdialect[onnx]'"
+        ) from error
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
+    graph = model.graph
+    if not graph.output:
+        raise ImportModelError("file is damaged: it must have a graph with at least 1 output, but got none")
+    constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
+    inputs = tuple(_input(value, batch) for value in graph.input if value.name not in constants)
+    nodes = tuple(_node(index, node, folder) for index, node in enumerate(graph.node))
+    return Graph(nodes, inputs, tuple(value.name for value in graph.output), constants)
+
+
+def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+    from onnx import checker, external_data_helper, numpy_helper
+
+    try:
+        if external_data_helper.uses_external_data(tensor):
+            _load_external(tensor, folder)
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OSError, checker.ValidationError) as error:
+        raise ImportModelError(f"file is damaged: constant '{tensor.name}' cannot be read: {error}") from error
+
+
+def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
+    from onnx import external_data_helper
+
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    if folder is None:
+        beside = "lies in a file beside the model, so the model must be given as a path"
+        raise ImportModelError(f"data of constant '{tensor.name}' {beside}")
+    if not (folder / location).is_file():
+        raise ImportModelError(f"data of constant '{tensor.name}' must be in '{location}' beside the model")
+    external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+    tensor.ClearField("data_location")
+
+
+def _input(value: onnx.ValueInfoProto, batch: int) -> Interface:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        raise ImportModelError(f"input '{value.name}' must be a tensor with a shape")
+    extents: list[int] = []
+    for axis, dimension in enumerate(tensor.shape.dim):
+        if dimension.dim_value < 1 and axis > 0:
+            unknown = dimension.dim_param or "nothing"
+            raise ImportModelError(f"input '{value.name}': extent {axis} must be known, but got {unknown}")
+        extents.append(dimension.dim_value if dimension.dim_value >= 1 else batch)
+    element = ELEMENTS.get(tensor.elem_type, f"element type {tensor.elem_type}")
+    return Interface(value.name, tuple(extents), element)
+
+
+def _node(index: int, node: onnx.NodeProto, folder: Path | None) -> Node:
+    kind = node.op_type if node.domain in _STANDARD_DOMAINS else f"{node.domain}.{node.op_type}"
+    try:
+        attributes = {attribute.name: _attribute(attribute, folder) for attribute in node.attribute}
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ImportModelError(f"file is damaged: attributes of node {index} {kind} cannot be read") from error
+    return Node(index, kind, node.name, tuple(node.input), tuple(node.output), attributes)
+
+
+def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:
+    from onnx import helper
+
+    if attribute.type == attribute.TENSOR:
+        return _array(attribute.t, folder)
+    value: Any = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value

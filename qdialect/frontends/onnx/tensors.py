@@ -1,0 +1,244 @@
+"""What a name of an ONNX graph stands for while the import is planned; nothing is built yet.
+
+A quantized graph alternates between codes and the real numbers they stand for.  A real number is not computed: it waits
+for the QuantizeLinear that asks for its codes, and then the whole unit becomes one integer op.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emission, Emitter, Placed, Value
+from qdialect.frontends.onnx.model import Array
+from qdialect.quant_math import (
+    ElementFunction,
+    Entries,
+    FloatRounding,
+    NanPolicy,
+    Scaling,
+    build_table,
+    dequantize_array,
+    quantize_array,
+)
+
+Floats = tuple[float, ...]
+Integers = tuple[int, ...]
+
+EIGHT_BIT = ("i8", "ui8")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How a tensor is quantized as a whole."""
+
+    element: str
+    scale: float
+    zero_point: int
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Smallest and largest code."""
+        return ELEMENT_RANGES[self.element]
+
+    def code(self, real: float) -> int:
+        """The code of a real number: its float32 quotient by the scale, rounded to even (ONNX QuantizeLinear)."""
+        return int(self.codes(np.array([real], dtype=np.float32))[0])
+
+    def codes(self, reals: Array) -> Array:
+        """The codes of real numbers."""
+        rounding = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+        return quantize_array(reals, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
+
+
+@dataclass
+class Plan:
+    """The values to emit, in order."""
+
+    values: list[Value] = field(default_factory=list[Value])
+
+    def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
+        """A value that `emission` builds."""
+        value = Value(name, shape, element, emission=emission)
+        self.values.append(value)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Real(ABC):
+    """Real numbers of `shape`."""
+
+    shape: Shape
+
+    @abstractmethod
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        """Their codes; raises `UnsupportedError` where no integer op gives them."""
+
+    def real(self, plan: Plan, name: str) -> Value:
+        """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
+        raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Known integers or real numbers."""
+
+    array: Array
+
+
+Tensor = Constant | Value | Real
+"""What a name stands for: something known, codes, or real numbers."""
+
+
+def shape_of(tensor: Tensor) -> Shape:
+    """The shape the model gives a tensor."""
+    return tensor.array.shape if isinstance(tensor, Constant) else tensor.shape
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized(Real):
+    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+
+    codes: Value
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+    @property
+    def parameters(self) -> Parameters:
+        """Of codes that are quantized as a whole; raises `UnsupportedError` where they are not."""
+        require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
+        return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
+
+    def reals(self) -> Array | None:
+        """The real numbers, where the codes are constant."""
+        if self.codes.data is None:
+            return None
+        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
+
+    def with_codes(self, codes: Value) -> Quantized:
+        """Other codes with the same parameters."""
+        return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        reals = self.reals()
+        if reals is not None:
+            return Value(name, self.shape, to.element, data=to.codes(reals))
+        if len(self.scales) > 1 or self.codes.element not in EIGHT_BIT or to.element not in EIGHT_BIT:
+            return quantize(plan, name, self.real(plan, name), to)
+        return self.codes if self.parameters == to else look_up(plan, name, self, to, lambda reals: reals)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        def emit(emitter: Emitter) -> Placed:
+            parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": self.axis}
+            return emitter.build(DequantizeOp, emitter.plain(self.codes), element="f32", **parameters), False
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Real):
+    """An f32 value of the module."""
+
+    value: Value
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.value, to)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Clamped(Real):
+    """The real numbers of `source` between two bounds.
+
+    Quantization is monotonic: the codes of clamped numbers are the codes clamped to those of the bounds.
+    """
+
+    source: Real
+    least: float
+    most: float
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        source = self.source.quantized(plan, name, to)
+        low, high = to.code(self.least), to.code(self.most)
+        if (low, high) == to.range:
+            return source
+
+        def emit(emitter: Emitter) -> Placed:
+            value, is_last = emitter.either(source)
+            return emitter.build(ClipOp, value, element=to.element, min=low, max=high), is_last
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        source = self.source.real(plan, name)
+
+        def emit(emitter: Emitter) -> Placed:
+            value = emitter.plain(source)
+            for op, bound in (("arith.maximumf", self.least), ("arith.minimumf", self.most)):
+                if np.isfinite(bound):
+                    value = emitter.float_op(op, value, emitter.constant(np.full(self.shape, bound, dtype=np.float32)))
+            return value, False
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
+    """The codes of an f32 value (ONNX QuantizeLinear; NaN becomes the smallest code as in ONNX Runtime)."""
+    return quantize_along(plan, name, value, to.element, (to.scale,), (to.zero_point,), 0)
+
+
+def quantize_along(
+    plan: Plan, name: str, value: Value, element: str, scales: Floats, zero_points: Integers, axis: int
+) -> Value:
+    """As `quantize`, with a scale and a zero point for each index of `axis`."""
+
+    def emit(emitter: Emitter) -> Placed:
+        parameters = {"scales": scales, "zero_points": zero_points, "axis": axis}
+        rounding = {"rounding": FloatRounding.HALF_EVEN, "scaling": Scaling.DIVIDE, "nan": NanPolicy.MIN}
+        return emitter.build(QuantizeOp, emitter.plain(value), element=element, **parameters, **rounding), False
+
+    return plan.compute(name, value.shape, element, emit)
+
+
+def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: ElementFunction) -> Value:
+    """The codes of `function` of 8-bit numbers: a table, entries divided and rounded to even (ONNX Runtime)."""
+    before = source.parameters
+    require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
+    require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+    origin = (before.scale, before.zero_point, NUMPY_DTYPES[before.element])
+    target = (to.scale, to.zero_point, NUMPY_DTYPES[to.element])
+    table = build_table(function, *origin, *target, Entries.HALF_EVEN_DIVIDE, NanPolicy.MIN)
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(source.codes)
+        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
+
+    return plan.compute(name, source.shape, to.element, emit)
+
+
+def mapping(before: Parameters, to: Parameters) -> dict[str, Any]:
+    """The attributes that name both quantizations of an 8-bit function."""
+    return {
+        "input_scale": before.scale,
+        "input_zero_point": before.zero_point,
+        "output_scale": to.scale,
+        "output_zero_point": to.zero_point,
+    }
+
+
+_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+
+
+def known(name: str, array: Array) -> Value:
+    """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
+    require(array.dtype in _ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
+    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)

@@ -1,0 +1,136 @@
+"""Small ONNX models as bytes, and what their operators mean as plain formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from qdialect.frontends.onnx import import_onnx
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+Quantization = tuple[float, int]
+CONTRIB = "com.microsoft"
+
+
+@dataclass
+class ModelBuilder:
+    """Nodes in order; every method that adds one gives the name of its output."""
+
+    nodes: list[NodeProto] = field(default_factory=list[NodeProto])
+    constants: list[TensorProto] = field(default_factory=list[TensorProto])
+    inputs: list[ValueInfoProto] = field(default_factory=list[ValueInfoProto])
+
+    def input(self, name: str, shape: Sequence[int | str], dtype: type[np.generic] = np.float32) -> str:
+        self.inputs.append(_info(name, shape, np.dtype(dtype)))
+        return name
+
+    def constant(self, array: Array | float, name: str = "") -> str:
+        name = name or f"c{len(self.constants)}"
+        values = np.float32(array) if isinstance(array, float) else array
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Beside the attributes: `name`, the node's own, and `output`, its output's."""
+        output = str(attributes.pop("output", f"t{len(self.nodes)}"))
+        name = str(attributes.pop("name", ""))
+        domain, _, operator = kind.rpartition(".")
+        self.nodes.append(helper.make_node(operator, inputs, [output], name=name, domain=domain, **attributes))
+        return output
+
+    def quantize(self, value: str, to: Quantization, dtype: type[np.generic] = np.uint8) -> str:
+        return self.node("QuantizeLinear", value, *self.parameters(to, dtype))
+
+    def dequantize(self, value: str, by: Quantization, dtype: type[np.generic] = np.uint8) -> str:
+        return self.node("DequantizeLinear", value, *self.parameters(by, dtype))
+
+    def parameters(self, of: Quantization, dtype: type[np.generic]) -> tuple[str, str]:
+        return self.constant(of[0]), self.constant(np.array(of[1], dtype=dtype))
+
+    def weight(self, codes: Array, scales: float | Sequence[float], axis: int = 0, zero_point: int = 0) -> str:
+        """Weights as real numbers, by one scale or by one for each index of `axis`."""
+        scale = np.array(scales, dtype=np.float32)
+        points = np.full(scale.shape, zero_point, dtype=codes.dtype)
+        names = (self.constant(codes), self.constant(scale), self.constant(points))
+        return self.node("DequantizeLinear", *names, **({"axis": axis} if scale.ndim else {}))
+
+    def finish(self, *outputs: str, dtype: type[np.generic] = np.uint8) -> bytes:
+        infos = [_info(name, None, np.dtype(dtype)) for name in outputs]
+        graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(CONTRIB, 1)]
+        return helper.make_model(graph, opset_imports=opsets).SerializeToString()
+
+
+def _info(name: str, shape: Sequence[int | str] | None, dtype: np.dtype[Any]) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+
+def run(content: bytes, *inputs: Array) -> Array:
+    """The one output of a model."""
+    (result,) = interpreter.run(import_onnx(content), list(inputs))
+    return result
+
+
+def reals(codes: Array, by: Quantization) -> Array:
+    """DequantizeLinear."""
+    return (codes.astype(np.int32) - by[1]).astype(np.float32) * np.float32(by[0])
+
+
+def codes_of(values: Array, to: Quantization, dtype: type[np.generic] = np.uint8) -> Array:
+    """QuantizeLinear: the float32 quotient to even, then the zero point."""
+    info = np.iinfo(np.dtype(dtype).name)
+    rounded = np.rint(values.astype(np.float32) / np.float32(to[0])).astype(np.float64) + to[1]
+    return np.clip(rounded, info.min, info.max).astype(dtype)
+
+
+def requantized(
+    acc: Array, input_scale: float, weight_scales: Array, to: Quantization, dtype: type[np.generic] = np.uint8
+) -> Array:
+    """ONNX Runtime: float32(acc) * (s_x * s_w / s_y) to even, zero point last; channels are dimension 1."""
+    factor = np.float32(input_scale) * weight_scales.astype(np.float32) / np.float32(to[0])
+    shape = [1, -1, *(1 for _ in acc.shape[2:])]
+    info = np.iinfo(np.dtype(dtype).name)
+    rounded = np.rint(acc.astype(np.float32) * factor.reshape(shape)).astype(np.float64) + to[1]
+    return np.clip(rounded, info.min, info.max).astype(dtype)
+
+
+def convolved(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
+    """Sums of products, NCHW and OIHW, from the definition: one output at a time."""
+    strides, dilation = window.get("strides", [1, 1]), window.get("dilations", [1, 1])
+    top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
+    groups = window.get("group", 1)
+    padded = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (top, bottom), (left, right)))
+    reach = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    size = [(padded.shape[2 + i] - reach[i]) // strides[i] + 1 for i in range(2)]
+    result = np.zeros((data.shape[0], weight.shape[0], *size), dtype=np.int64)
+    outputs, depth = weight.shape[0] // groups, weight.shape[1]
+    for n, o, y, x in np.ndindex(*result.shape):
+        first = o // outputs * depth
+        rows = slice(y * strides[0], y * strides[0] + reach[0], dilation[0])
+        columns = slice(x * strides[1], x * strides[1] + reach[1], dilation[1])
+        result[n, o, y, x] = (padded[n, first : first + depth, rows, columns] * weight[o].astype(np.int64)).sum()
+    return result
+
+
+def spread(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
+    """A transposed convolution from the definition: every input cell adds a kernel to the output (IOHW weights)."""
+    strides, dilation = window.get("strides", [1, 1]), window.get("dilations", [1, 1])
+    top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
+    extra, groups = window.get("output_padding", [0, 0]), window.get("group", 1)
+    batch, channels, height, width = data.shape
+    reach = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    full = [(size - 1) * strides[i] + reach[i] + extra[i] for i, size in enumerate((height, width))]
+    depth, outputs = channels // groups, weight.shape[1]
+    result = np.zeros((batch, groups * outputs, *full), dtype=np.int64)
+    for n, c, y, x in np.ndindex(*data.shape):
+        first = c // depth * outputs
+        rows = slice(y * strides[0], y * strides[0] + reach[0], dilation[0])
+        columns = slice(x * strides[1], x * strides[1] + reach[1], dilation[1])
+        result[n, first : first + outputs, rows, columns] += int(data[n, c, y, x]) * weight[c].astype(np.int64)
+    return result[:, :, top : full[0] - bottom, left : full[1] - right]
