@@ -113,7 +113,7 @@ def _conv_on(d: Draw, x: ir.Value, channels: int, groups: int) -> ir.Value:
 
 
 def _convolution(d: Draw) -> tuple[Sequence[str], Build]:
-    groups = d.one_of((1, 1, 1, 2, 3))
+    groups = d.one_of((1, 1, 1, 2, 3, 4))
     depth, channels = d.channels(), d.channels()
     depth, channels = -(-depth // groups) * groups, -(-channels // groups) * groups
     types = [tensor(_image(d, depth), d.element())]

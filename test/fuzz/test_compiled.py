@@ -46,6 +46,18 @@ KNOWN = {
           : (tensor<1x8x8x64xui8>, tensor<64x3x3x1xi8>, tensor<64xi32>) -> tensor<1x4x4x64xui8>
         func.return %y : tensor<1x4x4x64xui8>
       }""",
+    "taps of the last group": """
+      func.func @main(%x: tensor<1x1x1x8xui8>) -> tensor<1x1x1x32xui8> {
+        %w = "qnn.constant"() {value = dense<3> : tensor<32x1x1x2xi8>} : () -> tensor<32x1x1x2xi8>
+        %sums = "qnn.conv2d"(%x, %w) {input_scale = 0.5 : f64, input_zero_point = 7 : i64,
+          weight_scales = array<f64: 0.25>, weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>,
+          padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 4 : i64}
+          : (tensor<1x1x1x8xui8>, tensor<32x1x1x2xi8>) -> tensor<1x1x1x32xi32>
+        %y = "qnn.requantize"(%sums) {input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>,
+          input_zero_points = array<i64: 0>, output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64,
+          rounding = "fixed64_up", multiplier = "f64"} : (tensor<1x1x1x32xi32>) -> tensor<1x1x1x32xui8>
+        func.return %y : tensor<1x1x1x32xui8>
+      }""",
 }
 
 
