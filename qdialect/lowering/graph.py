@@ -20,6 +20,7 @@ from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_ma
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
+from qdialect.lowering.strategy import Strategy
 
 Op = TypeVar("Op", bound=QnnOp)
 Handler = Callable[["GraphLowering", Any], None]
@@ -57,7 +58,7 @@ class Padding:
 class GraphLowering:
     """The state of lowering one function."""
 
-    def __init__(self, function: ir.Operation) -> None:
+    def __init__(self, function: ir.Operation, strategy: Strategy) -> None:
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)
@@ -65,6 +66,7 @@ class GraphLowering:
         self.program = Program(
             [plain_storage_of(value.type) for value in self._arguments],
             [plain_storage_of(value.type) for value in self._returned],
+            strategy,
         )
         self._places: dict[ir.Value, Place] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()

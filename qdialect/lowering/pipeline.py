@@ -77,7 +77,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     contracts.check_fused(copy)
     if until is Phase.FUSED:
         return lowered
-    program = qnn_to_linalg(copy)
+    program = qnn_to_linalg(copy, target)
     lowered = replace(
         lowered,
         module=program.module,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.arena import Lifetime, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText
 from qdialect.lowering.storage import Storage
+from qdialect.lowering.strategy import Strategy
 
 ALIGNMENT = 64
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
@@ -91,6 +92,7 @@ class Program:
 
     inputs: Sequence[Storage]
     outputs: Sequence[Storage]
+    strategy: Strategy
     kernels: list[str] = field(default_factory=list[str])
     """Text of each distinct kernel, with ``@KERNEL`` for its name."""
     calls: list[Call] = field(default_factory=list[Call])

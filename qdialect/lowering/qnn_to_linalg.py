@@ -14,6 +14,8 @@ from qdialect.lowering import handlers
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.storage import STORAGE_ELEMENTS
+from qdialect.lowering.strategy import strategy_of
+from qdialect.target import Target
 
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
@@ -31,10 +33,10 @@ class LinalgProgram:
     kernels: int
 
 
-def qnn_to_linalg(module: ir.Module) -> LinalgProgram:
+def qnn_to_linalg(module: ir.Module, target: Target) -> LinalgProgram:
     """Lower the one function of a `qnn` module; raises `CompileError` with a note for each op without a lowering."""
     with module.context, ir.Location.unknown():
-        program = GraphLowering(main_function(module)).run()
+        program = GraphLowering(main_function(module), strategy_of(target)).run()
         text, arena = program.render()
     lowered = context.parse(text, module.context, file_name="kernels")
     labels = tuple(call.label for call in program.calls)

@@ -1,16 +1,16 @@
-"""Tile sizes as a table: op class, shape class and target in, register tile out.
+"""Tile sizes as a table: target in, register tiles by op and shape out.
 
 A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
-AVX-512 has 32 vector registers.
+AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Most rows for each number of vectors: R * V + V + 1 registers, of 32.
-_ROWS_BY_VECTORS = {4: 6, 3: 9, 2: 14, 1: 24}
-_WIDEST = 4
+from qdialect.target import Target
+
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
 
@@ -30,20 +30,57 @@ class ChannelBlock:
         return self.tiles * self.vectors * self.lanes
 
 
-def channel_blocks(lanes_total: int) -> list[ChannelBlock]:
-    """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: four at a time, the rest, an 8 tail."""
-    if lanes_total < 16:
-        return [ChannelBlock(0, 1, 1, lanes_total)]
-    vectors, tail = divmod(lanes_total, 16)
-    full, rest = divmod(vectors, _WIDEST)
-    blocks: list[ChannelBlock] = []
-    if full:
-        blocks.append(ChannelBlock(0, full, _WIDEST, 16))
-    if rest:
-        blocks.append(ChannelBlock(full * _WIDEST * 16, 1, rest, 16))
-    if tail:
-        blocks.append(ChannelBlock(vectors * 16, 1, 1, tail))
-    return blocks
+@dataclass(frozen=True)
+class Strategy:
+    """The register tiles of one kind of target."""
+
+    rows: Mapping[int, int]
+    """Contraction: most rows of a tile by its number of vectors."""
+    depthwise_pixels: int
+    """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+
+    def channel_blocks(self, lanes_total: int) -> list[ChannelBlock]:
+        """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail."""
+        if lanes_total < 16:
+            return [ChannelBlock(0, 1, 1, lanes_total)]
+        widest = max(self.rows)
+        vectors, tail = divmod(lanes_total, 16)
+        full, rest = divmod(vectors, widest)
+        blocks: list[ChannelBlock] = []
+        if full:
+            blocks.append(ChannelBlock(0, full, widest, 16))
+        if rest:
+            blocks.append(ChannelBlock(full * widest * 16, 1, rest, 16))
+        if tail:
+            blocks.append(ChannelBlock(vectors * 16, 1, 1, tail))
+        return blocks
+
+    def row_segments(self, extent: int, vectors: int) -> list[tuple[int, int, int]]:
+        """(start, extent, rows) of the parts of an axis: whole tiles, then one smaller tile for what is left."""
+        return split(extent, rows_for(extent, self.rows[vectors]))
+
+    def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
+        """(start, extent, pixels per tile) of the parts of a row of pixels."""
+        return split(extent, rows_for(extent, self.depthwise_pixels))
+
+
+STRATEGIES = {
+    "avx512": Strategy(rows={4: 6, 3: 9, 2: 14, 1: 24}, depthwise_pixels=8),
+    "generic": Strategy(rows={1: 6}, depthwise_pixels=6),
+}
+"""Strategies by kind of target."""
+
+
+def strategy_of(target: Target) -> Strategy:
+    """The strategy for `target`."""
+    return STRATEGIES["avx512" if target.has_vnni else "generic"]
+
+
+def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
+    """Split `lanes_total` channels into vectors of 16 and a tail of 8 or 4."""
+    whole, tail = divmod(lanes_total, 16)
+    blocks = [ChannelBlock(0, whole, 1, 16)] if whole else []
+    return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
 
 
 def rows_for(extent: int, most: int) -> int:
@@ -54,29 +91,8 @@ def rows_for(extent: int, most: int) -> int:
     return divisors[0] if divisors else -(-extent // -(-extent // most))
 
 
-def row_segments(extent: int, vectors: int) -> list[tuple[int, int, int]]:
-    """(start, extent, rows) of the parts of an axis: whole tiles, then one smaller tile for what is left."""
-    return split(extent, rows_for(extent, _ROWS_BY_VECTORS[vectors]))
-
-
 def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     """(start, extent, tile) of the whole tiles of an axis and of the one that is left."""
     whole = extent // tile * tile
     parts = [(0, whole, tile)] if whole else []
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
-
-
-# A depthwise tile is one vector of channels by a few pixels: each needs an accumulator and a widened input vector.
-_DEPTHWISE_PIXELS = 8
-
-
-def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
-    """Split `lanes_total` channels into vectors of 16 and a tail of 8 or 4."""
-    whole, tail = divmod(lanes_total, 16)
-    blocks = [ChannelBlock(0, whole, 1, 16)] if whole else []
-    return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
-
-
-def depthwise_segments(extent: int) -> list[tuple[int, int, int]]:
-    """(start, extent, pixels per tile) of the parts of a row of pixels."""
-    return split(extent, rows_for(extent, _DEPTHWISE_PIXELS))

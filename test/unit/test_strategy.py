@@ -8,16 +8,19 @@ from hypothesis import strategies as st
 
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
+    STRATEGIES,
     ChannelBlock,
-    channel_blocks,
+    Strategy,
     depthwise_blocks,
-    depthwise_segments,
-    row_segments,
     rows_for,
     split,
+    strategy_of,
 )
+from qdialect.target import TARGETS
 
-REGISTERS = 32
+AVX512, GENERIC = STRATEGIES["avx512"], STRATEGIES["generic"]
+# Registers, and how many of them one vector of 16 lanes takes.
+BUDGETS = [(AVX512, 32, 1), (GENERIC, 16, 2)]
 CHANNELS = st.integers(1, 600).map(lanes_for)
 EXTENTS = st.integers(1, 400)
 
@@ -27,7 +30,7 @@ def covered(parts: list[tuple[int, int, int]]) -> list[int]:
 
 
 @given(CHANNELS)
-@pytest.mark.parametrize("blocks_of", [channel_blocks, depthwise_blocks])
+@pytest.mark.parametrize("blocks_of", [AVX512.channel_blocks, GENERIC.channel_blocks, depthwise_blocks])
 def test_blocks_cover_every_lane_once(blocks_of: Callable[[int], list[ChannelBlock]], lanes: int) -> None:
     blocks = blocks_of(lanes)
     position = 0
@@ -41,7 +44,7 @@ def test_blocks_cover_every_lane_once(blocks_of: Callable[[int], list[ChannelBlo
 
 @given(CHANNELS)
 def test_at_most_one_block_has_narrow_vectors(lanes: int) -> None:
-    assert sum(block.lanes < 16 for block in channel_blocks(lanes)) <= 1
+    assert sum(block.lanes < 16 for block in AVX512.channel_blocks(lanes)) <= 1
 
 
 @pytest.mark.parametrize(
@@ -56,24 +59,35 @@ def test_at_most_one_block_has_narrow_vectors(lanes: int) -> None:
     ],
 )
 def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int]]) -> None:
-    assert channel_blocks(lanes) == [ChannelBlock(*block) for block in expected]
-
-
-@given(EXTENTS, st.sampled_from([1, 2, 3, 4]))
-def test_rows_are_covered_by_tiles_that_fit_the_registers(extent: int, vectors: int) -> None:
-    segments = row_segments(extent, vectors)
-    assert covered(segments) == list(range(extent))
-    for _, size, rows in segments:
-        assert size % rows == 0
-        # Accumulators, weights and one broadcast row.
-        assert rows * vectors + vectors + 1 <= REGISTERS
+    assert AVX512.channel_blocks(lanes) == [ChannelBlock(*block) for block in expected]
 
 
 @given(EXTENTS)
-def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(extent: int) -> None:
-    segments = depthwise_segments(extent)
+@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
+def test_rows_are_covered_by_tiles_that_fit_the_registers(
+    strategy: Strategy, registers: int, width: int, extent: int
+) -> None:
+    for vectors in strategy.rows:
+        segments = strategy.row_segments(extent, vectors)
+        assert covered(segments) == list(range(extent))
+        assert all(size % rows == 0 for _, size, rows in segments)
+        # Accumulators, weights and one broadcast row.
+        assert all(width * (rows * vectors + vectors + 1) <= registers for _, _, rows in segments)
+
+
+@given(EXTENTS)
+@pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
+def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
+    strategy: Strategy, registers: int, width: int, extent: int
+) -> None:
+    segments = strategy.depthwise_segments(extent)
     assert covered(segments) == list(range(extent))
-    assert all(size % pixels == 0 and 2 * pixels < REGISTERS for _, size, pixels in segments)
+    assert all(size % pixels == 0 and width * (pixels + 2) <= registers for _, size, pixels in segments)
+
+
+def test_a_target_with_dot_products_has_the_large_tiles() -> None:
+    found = {name: strategy_of(target) for name, target in TARGETS.items()}
+    assert found == {"generic": GENERIC, "avx512vnni": AVX512, "avx512vbmi": AVX512}
 
 
 @given(EXTENTS, st.integers(1, 70))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,6 @@ from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import Storage, lanes_for
-from qdialect.lowering.strategy import channel_blocks, row_segments
 from qdialect.lowering.views import Axis, collapse
 
 
@@ -66,12 +66,13 @@ def emit_contraction(program: Program, op: Contraction, label: str) -> None:
     kernel = Kernel(program)
     buffers = declare_places(kernel, op)
     stages = declare_stages(kernel, op.epilogue)
+    strategy = program.strategy
     for group in group_blocks(op.groups, op.data.storage.shape[3], op.weights.codes.shape[0]):
         reduction = _reduction(op, group)
         total = group.channels_out if group.count > 1 else lanes_for(group.channels_out)
-        for block in channel_blocks(total):
+        for block in strategy.channel_blocks(total):
             nest = ContractionNest(kernel, op, stages, group, block, reduction)
-            for segment in segments(op.pixel_axes(), lambda extent, v=block.vectors: row_segments(extent, v)):
+            for segment in segments(op.pixel_axes(), partial(strategy.row_segments, vectors=block.vectors)):
                 nest.emit(buffers, segment)
     program.call(kernel, label)
 

@@ -16,7 +16,7 @@ from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
 from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import Kernel, Program
-from qdialect.lowering.strategy import ChannelBlock, depthwise_blocks, depthwise_segments
+from qdialect.lowering.strategy import ChannelBlock, depthwise_blocks
 from qdialect.lowering.views import View
 
 _TAPS = ("kh", "kw")
@@ -29,7 +29,7 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     stages = declare_stages(kernel, op.epilogue)
     constants = _declare_constants(kernel, op)
     for block in depthwise_blocks(op.output.storage.pitch):
-        for segment in segments(op.pixel_axes(), depthwise_segments):
+        for segment in segments(op.pixel_axes(), program.strategy.depthwise_segments):
             _emit_nest(kernel, op, stages, buffers, constants, block, segment)
     program.call(kernel, label)
 

@@ -18,7 +18,7 @@
 
 // GENERIC-LABEL: func.func private @kernel_0(
 // GENERIC-NOT: llvm.x86
-// GENERIC: arith.trunci %{{.*}} to vector<2x1x4x16xi8>
+// GENERIC: arith.trunci %{{.*}} to vector<2x1x1x16xi8>
 // GENERIC: vector.transfer_write
 func.func @main(%x: tensor<1x1x2x8xui8>) -> tensor<1x1x2x64xui8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<64x1x1x8xi8>} : () -> tensor<64x1x1x8xi8>
