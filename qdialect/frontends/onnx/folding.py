@@ -95,11 +95,13 @@ def folded(node: Node, operands: Sequence[Array | None]) -> Array | None:
 
     Raises `UnsupportedError` where the inputs do not fit the operator.
     """
+    if len(node.outputs) != 1:
+        return None
     if node.kind == "Constant":
         return _constant(node)
     present = [operand for operand in operands if operand is not None]
     folder = _FOLDERS.get(node.kind)
-    if folder is None or not operands or len(present) < len(operands) or len(node.outputs) != 1:
+    if folder is None or not operands or len(present) < len(operands):
         return None
     try:
         with np.errstate(all="ignore"):

@@ -95,26 +95,27 @@ class _Planner:
         is_lost = any(name and tensor is None for name, tensor in zip(node.inputs, inputs, strict=True))
         self.tensors.update(dict.fromkeys(node.outputs))
         try:
-            tensor = self._lost(node) if is_lost else self._tensor(node, inputs)
+            if is_lost:
+                self._check_operator(node)
+            else:
+                self.tensors[node.outputs[0]] = self._tensor(node, inputs)
         except UnsupportedError as error:
             self.offences.append(f"{node.title}: {error}")
-            return
-        self.tensors[node.outputs[0]] = tensor
 
-    def _lost(self, node: Node) -> None:
+    def _check_operator(self, node: Node) -> None:
         """What depends on an offender cannot be planned, but its operator can be one too."""
-        if folded_shape_kind(node):
-            return
-        planner_of(node.kind)
+        if not _asks_for_shape(node):
+            planner_of(node.kind)
 
     def _tensor(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor:
-        require(len(node.outputs) == 1, f"must have 1 output, but got {len(node.outputs)}")
-        if folded_shape_kind(node) and inputs[0] is not None:
+        if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, shape_of(inputs[0])))
         array = folded(node, [_array_of(tensor) for tensor in inputs])
         if array is not None:
             return Constant(array)
-        return planner_of(node.kind)(Call(self.plan, node, tuple(inputs)))
+        planner = planner_of(node.kind)
+        require(len(node.outputs) == 1, f"must have 1 output, but got {len(node.outputs)}")
+        return planner(Call(self.plan, node, tuple(inputs)))
 
     def _result(self, name: str) -> Value | None:
         if name not in self.tensors:
@@ -135,9 +136,8 @@ class _Planner:
         return tensor.real(self.plan, name) if isinstance(tensor, Real) else tensor
 
 
-def folded_shape_kind(node: Node) -> bool:
-    """Whether the node asks for the shape of its one input."""
-    return node.kind == "Shape" and len(node.inputs) == 1
+def _asks_for_shape(node: Node) -> bool:
+    return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
 
 
 def _array_of(tensor: Tensor | None) -> Array | None:

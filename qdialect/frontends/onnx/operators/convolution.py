@@ -131,6 +131,8 @@ def _conv_transpose(call: Call) -> Tensor:
     require(call.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID"), "auto_pad must be NOTSET")
     require("output_shape" not in call.node.attributes, "attribute 'output_shape' is not supported")
     extra = tuple(call.attribute("output_padding", [0] * (rank - 2)))
+    fits = len(extra) == rank - 2 and min(extra) >= 0
+    require(fits, f"output_padding must be {rank - 2} integers of at least 0, but got {list(extra)}")
     transposed = window.transposed(data.shape[2:], extra)
     down, across = (1, *window.strides)[-2:]
     channels = weight.codes.shape[0]

@@ -26,7 +26,8 @@ def _source_of(source: Quantized) -> Quantized:
 
 def _window(call: Call, source: Quantized) -> Window:
     kernel = tuple(call.attribute("kernel_shape", [0, 0]))
-    require(min(kernel) >= 1, f"kernel_shape must be integers of at least 1, but got {list(kernel)}")
+    holds = len(kernel) == 2 and min(kernel) >= 1
+    require(holds, f"kernel_shape must be 2 integers of at least 1, but got {list(kernel)}")
     window = window_of(call, source.shape[2:], kernel)
     require(set(window.dilation) == {1}, f"dilations must be 1, but got {list(window.dilation)}")
     return window

@@ -1,0 +1,261 @@
+"""Operators of ONNX models other than contractions: ONNX Runtime's formulas on every code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx_graphs import CONTRIB, ModelBuilder, codes_of, reals, run
+
+from qdialect.frontends.onnx import import_onnx
+from qdialect.pipeline import PassManager
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+X, Y, Z = (0.043, 117), (0.031, 5), (0.057, 90)
+ALL = np.arange(256, dtype=np.uint8).reshape(16, 16)
+
+
+def image(shape: tuple[int, ...], seed: int = 0, dtype: type[np.generic] = np.uint8) -> Array:
+    info = np.iinfo(np.dtype(dtype).name)
+    return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x.astype(np.float64)))
+
+
+def leaky(x: Array) -> Array:
+    return np.where(x >= 0, x, x * np.float32(0.1))
+
+
+FUNCTIONS: list[tuple[str, dict[str, Any], Callable[[Array], Array]]] = [
+    ("Sigmoid", {}, sigmoid),
+    ("Tanh", {}, lambda x: np.tanh(x.astype(np.float64))),
+    ("LeakyRelu", {"alpha": 0.1}, leaky),
+    ("LeakyRelu", {}, lambda x: np.where(x >= 0, x, x * np.float32(0.01))),
+    ("HardSwish", {}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    ("HardSigmoid", {"alpha": 0.25, "beta": 0.5}, lambda x: np.clip(x * np.float32(0.25) + np.float32(0.5), 0, 1)),
+    ("Relu", {}, lambda x: np.maximum(x, 0)),
+    ("Identity", {}, lambda x: x),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes", "function"), FUNCTIONS)
+def test_function_between_quantizations(
+    kind: str, attributes: dict[str, Any], function: Callable[[Array], Array]
+) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
+    content = b.finish(b.quantize(b.node(kind, data, **attributes), (0.011, 3)))
+    assert np.array_equal(run(content, ALL), codes_of(function(reals(ALL, X)), (0.011, 3)))
+
+
+@pytest.mark.parametrize(("kind", "function"), [("Sigmoid", sigmoid), ("LeakyRelu", leaky)])
+def test_qlinear_function_with_omitted_zero_points(kind: str, function: Callable[[Array], Array]) -> None:
+    codes, attributes = ALL.view(np.int8), {"alpha": 0.1} if kind == "LeakyRelu" else {}
+    b = ModelBuilder()
+    inputs = (b.input("x", ALL.shape, np.int8), b.constant(0.05), "", b.constant(0.013))
+    content = b.finish(b.node(f"{CONTRIB}.QLinear{kind}", *inputs, **attributes), dtype=np.int8)
+    assert np.array_equal(run(content, codes), codes_of(function(reals(codes, (0.05, 0))), (0.013, 0), np.int8))
+
+
+@pytest.mark.parametrize("in_attributes", [True, False])
+def test_clip_takes_bounds_either_way(in_attributes: bool) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
+    if in_attributes:
+        clipped = b.node("Clip", data, min=-1.0, max=3.0)
+    else:
+        clipped = b.node("Clip", data, b.constant(-1.0), b.constant(3.0))
+    assert np.array_equal(run(b.finish(b.quantize(clipped, Y)), ALL), codes_of(np.clip(reals(ALL, X), -1, 3), Y))
+
+
+def summed(lhs: Array, rhs: Array, to: tuple[float, int] = Z) -> Array:
+    """ONNX Runtime: one float32 sum with the zero points folded into a constant, rounded to even."""
+    left, right = np.float32(X[0]) / np.float32(to[0]), np.float32(Y[0]) / np.float32(to[0])
+    constant = np.float32(to[1]) - (left * np.float32(X[1]) + right * np.float32(Y[1]))
+    total = lhs.astype(np.float32) * left + (rhs.astype(np.float32) * right + constant)
+    return np.clip(np.rint(total), 0, 255).astype(np.uint8)
+
+
+def multiplied(lhs: Array, rhs: Array) -> Array:
+    factor = np.float32(X[0]) * np.float32(Y[0]) / np.float32(Z[0])
+    product = (lhs.astype(int) - X[1]) * (rhs.astype(int) - Y[1])
+    return np.clip(np.rint(product.astype(np.float32) * factor + np.float32(Z[1])), 0, 255).astype(np.uint8)
+
+
+BINARIES = [("Add", summed), ("Mul", multiplied)]
+
+
+@pytest.mark.parametrize(("kind", "function"), BINARIES)
+def test_sum_and_product_on_every_pair_of_codes(kind: str, function: Callable[[Array, Array], Array]) -> None:
+    lhs, rhs = ALL.reshape(256, 1), ALL.reshape(1, 256)
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", lhs.shape, np.uint8), X)
+    other = b.node("DequantizeLinear", b.constant(rhs), *b.parameters(Y, np.uint8))
+    assert np.array_equal(run(b.finish(b.quantize(b.node(kind, data, other), Z)), lhs), function(lhs, rhs))
+    b = ModelBuilder()
+    left = (b.input("x", lhs.shape, np.uint8), *b.parameters(X, np.uint8))
+    right = (b.constant(rhs), *b.parameters(Y, np.uint8))
+    content = b.finish(b.node(f"{CONTRIB}.QLinear{kind}", *left, *right, *b.parameters(Z, np.uint8)))
+    assert np.array_equal(run(content, lhs), function(lhs, rhs))
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide)],
+)
+def test_arithmetic_with_a_float_constant_runs_in_float32(kind: str, function: Callable[..., Array]) -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
+    content = b.finish(b.quantize(b.node(kind, data, b.constant(1.7)), Y))
+    assert np.array_equal(run(content, ALL), codes_of(function(reals(ALL, X), np.float32(1.7)), Y))
+
+
+def test_dequantize_and_quantize_alone_are_a_table() -> None:
+    b = ModelBuilder()
+    content = b.finish(
+        b.quantize(b.dequantize(b.input("x", ALL.shape, np.uint8), X), (0.02, -9), np.int8), dtype=np.int8
+    )
+    assert np.array_equal(run(content, ALL), codes_of(reals(ALL, X), (0.02, -9), np.int8))
+
+
+def windows(x: Array, kernel: int, stride: int, pad: int, fill: float) -> Array:
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(2, 3))
+    return view[:, :, ::stride, ::stride]
+
+
+def test_max_pool() -> None:
+    x, window = image((1, 3, 9, 9)), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    b = ModelBuilder()
+    pooled = b.node("MaxPool", b.dequantize(b.input("x", x.shape, np.uint8), X), **window)
+    wanted = windows(x, 3, 2, 1, 0).max(axis=(4, 5))
+    assert np.array_equal(run(b.finish(b.quantize(pooled, X)), x), wanted)
+
+
+@pytest.mark.parametrize("is_qlinear", [True, False])
+def test_average_pool(is_qlinear: bool) -> None:
+    """The padding counts as real zeros; sums times s_x / (n * s_y), zero point first."""
+    x = image((1, 3, 9, 9))
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 1}
+    b = ModelBuilder()
+    data = b.input("x", x.shape, np.uint8)
+    if is_qlinear:
+        parameters = (*b.parameters(X, np.uint8), *b.parameters(Y, np.uint8))
+        out = b.node(f"{CONTRIB}.QLinearAveragePool", data, *parameters, **window)
+    else:
+        out = b.quantize(b.node("AveragePool", b.dequantize(data, X), **window), Y)
+    sums = windows(x.astype(int) - X[1], 3, 2, 1, 0).sum(axis=(4, 5))
+    factor = np.float32(X[0]) * np.float32(1 / 9) / np.float32(Y[0])
+    wanted = np.clip(np.rint(sums.astype(np.float32) * factor + np.float32(Y[1])), 0, 255)
+    assert np.array_equal(run(b.finish(out), x), wanted)
+
+
+@pytest.mark.parametrize("is_qlinear", [True, False])
+def test_global_average_pool(is_qlinear: bool) -> None:
+    x = image((2, 3, 7, 7))
+    b = ModelBuilder()
+    data = b.input("x", x.shape, np.uint8)
+    if is_qlinear:
+        parameters = (*b.parameters(X, np.uint8), *b.parameters(Y, np.uint8))
+        out = b.node(f"{CONTRIB}.QLinearGlobalAveragePool", data, *parameters)
+    else:
+        out = b.quantize(b.node("GlobalAveragePool", b.dequantize(data, X)), Y)
+    factor = np.float32(X[0]) / (np.float32(Y[0]) * np.float32(49))
+    sums = (x.astype(int) - X[1]).sum(axis=(2, 3), keepdims=True)
+    wanted = np.clip(np.rint(sums.astype(np.float32) * factor) + Y[1], 0, 255)
+    assert np.array_equal(run(b.finish(out), x), wanted)
+
+
+@pytest.mark.parametrize("is_qlinear", [True, False])
+def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
+    x, constant = image((2, 3, 4)), image((2, 5, 4), 1)
+    b = ModelBuilder()
+    data, other = b.input("x", x.shape, np.uint8), b.constant(constant)
+    if is_qlinear:
+        parts = (data, *b.parameters(X, np.uint8), other, *b.parameters(Y, np.uint8))
+        out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=-2)
+    else:
+        out = b.quantize(b.node("Concat", b.dequantize(data, X), b.dequantize(other, Y), axis=1), Z)
+    wanted = np.concatenate([codes_of(reals(x, X), Z), codes_of(reals(constant, Y), Z)], axis=1)
+    assert np.array_equal(run(b.finish(out), x), wanted)
+
+
+MOVEMENTS: list[tuple[str, list[Array], dict[str, Any], Callable[[Array], Array]]] = [
+    ("Transpose", [], {"perm": [2, 0, 1]}, lambda x: x.transpose(2, 0, 1)),
+    ("Transpose", [], {}, lambda x: x.T),
+    ("Reshape", [np.array([0, -1])], {}, lambda x: x.reshape(2, -1)),
+    ("Flatten", [], {"axis": 2}, lambda x: x.reshape(6, 4)),
+    ("Unsqueeze", [np.array([0, -1])], {}, lambda x: x[None, ..., None]),
+    ("Pad", [np.array([0, 1, 0, 2, 0, 0]), np.array(0, np.float32)], {}, lambda x: np.pad(x, ((0, 2), (1, 0), (0, 0)))),
+]
+
+
+@pytest.mark.parametrize(("kind", "operands", "attributes", "function"), MOVEMENTS)
+@pytest.mark.parametrize("before", [True, False])
+def test_movement_on_either_side_of_a_quantization(
+    kind: str, operands: list[Array], attributes: dict[str, Any], function: Callable[[Array], Array], before: bool
+) -> None:
+    """Before: of real numbers that are quantized afterwards. After: of codes that are dequantized first."""
+    b = ModelBuilder()
+    given = [b.constant(operand) for operand in operands]
+    if before:
+        x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+        content = b.finish(b.quantize(b.node(kind, b.input("x", x.shape), *given, **attributes), X))
+        wanted = codes_of(function(x), X)
+    else:
+        x = image((2, 3, 4))
+        data = b.dequantize(b.input("x", x.shape, np.uint8), X)
+        content = b.finish(b.node(kind, data, *given, **attributes), dtype=np.float32)
+        wanted = function(reals(x, X))
+    found = run(content, x)
+    assert found.shape == wanted.shape
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("operands", [[np.array([1])], []])
+def test_squeeze(operands: list[Array]) -> None:
+    x = image((2, 1, 4))
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", x.shape, np.uint8), X)
+    squeezed = b.node("Squeeze", data, *(b.constant(operand) for operand in operands))
+    assert np.array_equal(run(b.finish(b.quantize(squeezed, X)), x), x[:, 0])
+
+
+def test_parameters_by_channel_of_what_is_computed() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    scales, points = np.array([0.01, 0.02, 0.03], np.float32), np.array([100, 128, 150], np.uint8)
+    b = ModelBuilder()
+    parameters = (b.constant(scales), b.constant(points))
+    codes = b.node("QuantizeLinear", b.input("x", x.shape), *parameters, axis=1)
+    turned = b.node("Transpose", b.node("DequantizeLinear", codes, *parameters, axis=-2), perm=[1, 0, 2])
+    wanted = np.clip(np.rint(x / scales[:, None]) + points[:, None], 0, 255)
+    wanted = ((wanted - points[:, None]).astype(np.float32) * scales[:, None]).transpose(1, 0, 2)
+    assert np.array_equal(run(b.finish(turned, dtype=np.float32), x), wanted)
+
+
+def test_weights_that_the_model_quantizes_itself_are_constants() -> None:
+    x, w = image((3, 5)), np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+    b = ModelBuilder()
+    weight = b.dequantize(b.quantize(b.constant(w), (0.02, 0), np.int8), (0.02, 0), np.int8)
+    product = b.node("MatMul", b.dequantize(b.input("x", x.shape, np.uint8), (0.5, 7)), weight)
+    acc = (x.astype(int) - 7) @ codes_of(w, (0.02, 0), np.int8).astype(int)
+    found = run(b.finish(product, dtype=np.float32), x)
+    assert np.array_equal(found, acc.astype(np.float32) * (np.float32(0.5) * np.float32(0.02)))
+
+
+def test_decomposed_hard_swish_becomes_one_table() -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
+    gate = b.node("Clip", b.node("Add", data, b.constant(3.0)), b.constant(0.0), b.constant(6.0))
+    content = b.finish(b.quantize(b.node("Mul", data, b.node("Div", gate, b.constant(6.0))), Y))
+    module = import_onnx(content)
+    PassManager("fuse-qnn").run(module)
+    names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    assert names == ["qnn.lut", "func.return"]
+    x = reals(ALL, X)
+    wanted = codes_of(x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6)), Y)
+    assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
