@@ -239,13 +239,13 @@ def test_inputs_of_other_types_and_unknown_extents() -> None:
     assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, i32 or f32, but got")
     b = ModelBuilder()
     b.input("x", ("batch", 3, "width"))
-    assert message_of(b.finish("x")) == "input 'x': extent 2 must be known, but got width"
+    assert message_of(b.finish("x")) == "'model.onnx': input 'x': extent 2 must be known, but got width"
     with pytest.raises(ImportModelError, match="batch must be at least 1, but got 0"):
         import_onnx(b.finish("x"), batch=0)
 
 
 def test_damage_is_named() -> None:
-    damaged = "file is damaged: "
+    damaged = "'model.onnx': file is damaged: "
     assert message_of(b"\xff" * 40) == f"{damaged}it is no serialized ONNX model"
     assert message_of(b"") == f"{damaged}it must have a graph with at least 1 output, but got none"
     b = ModelBuilder()

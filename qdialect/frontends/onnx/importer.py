@@ -43,16 +43,19 @@ def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *
     if batch < 1:
         raise ImportModelError(f"batch must be at least 1, but got {batch}")
     content, name = content_of(source, "model.onnx")
-    graph = read_graph(content, None if isinstance(source, bytes) else Path(source).parent, batch)
-    planned = _Planner(graph).run(name)
+    try:
+        graph = read_graph(content, None if isinstance(source, bytes) else Path(source).parent, batch)
+    except ImportModelError as error:
+        raise ImportModelError(f"'{name}': {error}") from error
+    planned = _Planner(graph, name).run()
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:
             module = _build(graph, planned, name)
             verify(module)
         except (ConstraintError, TypeError) as error:
-            raise ImportModelError(f"model is damaged: {error}") from error
+            raise ImportModelError(f"'{name}': model is damaged: {error}") from error
         except VerificationError as error:
-            raise ImportModelError(f"model is damaged: {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
     return module
 
 
@@ -68,11 +71,12 @@ class _Planner:
     """Finds what every name of the graph stands for; None is what an offender gives."""
 
     graph: Graph
+    name: str
     plan: Plan = field(default_factory=Plan)
     tensors: dict[str, Tensor | None] = field(default_factory=dict[str, Tensor | None])
     offences: list[str] = field(default_factory=list[str])
 
-    def run(self, name: str) -> _Planned:
+    def run(self) -> _Planned:
         self.tensors.update({key: Constant(array) for key, array in self.graph.constants.items()})
         arguments = tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in self.graph.inputs)
         self.offences += interface_offences("input", self.graph.inputs, _ELEMENTS)
@@ -81,16 +85,16 @@ class _Planner:
         for node in self.graph.nodes:
             self._visit(node)
         results = [self._result(output) for output in self.graph.outputs]
-        refuse(name, self.offences)
+        refuse(self.name, self.offences)
         return _Planned(arguments, tuple(self.plan.values), tuple(value for value in results if value is not None))
 
     def _visit(self, node: Node) -> None:
         for name in filter(None, node.inputs):
             if name not in self.tensors:
-                raise ImportModelError(f"file is damaged: {node.title} reads '{name}', which nothing before it gives")
+                raise self._damage(f"{node.title} reads '{name}', which nothing before it gives")
         for name in filter(None, node.outputs):
             if name in self.tensors:
-                raise ImportModelError(f"file is damaged: {node.title} gives '{name}', which is given before it")
+                raise self._damage(f"{node.title} gives '{name}', which is given before it")
         inputs = [self.tensors[name] if name else None for name in node.inputs]
         is_lost = any(name and tensor is None for name, tensor in zip(node.inputs, inputs, strict=True))
         self.tensors.update(dict.fromkeys(node.outputs))
@@ -119,7 +123,7 @@ class _Planner:
 
     def _result(self, name: str) -> Value | None:
         if name not in self.tensors:
-            raise ImportModelError(f"file is damaged: nothing gives the output '{name}'")
+            raise self._damage(f"nothing gives the output '{name}'")
         tensor = self.tensors[name]
         try:
             value = self._value(name, tensor) if tensor is not None else None
@@ -129,6 +133,9 @@ class _Planner:
         if value is not None:
             self.offences += interface_offences("output", [_interface(name, value)], _ELEMENTS)
         return value
+
+    def _damage(self, what: str) -> ImportModelError:
+        return ImportModelError(f"'{self.name}': file is damaged: {what}")
 
     def _value(self, name: str, tensor: Tensor) -> Value:
         if isinstance(tensor, Constant):

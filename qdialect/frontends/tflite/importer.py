@@ -7,11 +7,19 @@ from pathlib import Path
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
-from qdialect.diagnostics import Diagnostic, ImportModelError, Severity, VerificationError
+from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
+from qdialect.frontends.common import (
+    Interface,
+    UnsupportedError,
+    content_of,
+    interface_attributes,
+    interface_offences,
+    refuse,
+)
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
-from qdialect.frontends.tflite.operators import Emission, UnsupportedError, plan
+from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
 
 _ELEMENTS = ("i8", "ui8", "f32")
@@ -29,7 +37,7 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     Raises `ImportModelError` for a file that is damaged, and for one with nodes that the dialect cannot express; then
     every such node is a note.
     """
-    content, name = _content_of(source)
+    content, name = content_of(source, "model.tflite")
     try:
         graph = read_graph(content)
     except ImportModelError as error:
@@ -45,15 +53,6 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     return module
 
 
-def _content_of(source: str | Path | bytes) -> tuple[bytes, str]:
-    if isinstance(source, bytes):
-        return source, "model.tflite"
-    try:
-        return Path(source).read_bytes(), Path(source).name
-    except OSError as error:
-        raise ImportModelError(f"cannot read '{source}': {error.strerror}") from error
-
-
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
     emissions: list[Emission] = []
     offences: list[str] = []
@@ -62,32 +61,29 @@ def _plan_all(graph: Graph, name: str) -> list[Emission]:
             emissions.append(plan(operator))
         except UnsupportedError as error:
             offences.append(f"{operator.title}: {error}")
-    offences += _interface_offences("input", graph.inputs) + _interface_offences("output", graph.outputs)
-    if offences:
-        notes = tuple(Diagnostic(Severity.NOTE, offence) for offence in offences)
-        message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
-        raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+    for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
+        offences += interface_offences(what, _interfaces(tensors), _ELEMENTS)
+    refuse(name, offences)
     return emissions
 
 
-def _interface_offences(what: str, tensors: Sequence[Tensor]) -> list[str]:
-    offences: list[str] = []
-    for tensor in tensors:
-        if tensor.element not in _ELEMENTS:
-            offences.append(f"{what} '{tensor.name}': type must be i8, ui8 or f32, but got {tensor.element}")
-        if 0 in tensor.shape:
-            offences.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
-    return offences
+def _interfaces(tensors: Sequence[Tensor]) -> list[Interface]:
+    return [Interface(tensor.name, tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors]
+
+
+def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
+    return (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
 
 
 def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
     module = ir.Module.create()
     emitter = Emitter(name)
+    inputs, outputs = _interfaces(graph.inputs), _interfaces(graph.outputs)
     with ir.InsertionPoint(module.body):
-        inputs, outputs = [_type_of(t) for t in graph.inputs], [_type_of(t) for t in graph.outputs]
-        function = func.FuncOp("main", (inputs, outputs), visibility="public")
-        function.arg_attrs = _interface_attributes(graph.inputs)
-        function.res_attrs = _interface_attributes(graph.outputs)
+        types = [tensor.type() for tensor in inputs], [tensor.type() for tensor in outputs]
+        function = func.FuncOp("main", types, visibility="public")
+        function.arg_attrs = interface_attributes(inputs)
+        function.res_attrs = interface_attributes(outputs)
     block = function.add_entry_block([emitter.location_of(tensor) for tensor in graph.inputs])
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)
@@ -108,19 +104,3 @@ def _emit(emitter: Emitter, operator: Operator, emission: Emission) -> None:
         raise ImportModelError(f"model is damaged: {operator.title}: {error}") from error
     producer = ir.OpResult(value).owner
     producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
-
-
-def _type_of(tensor: Tensor) -> ir.Type:
-    return ir.RankedTensorType.get(list(tensor.shape), ir.Type.parse(tensor.element))
-
-
-def _interface_attributes(tensors: Sequence[Tensor]) -> ir.ArrayAttr:
-    return ir.ArrayAttr.get([ir.DictAttr.get(_attributes_of(tensor)) for tensor in tensors])
-
-
-def _attributes_of(tensor: Tensor) -> dict[str, ir.Attribute]:
-    attributes: dict[str, ir.Attribute] = {"qnn.name": ir.StringAttr.get(tensor.name)}
-    if len(tensor.scales) == 1:
-        attributes["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), tensor.scale)
-        attributes["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.zero_point)
-    return attributes

@@ -11,8 +11,8 @@ from qdialect.frontends.tflite.operators import (
     softmax,
     unary,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, UnsupportedError, plan, supported_operators
+from qdialect.frontends.tflite.operators.registry import Emission, plan, supported_operators
 
 FAMILIES = (concatenation, contraction, data_movement, elementwise, pool, quantization, softmax, unary)
 
-__all__ = ["FAMILIES", "Emission", "UnsupportedError", "plan", "supported_operators"]
+__all__ = ["FAMILIES", "Emission", "plan", "supported_operators"]

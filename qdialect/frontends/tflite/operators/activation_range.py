@@ -7,9 +7,9 @@ import math
 import numpy as np
 import tflite
 
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.checks import code_range
-from qdialect.frontends.tflite.operators.registry import require
 
 _BOUNDS: dict[int, tuple[float | None, float | None]] = {
     tflite.ActivationFunctionType.NONE: (None, None),

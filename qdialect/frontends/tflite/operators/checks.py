@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.registry import require
 from qdialect.quant_math import Multiplier, real_multiplier
 
 EIGHT_BIT = ("i8", "ui8")
@@ -76,11 +75,6 @@ def check_scales(tensor: Tensor, what: str) -> None:
     require(len(tensor.scales) >= 1, f"{what} must be quantized")
     for scale in tensor.scales:
         check_scale(scale, f"{what} scale")
-
-
-def check_scale(scale: float, what: str) -> None:
-    """`scale` is one that the dialect can hold; NaN and infinity are not."""
-    require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
 
 
 def check_rescale(

@@ -8,10 +8,11 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp, LutOp
 from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import FloatRounding, Table, encode_table, round_real, table_codes
 

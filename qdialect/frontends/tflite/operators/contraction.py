@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DenseOp
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit, operands
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Multiplier, Rounding

@@ -6,10 +6,11 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.dialect import PadOp, ReshapeOp, TransposeOp
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import constant, eight_bit, integers, operands, same_quantization
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 
 
 @imports("RESHAPE", "SQUEEZE", "EXPAND_DIMS")

@@ -10,6 +10,7 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, MeanOp
 from qdialect.dialect.pool_ops import PoolOp
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.activation_range import activation_range
@@ -21,7 +22,7 @@ from qdialect.frontends.tflite.operators.checks import (
     same_quantization,
     same_type,
 )
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Division, Multiplier, Rounding

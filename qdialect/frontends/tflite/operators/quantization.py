@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, QuantizeOp
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.quant_math import FloatRounding, Multiplier, Scaling
 
 

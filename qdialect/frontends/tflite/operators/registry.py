@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from qdialect._mlir import ir
+from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 
@@ -13,10 +14,6 @@ Emission = Callable[[Emitter], ir.Value]
 
 Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
-
-
-class UnsupportedError(Exception):
-    """A node uses an operator, option or type that the front end lacks; the text says which."""
 
 
 _PLANNERS: dict[str, Planner] = {}
@@ -46,9 +43,3 @@ def plan(operator: Operator) -> Emission:
 def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
     return tuple(sorted(_PLANNERS))
-
-
-def require(condition: bool, reason: str) -> None:
-    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
-    if not condition:
-        raise UnsupportedError(reason)

@@ -7,10 +7,11 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import check_scale, code_range, eight_bit, operands, same_type
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.checks import code_range, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 
 _OUTPUT_SCALE = 1 / 256

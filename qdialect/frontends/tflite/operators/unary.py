@@ -11,11 +11,12 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.dialect.enums import HardswishMode, LeakyMode
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
-from qdialect.frontends.tflite.operators.registry import Emission, imports, require
+from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Entries, Multiplier, NanPolicy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tflite
 
-from qdialect.frontends.tflite.operators.registry import require
+from qdialect.frontends.common import require
 
 Padding = tuple[int, int, int, int]
 
