@@ -1,12 +1,12 @@
 """What all tests share: the real networks, and how hard the random tests search."""
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from absence import absent
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
@@ -22,10 +22,7 @@ settings.load_profile("default")
 
 
 def _absent(what: str) -> NoReturn:
-    reason = f"{what} is not here: run 'make models' or set QDIALECT_MODELS"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    absent(f"{what} is not here: run 'make models' or set QDIALECT_MODELS")
 
 
 @pytest.fixture(scope="session")

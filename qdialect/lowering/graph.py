@@ -1,7 +1,7 @@
 """Lowering a whole network: which tensor lives where, and one handler per op.
 
-A handler reads places for its operands, asks for one for its result, and appends kernel calls.  What it never does is
-copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+A handler reads places for its operands, asks for one for its result, and appends kernel calls.  It does not copy for
+padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
 """
 
 from __future__ import annotations
@@ -125,15 +125,15 @@ class GraphLowering:
     def copy(self, source: Place, target: Place, shape: tuple[int, ...], label: str, flip: bool = False) -> None:
         """Copy the codes of `shape`; `flip` changes between signed and stored codes."""
         kernel = Kernel(self.program)
-        lanes = (*shape[:-1], shape[-1]) if shape else (1,)
-        operands = [MapOperand(source, dim_strides(lanes, source.storage), source.storage.origin)]
-        output = MapOperand(target, dim_strides(lanes, target.storage), target.storage.origin)
+        shape = shape or (1,)
+        operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
+        output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
         element = source.storage.element
 
         def emit(body: Any, values: Any) -> str:
             return body.binary("arith.xori", values[0], body.constant(-128, element), element) if flip else values[0]
 
-        emit_map(kernel, lanes, operands, output, emit)
+        emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
 
     def _fill_halo(self, place: Place, fill: int) -> None:

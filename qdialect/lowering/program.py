@@ -1,7 +1,7 @@
 """A compiled network as a list of kernel calls over planned memory.
 
-`Program` collects kernels, constants and buffers while the ops of a network are lowered; then `memory_plan` gives every
-buffer its place in one arena, and `render` writes the module: each distinct kernel once, and a `main` that calls them.
+`Program` collects kernels, constants and buffers while the ops of a network are lowered; then `render` gives every
+buffer its place in one arena and writes the module: each distinct kernel once, and a `main` that calls them.
 """
 
 from __future__ import annotations

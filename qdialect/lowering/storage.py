@@ -4,8 +4,9 @@ Inside a compiled network every 8-bit code is stored unsigned: an `i8` code c as
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
 costs a shifted zero point at compile time, nothing at run time.
 
-The halo holds a convolution's padding: the producer writes around it, the consumer reads straight through it, and no
-padded copy is ever made.  Channels are rounded up to whole small vectors, so that no kernel has a partial vector.
+The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
+user's array, and an image around which two consumers want different codes, are copied to get one.  Channels are
+rounded up to whole small vectors, so that no kernel has a partial vector.
 """
 
 from __future__ import annotations

@@ -98,16 +98,15 @@ import resource, sys
 import qdialect
 qdialect.compile(sys.argv[1])
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+print(used.ru_maxrss)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the unit of the memory is another")
-def test_compiling_takes_less_than_10_seconds_and_a_gigabyte(require_model: Callable[[str], Path]) -> None:
-    """Import of the bindings included; seconds of the CPU, so that a busy machine does not matter."""
+def test_compiling_takes_less_than_a_gigabyte(require_model: Callable[[str], Path]) -> None:
+    """In a process of its own, import of the bindings included."""
     command = [sys.executable, "-c", COMPILE, str(require_model(MOBILENET))]
-    seconds, kilobytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert float(seconds) < 10
+    kilobytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert int(kilobytes) < 1_000_000
 
 

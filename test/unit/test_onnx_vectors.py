@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from absence import absent
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
@@ -50,7 +51,7 @@ OPTESTER_CASES = {
 
 def require(path: Path) -> Path:
     if not path.exists():
-        pytest.skip(f"{path.name} is not here")
+        absent(f"{path.name} is not here")
     return path
 
 
