@@ -26,7 +26,7 @@ def check_linalg(module: ir.Module) -> None:
 
 
 def check_vector(module: ir.Module) -> None:
-    """vector: no tensors, nothing left unvectorized, no allocation."""
+    """vector: no tensors and no linalg op left, no allocation."""
     allowed = ("func.", "builtin.", "vector.", "scf.", "arith.", "math.", "memref.", "ub.", "affine.")
     unknown = _unknown_op(allowed)
 
