@@ -1,18 +1,98 @@
-"""From a model, in whatever form a user has it, to a module."""
+"""From a model, in whatever form a user has it, to a module: one entry for each format."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import GraphNode
 
-SUFFIXES = (".mlir", ".tflite", ".onnx")
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What a user may say about an import; a format ignores what it has no use for."""
+
+    batch: int = 1
+    """First extent of inputs that leave it open."""
 
 
-def read_model(model: str | Path | ir.Module) -> ir.Module:
-    """The module of a ``.mlir``, ``.tflite`` or ``.onnx`` file; a module is itself.
+@dataclass(frozen=True)
+class Format:
+    """A kind of model file.
+
+    `load` gives a verified module, `nodes` the nodes that the file has before anything is imported, `operators` the
+    names of the operators that the front end takes.  All of them load the format's own package when they are called.
+    """
+
+    suffix: str
+    load: Callable[[Path, ImportOptions], ir.Module]
+    nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
+    operators: Callable[[], Sequence[str]]
+
+
+def _load_tflite(path: Path, _: ImportOptions) -> ir.Module:
+    from qdialect.frontends.tflite import import_tflite
+
+    return import_tflite(path)
+
+
+def _tflite_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+    from qdialect.frontends.tflite import nodes_of
+
+    return nodes_of(path)
+
+
+def _tflite_operators() -> Sequence[str]:
+    from qdialect.frontends.tflite import supported_operators
+
+    return supported_operators()
+
+
+def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
+    from qdialect.frontends.onnx import import_onnx
+
+    return import_onnx(path, batch=options.batch)
+
+
+def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
+    from qdialect.frontends.onnx import nodes_of
+
+    return nodes_of(path, batch=options.batch)
+
+
+def _onnx_operators() -> Sequence[str]:
+    from qdialect.frontends.onnx import supported_operators
+
+    return supported_operators()
+
+
+FORMATS = {
+    entry.suffix: entry
+    for entry in (
+        Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators),
+        Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators),
+    )
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format of a model file, by its suffix; raises `ImportModelError` where there is none."""
+    if path.suffix not in FORMATS:
+        raise _unknown(path, tuple(FORMATS))
+    return FORMATS[path.suffix]
+
+
+def _unknown(path: Path, suffixes: Sequence[str]) -> ImportModelError:
+    kinds = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+    return ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
+
+
+def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
+    """The module of a ``.mlir`` file or of one in a format of `FORMATS`; a module is itself.
 
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or uses what is not supported,
     and for a file of another kind.
@@ -22,13 +102,6 @@ def read_model(model: str | Path | ir.Module) -> ir.Module:
     path = Path(model)
     if path.suffix == ".mlir":
         return parse(path)
-    if path.suffix == ".tflite":
-        from qdialect.frontends.tflite import import_tflite
-
-        return import_tflite(path)
-    if path.suffix == ".onnx":
-        from qdialect.frontends.onnx import import_onnx
-
-        return import_onnx(path)
-    kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-    raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
+    if path.suffix not in FORMATS:
+        raise _unknown(path, (".mlir", *FORMATS))
+    return format_of(path).load(path, options or ImportOptions())

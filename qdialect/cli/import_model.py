@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from qdialect.cli import terminal
-from qdialect.frontends import onnx, tflite
+from qdialect.model_files import FORMATS, ImportOptions, format_of
 from qdialect.pipeline import PassManager
 
-_EXAMPLES = f"""\
+_EXAMPLES = """\
 examples:
   qdialect-import model.tflite                            print the module
   qdialect-import model.tflite -o model.mlir              write it to a file
@@ -20,9 +20,6 @@ examples:
   qdialect-import model.tflite | qdialect-opt --fuse-qnn  the same through a pipe
   qdialect-import model.onnx --batch 8                    an .onnx model, its open batch set to 8
 
-operators of .tflite files: {", ".join(tflite.supported_operators())}
-
-operators of .onnx files: {", ".join(onnx.supported_operators())}
 """
 
 
@@ -39,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    is_onnx = Path(options.model).suffix == ".onnx"
-    module = onnx.import_onnx(options.model, batch=options.batch) if is_onnx else tflite.import_tflite(options.model)
+    path = Path(options.model)
+    module = format_of(path).load(path, ImportOptions(batch=options.batch))
     if options.fuse:
         PassManager("fuse-qnn").run(module)
     text = module.operation.get_asm(enable_debug_info=options.mlir_print_debuginfo)
@@ -48,19 +45,24 @@ def _import(options: argparse.Namespace) -> int:
     return 0
 
 
+def _epilog() -> str:
+    operators = (f"operators of {entry.suffix} files: {', '.join(entry.operators())}" for entry in FORMATS.values())
+    return "\n\n".join([_EXAMPLES.rstrip(), *operators])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="qdialect-import",
         description="Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
-        epilog=_EXAMPLES,
+        epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="a .tflite or .onnx file")
+    parser.add_argument("model", help=f"a {' or '.join(FORMATS)} file")
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
     )
     parser.add_argument(
-        "--batch", type=int, default=1, metavar="N", help="first extent of .onnx inputs that leave it open (default 1)"
+        "--batch", type=int, default=1, metavar="N", help="first extent of inputs that leave it open (default 1)"
     )
     parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
     parser.add_argument(

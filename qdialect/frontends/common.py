@@ -1,4 +1,5 @@
-"""What front ends share: reading a file, refusing with every offender, what an interface says of itself."""
+"""What front ends share: reading a file, refusing with every offender, what nodes and interfaces say of
+themselves."""
 
 from __future__ import annotations
 
@@ -48,6 +49,20 @@ def refuse(name: str, offences: Sequence[str]) -> None:
     notes = tuple(Diagnostic(Severity.NOTE, offence) for offence in offences)
     message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
     raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of a model, as its file has it.
+
+    `title` is how messages call it; `inputs` and `outputs` are names of tensors, and the ops that compute an output are
+    located at its name.
+    """
+
+    title: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from qdialect.context import make_context, verify
 from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
 from qdialect.frontends.common import (
+    GraphNode,
     Interface,
     UnsupportedError,
     content_of,
@@ -40,13 +41,7 @@ def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *
     Raises `ImportModelError` for a file that is damaged or lacks its external data, where the package `onnx` is not
     installed, and for a model with nodes that the dialect cannot express; then every such node is a note.
     """
-    if batch < 1:
-        raise ImportModelError(f"batch must be at least 1, but got {batch}")
-    content, name = content_of(source, "model.onnx")
-    try:
-        graph = read_graph(content, None if isinstance(source, bytes) else Path(source).parent, batch)
-    except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+    graph, name = _read(source, batch)
     planned = _Planner(graph, name).run()
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:
@@ -57,6 +52,22 @@ def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *
         except VerificationError as error:
             raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
     return module
+
+
+def nodes_of(source: str | Path | bytes, *, batch: int = 1) -> tuple[GraphNode, ...]:
+    """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
+    graph, _ = _read(source, batch)
+    return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in graph.nodes)
+
+
+def _read(source: str | Path | bytes, batch: int) -> tuple[Graph, str]:
+    if batch < 1:
+        raise ImportModelError(f"batch must be at least 1, but got {batch}")
+    content, name = content_of(source, "model.onnx")
+    try:
+        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, batch), name
+    except ImportModelError as error:
+        raise ImportModelError(f"'{name}': {error}") from error
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from qdialect.context import make_context, verify
 from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
 from qdialect.frontends.common import (
+    GraphNode,
     Interface,
     UnsupportedError,
     content_of,
@@ -37,11 +38,7 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     Raises `ImportModelError` for a file that is damaged, and for one with nodes that the dialect cannot express; then
     every such node is a note.
     """
-    content, name = content_of(source, "model.tflite")
-    try:
-        graph = read_graph(content)
-    except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+    graph, name = _read(source)
     emissions = _plan_all(graph, name)
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
@@ -51,6 +48,25 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
     return module
+
+
+def nodes_of(source: str | Path | bytes) -> tuple[GraphNode, ...]:
+    """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
+    graph, _ = _read(source)
+    return tuple(_node(operator) for operator in graph.operators)
+
+
+def _node(operator: Operator) -> GraphNode:
+    inputs = tuple(tensor.name for tensor in operator.inputs if tensor is not None)
+    return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
+
+
+def _read(source: str | Path | bytes) -> tuple[Graph, str]:
+    content, name = content_of(source, "model.tflite")
+    try:
+        return read_graph(content), name
+    except ImportModelError as error:
+        raise ImportModelError(f"'{name}': {error}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
