@@ -1,8 +1,8 @@
 // Errors are one line or a list of notes, end with status 1, and leave no file behind.
 // RUN: not %qimport nowhere.tflite 2>&1 | filecheck %s --check-prefix=ABSENT
 // RUN: not %qimport %s -o %t.mlir 2>&1 | filecheck %s --check-prefix=FORMAT
-// RUN: cp %s %T/import-errors.tflite
-// RUN: not %qimport %T/import-errors.tflite -o %t.mlir 2>&1 | filecheck %s --check-prefix=NOMODEL
+// RUN: cp %s %t.plain.tflite
+// RUN: not %qimport %t.plain.tflite -o %t.mlir 2>&1 | filecheck %s --check-prefix=NOMODEL
 // RUN: not ls %t.mlir
 // RUN: %python %S/Inputs/seeded.py %t.tflite
 // RUN: head -c 4000 %t.tflite > %t.short.tflite
@@ -13,7 +13,7 @@
 
 // ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
 // FORMAT: error: '{{.*}}import-errors.mlir' must be a model of kind .tflite or .onnx, but got '.mlir'
-// NOMODEL: error: 'import-errors.tflite': file is no .tflite model: it must have the identifier 'TFL3'
+// NOMODEL: error: '{{.*}}.plain.tflite': file is no .tflite model: it must have the identifier 'TFL3'
 // SHORT: error: '{{.*}}.short.tflite': file is damaged
 // OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
 // USAGE: qdialect-import: error: the following arguments are required: model
