@@ -39,10 +39,14 @@ class ModelBuilder:
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Beside the attributes: `name`, the node's own, and `output`, its output's."""
         output = str(attributes.pop("output", f"t{len(self.nodes)}"))
+        self.node_of_many(kind, inputs, [output], **attributes)
+        return output
+
+    def node_of_many(self, kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        """A node with outputs of these names; an empty one is omitted."""
         name = str(attributes.pop("name", ""))
         domain, _, operator = kind.rpartition(".")
-        self.nodes.append(helper.make_node(operator, inputs, [output], name=name, domain=domain, **attributes))
-        return output
+        self.nodes.append(helper.make_node(operator, inputs, outputs, name=name, domain=domain, **attributes))
 
     def quantize(self, value: str, to: Quantization, dtype: type[np.generic] = np.uint8) -> str:
         return self.node("QuantizeLinear", value, *self.parameters(to, dtype))

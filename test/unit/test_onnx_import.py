@@ -16,7 +16,9 @@ from qdialect._mlir import ir
 from qdialect.cli import import_model
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.onnx import import_onnx, supported_operators
+from qdialect.frontends.onnx import import_onnx, importer, supported_operators
+from qdialect.frontends.onnx.operators.registry import Call, Planner
+from qdialect.frontends.onnx.tensors import Constant, Tensor
 from qdialect.pipeline import PassManager
 from qdialect.reference import interpreter
 
@@ -325,3 +327,34 @@ def test_files_are_known_by_their_suffix(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_list_of_operators() -> None:
     assert {"Conv", "QLinearConv", f"{CONTRIB}.QGemm"} <= set(supported_operators())
+
+
+def twins(*outputs: str) -> bytes:
+    b = ModelBuilder()
+    b.node_of_many("Twins", [b.input("x", (4,), np.uint8)], outputs)
+    return b.finish(*filter(None, outputs))
+
+
+def test_every_output_of_a_node_gets_its_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan(call: Call) -> tuple[Tensor, ...]:
+        return call.tensor(0), Constant(np.array([7], np.uint8))
+
+    def planner_of(_: str) -> Planner:
+        return plan
+
+    monkeypatch.setattr(importer, "planner_of", planner_of)
+    codes = np.arange(4, dtype=np.uint8)
+    for outputs, wanted in ((("y", "z"), [codes, [7]]), (("", "z"), [[7]]), (("y", ""), [codes]), (("y",), [codes])):
+        results = interpreter.run(import_onnx(twins(*outputs)), [codes])
+        assert [result.tolist() for result in results] == [list(array) for array in wanted]
+    assert notes_of(twins("a", "b", "c")) == ["node 0 Twins ('a'): must have 2 outputs, but got 3"]
+    assert notes_of(twins("", "", "c")) == ["node 0 Twins: must have 2 outputs, but got 3"]
+
+
+def test_a_wrong_number_of_outputs_is_told() -> None:
+    b = ModelBuilder()
+    b.node_of_many("Identity", [b.input("x", (4,), np.uint8)], ["y", "z"])
+    assert notes_of(b.finish("y")) == ["node 0 Identity ('y'): must have 1 output, but got 2"]
+    b = ModelBuilder()
+    b.node_of_many("Identity", [b.input("x", (4,), np.uint8)], [""])
+    assert notes_of(b.finish("x")) == ["node 0 Identity: must have at least 1 output"]

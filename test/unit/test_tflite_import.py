@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,12 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, write_mobilenet
+from qdialect.dialect import ClipOp
+from qdialect.frontends.tflite import TENSOR_ATTRIBUTE, import_tflite, importer, write_mobilenet
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.operators import Emission
+from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 
@@ -254,3 +260,54 @@ def test_activations_of_the_seeded_network_use_their_range(mobilenet: Path) -> N
 def test_seeded_network_needs_a_size_it_can_halve(tmp_path: Path, size: int) -> None:
     with pytest.raises(ValueError, match=f"size must be a positive multiple of 32, but got {size}"):
         write_mobilenet(tmp_path / "x", size=size)
+
+
+def two_outputs(kind: int, **options: Any) -> bytes:
+    writer = ModelWriter("two outputs")
+    x, y, z = (writer.tensor(name, (1, 4), np.int8, HALF) for name in "xyz")
+    writer.operator(kind, [x, x], [y, z], **options)
+    return writer.finish([x], [z, y])
+
+
+def plan_as(monkeypatch: pytest.MonkeyPatch, emission: Emission) -> None:
+    def plan(_: Operator) -> Emission:
+        return emission
+
+    monkeypatch.setattr(importer, "plan", plan)
+
+
+def test_every_output_of_a_node_gets_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def emit(emitter: Emitter) -> list[ir.Value]:
+        return [emitter.build(ClipOp, emitter.value(data), element="i8", min=low, max=127) for low in (0, 50)]
+
+    data = read_graph(two_outputs(OPERATOR.COS)).inputs[0]
+    plan_as(monkeypatch, emit)
+    module = import_tflite(two_outputs(OPERATOR.COS))
+    codes = np.array([[-1, 1, 49, 51]], np.int8)
+    assert [result.tolist() for result in interpreter.run(module, [codes])] == [[[50, 50, 50, 51]], [[0, 1, 49, 51]]]
+    clips = [op for op in operations(module) if op.name == "qnn.clip"]
+    assert [ir.IntegerAttr(op.attributes[TENSOR_ATTRIBUTE]).value for op in clips] == [1, 2]
+
+
+def test_an_output_may_be_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read_graph(two_outputs(OPERATOR.COS)).inputs[0]
+    plan_as(monkeypatch, lambda emitter: [emitter.value(data)] * 2)
+    module = import_tflite(two_outputs(OPERATOR.COS))
+    codes = np.array([[-1, 1, 49, 51]], np.int8)
+    assert [result.tolist() for result in interpreter.run(module, [codes])] == [codes.tolist()] * 2
+
+
+def test_a_wrong_number_of_outputs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = two_outputs(OPERATOR.ADD, options_type=OPTIONS.AddOptions, write_options=add_options(0))
+    assert notes_of(content) == ["node 0 ADD ('y'): must have 1 output, but got 2"]
+    data = read_graph(content).inputs[0]
+    plan_as(monkeypatch, lambda emitter: [emitter.value(data)] * 3)
+    with pytest.raises(ImportModelError, match=r"node 0 ADD \('y'\) must have 3 outputs, but got 2"):
+        import_tflite(content)
+
+
+def test_a_node_without_outputs_is_told() -> None:
+    writer = ModelWriter("no output")
+    x = writer.tensor("x", (1, 4), np.int8, HALF)
+    writer.operator(OPERATOR.ADD, [x, x], [], OPTIONS.AddOptions, add_options(0))
+    assert notes_of(writer.finish([x], [x])) == ["node 0 ADD: must have at least 1 output, but got 0"]

@@ -108,12 +108,12 @@ class _Planner:
                 raise self._damage(f"{node.title} gives '{name}', which is given before it")
         inputs = [self.tensors[name] if name else None for name in node.inputs]
         is_lost = any(name and tensor is None for name, tensor in zip(node.inputs, inputs, strict=True))
-        self.tensors.update(dict.fromkeys(node.outputs))
+        self.tensors.update(dict.fromkeys(filter(None, node.outputs)))
         try:
             if is_lost:
                 self._check_operator(node)
             else:
-                self.tensors[node.outputs[0]] = self._tensor(node, inputs)
+                self._define(node, self._tensors(node, inputs))
         except UnsupportedError as error:
             self.offences.append(f"{node.title}: {error}")
 
@@ -122,14 +122,21 @@ class _Planner:
         if not _asks_for_shape(node):
             planner_of(node.kind)
 
-    def _tensor(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor:
+    def _define(self, node: Node, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        given = tensors if isinstance(tensors, tuple) else (tensors,)
+        asked = max(index for index, name in enumerate(node.outputs) if name) + 1
+        plural = "" if len(given) == 1 else "s"
+        require(asked <= len(given), f"must have {len(given)} output{plural}, but got {asked}")
+        self.tensors.update({name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name})
+
+    def _tensors(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | tuple[Tensor, ...]:
+        require(any(node.outputs), "must have at least 1 output")
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, shape_of(inputs[0])))
         array = folded(node, [_array_of(tensor) for tensor in inputs])
         if array is not None:
             return Constant(array)
         planner = planner_of(node.kind)
-        require(len(node.outputs) == 1, f"must have 1 output, but got {len(node.outputs)}")
         return planner(Call(self.plan, node, tuple(inputs)))
 
     def _result(self, name: str) -> Value | None:

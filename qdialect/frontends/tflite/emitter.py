@@ -12,14 +12,14 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ClipOp, QnnOp, RequantizeOp, ReshapeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.frontends.tflite.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.model import Shape, Tensor
 from qdialect.quant_math import Multiplier, Rounding
 
 Op = TypeVar("Op", bound=QnnOp)
 
 
 class Emitter:
-    """The values emitted so far, and the location of the node being emitted."""
+    """The values emitted so far, and the location of the tensor being emitted."""
 
     def __init__(self, file_name: str) -> None:
         self._file = ir.Location.file(file_name, 0, 0)
@@ -30,9 +30,9 @@ class Emitter:
         """The tensor's name over the file's."""
         return ir.Location.name(tensor.name, self._file)
 
-    def enter(self, operator: Operator) -> None:
-        """Emit the following ops for `operator`."""
-        self._location = self.location_of(operator.outputs[0])
+    def enter(self, tensor: Tensor) -> None:
+        """Emit the following ops for `tensor`."""
+        self._location = self.location_of(tensor)
 
     def define(self, tensor: Tensor, value: ir.Value) -> None:
         """`value` is what `tensor` holds.
@@ -59,11 +59,11 @@ class Emitter:
         return self._values[tensor.index]
 
     def constant(self, array: NDArray[Any], location: ir.Location | None = None) -> ir.Value:
-        """A constant of the node being emitted."""
+        """A constant of the tensor being emitted."""
         return constant(np.ascontiguousarray(array), loc=location or self._location)
 
     def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
-        """An op of the node being emitted; its result."""
+        """An op of the tensor being emitted; its result."""
         op = build(op_class, *operands, element=element, loc=self._location, **attributes)
         return op.operation.results[0]
 

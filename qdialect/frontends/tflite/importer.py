@@ -32,8 +32,8 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
     Arguments and results keep the model's order, shapes and types; their attributes are `qnn.name` and, where they are
-    quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of its node's output tensor, and the
-    op that produces a tensor carries the tensor's index as `qnn.tensor`.
+    quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
+    the op that produces a tensor carries the tensor's index as `qnn.tensor`.
 
     Raises `ImportModelError` for a file that is damaged, and for one with nodes that the dialect cannot express; then
     every such node is a note.
@@ -111,12 +111,21 @@ def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
 
 
 def _emit(emitter: Emitter, operator: Operator, emission: Emission) -> None:
-    emitter.enter(operator)
-    tensor = operator.outputs[0]
+    emitter.enter(operator.outputs[0])
     try:
-        value = emission(emitter)
-        emitter.define(tensor, value)
+        given = emission(emitter)
     except ConstraintError as error:
         raise ImportModelError(f"model is damaged: {operator.title}: {error}") from error
-    producer = ir.OpResult(value).owner
-    producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)
+    values = [given] if isinstance(given, ir.Value) else given
+    found, wanted = len(operator.outputs), len(values)
+    if found != wanted:
+        raise ImportModelError(f"model is damaged: {operator.title} must have {wanted} outputs, but got {found}")
+    for tensor, value in zip(operator.outputs, values, strict=True):
+        emitter.define(tensor, value)
+        _mark(value, tensor)
+
+
+def _mark(value: ir.Value, tensor: Tensor) -> None:
+    producer = value.owner
+    if not isinstance(producer, ir.Block):
+        producer.attributes[TENSOR_ATTRIBUTE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), tensor.index)

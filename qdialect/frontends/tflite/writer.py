@@ -47,7 +47,7 @@ class _Tensor:
 class _Operator:
     code: int
     inputs: tuple[int, ...]
-    output: int
+    outputs: tuple[int, ...]
     options_type: int
     write_options: Callable[[Builder], int] | None
 
@@ -76,12 +76,13 @@ class ModelWriter:
         self,
         code: int,
         inputs: Sequence[int],
-        output: int,
+        outputs: int | Sequence[int],
         options_type: int = tflite.BuiltinOptions.NONE,
         write_options: Callable[[Builder], int] | None = None,
     ) -> None:
         """Add a node of the `BuiltinOperator` `code`; `write_options` writes its options and gives their offset."""
-        self._operators.append(_Operator(code, tuple(inputs), output, options_type, write_options))
+        results = (outputs,) if isinstance(outputs, int) else tuple(outputs)
+        self._operators.append(_Operator(code, tuple(inputs), results, options_type, write_options))
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The content of the model's file; `inputs` and `outputs` are those of the graph."""
@@ -182,7 +183,7 @@ def _write_quantization(builder: Builder, quantization: Quantization) -> int:
 
 
 def _write_operator(builder: Builder, operator: _Operator, codes: Sequence[int]) -> int:
-    inputs, outputs = _indices(builder, operator.inputs), _indices(builder, [operator.output])
+    inputs, outputs = _indices(builder, operator.inputs), _indices(builder, operator.outputs)
     options = None if operator.write_options is None else operator.write_options(builder)
     tflite.OperatorStart(builder)
     tflite.OperatorAddOpcodeIndex(builder, codes.index(operator.code))

@@ -22,8 +22,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The name of the first output."""
-        return self.node.outputs[0]
+        """The name of the first output that is not omitted."""
+        return next(filter(None, self.node.outputs))
 
     def count(self, least: int, most: int | None = None) -> None:
         """The node has `least` to `most` inputs."""
@@ -87,8 +87,11 @@ class Call:
         return value
 
 
-Planner = Callable[[Call], Tensor]
-"""Checks a node against what the front end can express; raises `UnsupportedError`."""
+Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
+"""Checks a node against what the front end can express and says what its output stands for, or each of its outputs.
+
+Raises `UnsupportedError`.
+"""
 
 _PLANNERS: dict[str, Planner] = {}
 

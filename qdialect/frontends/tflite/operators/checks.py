@@ -20,12 +20,19 @@ _LARGEST_FACTOR = 2.0**30
 
 def operands(operator: Operator, least: int, most: int | None = None) -> tuple[Tensor, ...]:
     """The inputs of a node with one output and `least` to `most` inputs, omitted trailing ones left out."""
+    present = operands_of_many(operator, least, most)
+    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
+    return present
+
+
+def operands_of_many(operator: Operator, least: int, most: int | None = None) -> tuple[Tensor, ...]:
+    """As `operands`, of a node with at least one output."""
     present = [tensor for tensor in operator.inputs if tensor is not None]
     most = most or least
     in_front = all(tensor is not None for tensor in operator.inputs[: len(present)])
     count = str(least) if least == most else f"{least} to {most}"
     require(in_front and least <= len(present) <= most, f"must have {count} inputs, but got {len(operator.inputs)}")
-    require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
+    require(len(operator.outputs) >= 1, "must have at least 1 output, but got 0")
     return tuple(present)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 
-Emission = Callable[[Emitter], ir.Value]
-"""Builds a node's ops and gives the value of its output."""
+Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
+"""Builds a node's ops and gives the value of its output, or a value for each of its outputs."""
 
 Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
