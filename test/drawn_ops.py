@@ -10,6 +10,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     AddOp,
     AvgPool2DOp,
+    BroadcastOp,
     ClipOp,
     ConcatOp,
     DequantizeOp,
@@ -28,7 +29,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.enums import SoftmaxArithmetic
-from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolicy, Scaling
 
 Drawn = tuple[Sequence[str], Build]
@@ -226,6 +227,12 @@ def _reshape(d: Draw, x: ir.Value) -> ir.Value:
     return build(ReshapeOp, x, element=element_of(x.type), shape=shape).output
 
 
+def _broadcast(d: Draw) -> Drawn:
+    shape, element = _shape(d), d.one_of(tuple(NUMPY_DTYPES))
+    before = _broadcast_to(d, shape)
+    return [tensor(before, element)], lambda v: build(BroadcastOp, v[0], element=element, shape=shape).output
+
+
 def _movement(d: Draw) -> Drawn:
     """Up to three movements of data after one another."""
 
@@ -250,5 +257,6 @@ OTHERS = {
     "table": drawn_module(_table),
     "quantize": drawn_module(_quantize),
     "dequantize": drawn_module(_dequantize),
+    "broadcast": drawn_module(_broadcast),
     "movement": drawn_module(_movement),
 }

@@ -105,3 +105,26 @@ class TransposeOp(SameElementOp, name="transpose"):
         holds = sorted(permutation) == list(range(len(shape)))
         require(holds, "C2", f"permutation must order {len(shape)} dimensions, but got {list(permutation)}")
         return tuple(shape[i] for i in permutation)
+
+
+class BroadcastOp(SameElementOp, name="broadcast"):
+    """The input repeated along its dimensions of extent 1, and along new dimensions before them, up to `shape`.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: shape must be one that the input broadcasts to by NumPy's rules: aligned at the last dimension, each extent
+          of the input is 1 or that of shape
+    """
+
+    input = operand(ANY)
+    shape = attribute(INTEGERS)
+    output = result(ANY)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        found, shape = shapes[0], tuple[int, ...](attributes["shape"])
+        aligned = shape[len(shape) - len(found) :] if len(shape) >= len(found) else None
+        holds = aligned is not None and all(own in (1, wanted) for own, wanted in zip(found, aligned, strict=True))
+        message = f"shape must be one to which {list(found)} broadcasts, but got {list(shape)}"
+        require(holds and all(extent >= 1 for extent in shape), "C2", message)
+        return shape

@@ -19,8 +19,8 @@ from qdialect._mlir import ir
 SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""
 
-STORAGE_ELEMENTS = {"i8": "i8", "ui8": "i8", "i16": "i16", "i32": "i32", "f32": "f32"}
-ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "f32": 4}
+STORAGE_ELEMENTS = {"i8": "i8", "ui8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f32": "f32"}
+ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4}
 
 Halo = tuple[int, int, int, int]
 NO_HALO: Halo = (0, 0, 0, 0)

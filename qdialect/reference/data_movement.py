@@ -25,3 +25,8 @@ def reshape(data: _Codes, shape: Sequence[int]) -> _Codes:
 def transpose(data: _Codes, permutation: Sequence[int]) -> _Codes:
     """Axis i of the result is axis permutation[i] of `data`, stored contiguously."""
     return data.transpose(tuple(permutation)).copy()
+
+
+def broadcast(data: _Codes, shape: Sequence[int]) -> _Codes:
+    """`data` repeated up to `shape` by NumPy's rules."""
+    return np.broadcast_to(data, tuple(shape))

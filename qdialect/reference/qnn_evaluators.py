@@ -8,6 +8,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     AddOp,
     AvgPool2DOp,
+    BroadcastOp,
     ClipOp,
     ConcatOp,
     ConstantOp,
@@ -181,6 +182,11 @@ def _pad(op: PadOp, operands: Arrays) -> Array:
 @evaluates(ReshapeOp)
 def _reshape(op: ReshapeOp, operands: Arrays) -> Array:
     return data_movement.reshape(operands[0], op.shape)
+
+
+@evaluates(BroadcastOp)
+def _broadcast(op: BroadcastOp, operands: Arrays) -> Array:
+    return data_movement.broadcast(operands[0], op.shape)
 
 
 @evaluates(TransposeOp)

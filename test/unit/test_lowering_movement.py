@@ -22,6 +22,7 @@ from graphs import graph
 from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    BroadcastOp,
     ConcatOp,
     LutOp,
     MaxPool2DOp,
@@ -170,3 +171,12 @@ def test_kernels_are_vectors(case: str) -> None:
     text = str(compile_to(graph([tensor((1, 16, 32, 48), "ui8")], body), Phase.VECTOR, TARGETS["avx512vbmi"]))
     assert wanted in text
     assert "memref.load" not in text
+
+
+BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 1), (2, 5, 7, 19)), ((4, 6), (4, 6))]
+
+
+@pytest.mark.parametrize("element", [*INTEGERS, "i64", "f32"])
+@pytest.mark.parametrize(("before", "after"), BROADCASTS)
+def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
+    check_op(BroadcastOp, [tensor(before, element)], element, shape=after)

@@ -2,6 +2,7 @@
 
 from qdialect.lowering.handlers import (
     binary,
+    broadcast,
     concat,
     contraction,
     mean,
@@ -17,6 +18,7 @@ from qdialect.lowering.handlers import (
 
 __all__ = [
     "binary",
+    "broadcast",
     "concat",
     "contraction",
     "mean",
