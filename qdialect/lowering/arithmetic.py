@@ -19,7 +19,8 @@ from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 _LARGEST_EXPONENT = 30
 _SMALL_BOUND = 2**30
 # Largest exponent for which 32 bits suffice: a single rounding needs a place to shift out after the product's own 31.
-_SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1}
+_SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1, Rounding.FIXED64_DOUBLE: -1}
+_SECOND_NUDGE = 2**30
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     """The parameter arrays that `emit_requantize` reads, in its order.
 
     fixed64:  ``(x * q + half) >> right``, right = 31 - e, half = 2^(right - 1).
+    fixed64_double: where right > 31 also + 2^30, or - 2^30 for x < 0.
     fixed32:  ``h = (sat(x << left) * q + 2^30) >> 31``, then ``h / 2^right`` rounded half away, right = max(-e, 0).
 
     `bound`: no accumulator's magnitude exceeds it.  Up to 2^30, with no multiplier above one, everything after the
     product fits 32 bits.  A single rounding can then drop the product's low 31 bits first: with right = 31 + r, r >= 1,
     ``(p + 2^(right-1)) >> right == ((p >> 31) + 2^(r-1)) >> r``, for floors compose.  Twice the lanes, half the work.
+    The second nudge of `fixed64_double` joins p; ``(p - 2^30) >> 31`` is one less than ``(p + 2^30) >> 31``.
     Raises `CompileError` for a fixed-point multiplier of 2^30 or more.
     """
     if not isinstance(params, FixedMultiplier):
@@ -67,8 +70,14 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     # The shift that follows the product's own by 31 places; without room for it, all 31 - e places at once.
     right = np.maximum(-e, 0) if small or rounding is Rounding.FIXED32_DOUBLE else 31 - e
     half = (np.int64(1) << right) >> 1
+    # What negative accumulators lack: twice the second nudge, in the units of the sum it joins.
+    unit = 0 if rounding is not Rounding.FIXED64_DOUBLE else 1 if small else 2 * _SECOND_NUDGE
+    is_nudged = right > (0 if small else 31)
+    half += is_nudged * (unit // 2)
     arrays = [Parameter("multiplier", "i32", q), Parameter("half", wide, half.astype(dtype))]
     arrays.append(Parameter("right", wide, right.astype(dtype)))
+    if rounding is Rounding.FIXED64_DOUBLE:
+        arrays.append(Parameter("tie", wide, (-unit * is_nudged).astype(dtype)))
     if rounding is Rounding.FIXED32_DOUBLE:
         # A negative tie must not move up; where nothing is shifted there is no tie.
         arrays.append(Parameter("tie", wide, np.where(right > 0, -1, 0).astype(dtype)))
@@ -81,6 +90,8 @@ def emit_scale(body: Body, how: Requantization, acc: str, acc_type: str, paramet
     """``acc * M`` rounded, without zero point, in `how.wide`; only for flavours that add the zero point last."""
     if how.rounding is Rounding.FIXED32_DOUBLE:
         return _double_rounding(body, how, acc, acc_type, parameters)
+    if how.rounding is Rounding.FIXED64_DOUBLE:
+        return _double_nudge(body, how, acc, acc_type, parameters)
     if how.rounding.is_fixed:
         return _single_rounding(body, how, acc, acc_type, parameters)
     value = body.cast("arith.sitofp", acc, acc_type, "f32")
@@ -154,6 +165,19 @@ def _double_rounding(body: Body, how: Requantization, acc: str, acc_type: str, p
     sign = body.binary("arith.andi", sign, tie, wide)
     nudged = body.binary("arith.addi", body.binary("arith.addi", high, half, wide), sign, wide)
     return body.binary("arith.shrsi", nudged, right, wide)
+
+
+def _double_nudge(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+    multiplier, half, right, tie = parameters
+    value = _product(body, acc, acc_type, multiplier)
+    if how.wide == "i32":
+        value = _high_word(body, how, body.binary("arith.addi", value, body.constant(_SECOND_NUDGE, "i64"), "i64"))
+    sign = body.binary("arith.shrsi", acc, body.constant(int(acc_type[1:]) - 1, acc_type), acc_type)
+    if acc_type != how.wide:
+        sign = body.cast("arith.extsi" if how.wide == "i64" else "arith.trunci", sign, acc_type, how.wide)
+    sign = body.binary("arith.andi", sign, tie, how.wide)
+    nudged = body.binary("arith.addi", body.binary("arith.addi", value, half, how.wide), sign, how.wide)
+    return body.binary("arith.shrsi", nudged, right, how.wide)
 
 
 def _shifted_left(body: Body, acc: str, acc_type: str, left: str) -> str:

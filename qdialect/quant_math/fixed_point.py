@@ -1,4 +1,4 @@
-"""Multiplication of integers by a Q31 number with an exponent, in the three roundings that runtimes use.
+"""Multiplication of integers by a Q31 number with an exponent, in the roundings that runtimes use.
 
 A multiplier (q, e) stands for q * 2^(e - 31) with q below 2^31, so the product wanted is x * q / 2^(31 - e).
 """
@@ -66,6 +66,8 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
 
     `fixed64_up` and `fixed64_nearest` round the exact product once.  TVM writes them as ((x << max(e, 0)) * q + nudge)
     >> (31 + max(-e, 0)); the common factor 2^max(e, 0) cancels, and x * q needs 62 bits at most, so int64 suffices.
+    `fixed64_double` (TOSA apply_scale_32 with double_round) adds to the nudge of `fixed64_up`, where more than 31
+    places are shifted out, 2^30 for x >= 0 and -2^30 for others.
     `fixed32_double` is what 32-bit registers do: x << max(e, 0) saturating, a rounding doubling high multiply, then a
     rounding right shift by max(-e, 0).  With q = 2^30, e = 1 (exactly one) every flavour is the identity; only
     `fixed32_double` saturates there, from 2^30 on.
@@ -84,5 +86,14 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
     right = np.maximum(31 - exponent, 0)
     left = np.clip(exponent - 31, 0, 1)
     half = (np.int64(1) << right) >> 1
-    nudge = half - (product < 0) * (half > 0) if rounding is Rounding.FIXED64_NEAREST else half
+    nudge = half + _second_nudge(as_int64(x), product, right, rounding)
     return saturate_int32(saturate_int32((product + nudge) >> right) << left)
+
+
+def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rounding) -> IntArray:
+    """What a flavour of one rounding adds to half of the last place that stays."""
+    if rounding is Rounding.FIXED64_NEAREST:
+        return -as_int64((product < 0) & (right > 0))
+    if rounding is Rounding.FIXED64_DOUBLE:
+        return np.where(right > 31, np.where(x >= 0, 2**30, -(2**30)), 0)
+    return np.zeros((), dtype=np.int64)

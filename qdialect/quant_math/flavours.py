@@ -12,6 +12,7 @@ class Rounding(StrEnum):
     |------------------------|------------|----------------|-----------------|------------------------------------|
     | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
     | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST, TFLite dense  |
+    | `fixed64_double`       | Q31        | two in one sum | after rounding  | TOSA DOUBLE_ROUND                  |
     | `fixed32_double`       | Q31        | two roundings  | after rounding  | TFLite reference kernels, gemmlowp |
     | `f32_rne_zp_last`      | float32    | even           | after rounding  | ONNX Runtime, FBGEMM, XNNPACK      |
     | `f32_rne_zp_first`     | float32    | even           | before rounding | ONNX reference, oneDNN             |
@@ -21,6 +22,7 @@ class Rounding(StrEnum):
 
     FIXED64_UP = "fixed64_up"
     FIXED64_NEAREST = "fixed64_nearest"
+    FIXED64_DOUBLE = "fixed64_double"
     FIXED32_DOUBLE = "fixed32_double"
     F32_RNE_ZP_LAST = "f32_rne_zp_last"
     F32_RNE_ZP_FIRST = "f32_rne_zp_first"
@@ -30,7 +32,7 @@ class Rounding(StrEnum):
     @property
     def is_fixed(self) -> bool:
         """Whether the multiplier is an integer with a shift rather than a float32."""
-        return self in (Rounding.FIXED64_UP, Rounding.FIXED64_NEAREST, Rounding.FIXED32_DOUBLE)
+        return self.value.startswith("fixed")
 
 
 class Multiplier(StrEnum):
@@ -96,5 +98,7 @@ class Division(StrEnum):
 
     HALF_AWAY = "half_away"
     """Ties away from zero: TFLite."""
+    HALF_AWAY_CENTERED = "half_away_centered"
+    """The mean of codes less their zero point, ties away from zero: TOSA."""
     TRUNCATE = "truncate"
     """Towards zero: TVM."""

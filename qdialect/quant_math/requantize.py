@@ -1,4 +1,4 @@
-"""int32 accumulators to quantized codes, in the seven flavours of `Rounding`."""
+"""int32 accumulators to quantized codes, in the flavours of `Rounding`."""
 
 from __future__ import annotations
 

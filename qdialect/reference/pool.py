@@ -36,19 +36,27 @@ def avg_pool2d(
     hi: int,
     *,
     count_include_pad: bool = False,
-    pad_value: int = 0,
+    zero_point: int = 0,
 ) -> IntArray:
     """Mean of the raw codes of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
 
     Equal input and output parameters are assumed, so codes average as reals do.  Padding (top, left, bottom, right)
-    counts only with `count_include_pad`, and then holds `pad_value`.
+    counts only with `count_include_pad`, and then holds `zero_point`.
+
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n codes less their zero point, by a
+    reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
+    2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
+    moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
     """
-    total = _windows(data.astype(np.int64), kernel, strides, padding, pad_value if count_include_pad else 0).sum(axis=0)
+    center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
+    fill = zero_point if count_include_pad else 0
+    total = _windows(data.astype(np.int64), kernel, strides, padding, fill).sum(axis=0)
     inside = np.ones((1, *data.shape[1:3], 1), dtype=np.int64)
     count = _windows(inside, kernel, strides, padding, 1 if count_include_pad else 0).sum(axis=0)
-    nudge = count // 2 if division is Division.HALF_AWAY else 0
+    total -= center * count
+    nudge = 0 if division is Division.TRUNCATE else count // 2
     magnitude = (np.abs(total) + nudge) // count
-    return np.clip(np.sign(total) * magnitude, lo, hi)
+    return np.clip(np.sign(total) * magnitude + center, lo, hi)
 
 
 def max_pool2d(

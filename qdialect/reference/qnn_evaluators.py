@@ -141,7 +141,7 @@ def _avg_pool2d(op: AvgPool2DOp, operands: Arrays) -> Array:
         op.output_min,
         op.output_max,
         count_include_pad=op.count_include_pad,
-        pad_value=op.zero_point,
+        zero_point=op.zero_point,
     )
 
 

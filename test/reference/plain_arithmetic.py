@@ -50,8 +50,20 @@ def multiply(x: int, q: int, e: int, rounding: Rounding) -> int:
         return clamp(half_up(exact), INT32_MIN, INT32_MAX)
     if rounding is Rounding.FIXED64_NEAREST:
         return clamp(half_away(exact), INT32_MIN, INT32_MAX)
+    if rounding is Rounding.FIXED64_DOUBLE:
+        return clamp(apply_scale_32(x, q, 31 - e), INT32_MIN, INT32_MAX)
     shifted = clamp(x << max(e, 0), INT32_MIN, INT32_MAX)
     return half_away(Fraction(doubling_high_multiply(shifted, q), 2 ** max(-e, 0)))
+
+
+def apply_scale_32(value: int, multiplier: int, shift: int) -> int:
+    """As the specification of TOSA states it, with double_round; a shift below 1 is none."""
+    if shift < 1:
+        return value * multiplier << -shift
+    nudge = 1 << (shift - 1)
+    if shift > 31:
+        nudge += 2**30 if value >= 0 else -(2**30)
+    return (value * multiplier + nudge) >> shift
 
 
 def round_float(value: float, rounding: Rounding) -> float:

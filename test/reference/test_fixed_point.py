@@ -42,13 +42,17 @@ def test_ties_equal_exact_arithmetic(rounding: Rounding, half: int, shift: int) 
     assert multiply_by_quantized_multiplier(x, 2**30, e, rounding) == plain.multiply(x, 2**30, e, rounding)
 
 
-def test_the_three_flavours_differ_at_ties() -> None:
+def test_the_flavours_differ_at_ties() -> None:
     x, q, e = np.array([-3, -1, 1, 3]), 2**30, 0
     results = {rounding: multiply_by_quantized_multiplier(x, q, e, rounding).tolist() for rounding in FIXED}
     assert results[Rounding.FIXED64_UP] == [-1, 0, 1, 2]
     assert results[Rounding.FIXED64_NEAREST] == [-2, -1, 1, 2]
     # With no right shift pending there is only the first rounding, which goes up.
     assert results[Rounding.FIXED32_DOUBLE] == [-1, 0, 1, 2]
+    assert results[Rounding.FIXED64_DOUBLE] == [-1, 0, 1, 2]
+    # 5 * 3/32 lies below one half by 1/32, less than the 2^30 / 2^34 of two roundings.
+    near = [multiply_by_quantized_multiplier([-5, 5], 3 << 29, -3, rounding).tolist() for rounding in FIXED]
+    assert near == [[0, 0], [0, 0], [-1, 1], [-1, 1]]
 
 
 @pytest.mark.parametrize("rounding", FIXED)

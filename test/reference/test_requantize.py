@@ -1,4 +1,4 @@
-"""Multipliers from scales, and the seven requantization flavours against exact arithmetic."""
+"""Multipliers from scales, and the requantization flavours against exact arithmetic."""
 
 import math
 from fractions import Fraction

@@ -112,6 +112,14 @@ def test_a_zero_point_before_rounding_is_that_of_the_codes(rounding: Rounding, s
     check_op(RequantizeOp, [tensor((3,), "i32")], "i8", [data], input_scale=scale, **output)
 
 
+@pytest.mark.parametrize("scale", [3 / 32, 5 / 64, 0.4999, 0.5, 1.5])
+@pytest.mark.parametrize("rounding", [rounding for rounding in Rounding if rounding.is_fixed])
+def test_every_16_bit_code_is_requantized_near_its_ties(rounding: Rounding, scale: float) -> None:
+    data = np.arange(-(2**15), 2**15).astype(np.int16)
+    output: Attributes = {"output_scale": 1.0, "output_zero_point": 0, "rounding": rounding}
+    check_op(RequantizeOp, [tensor((2**16,), "i16")], "i32", [data], input_scale=scale, **output)
+
+
 BROADCASTS = [
     ((2, 5, 7, 19), (2, 5, 7, 19)),
     ((1, 5, 1, 19), (2, 1, 7, 1)),
@@ -133,7 +141,7 @@ def binary(types: tuple[str, str, str], number: int) -> dict[str, Any]:
         "output_zero_point": low + 100,
         "output_min": low + 1,
         "output_max": high - 2,
-        "rounding": list(Rounding)[number % 7],
+        "rounding": list(Rounding)[number % len(Rounding)],
     }
 
 
@@ -240,7 +248,7 @@ AXES = [
 def test_mean(number: int, keep_dims: bool) -> None:
     shape, axes = AXES[number]
     source, result = EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
-    rounding = list(Rounding)[number % 7]
+    rounding = list(Rounding)[number % len(Rounding)]
     attributes: Attributes = quantization(source, result) | {
         "axes": axes,
         "keep_dims": keep_dims,

@@ -65,10 +65,11 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
 
 
 def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, most: int) -> Finish:
-    """The mean is rounded on the codes' own side of zero, so stored codes lose their shift first."""
+    """The mean is rounded on the codes' own side of zero or of their zero point, so stored codes lose it first."""
     shift, division = signed_shift(op.data.type), Division(op.division)
+    center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
-    offset = kernel.number("shift", shift, "i32")
+    offset = kernel.number("offset", shift + center, "i32")
 
     def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
         cells = count or extras[0]

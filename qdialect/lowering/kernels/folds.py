@@ -39,7 +39,7 @@ def emit_quotient(body: Body, total: str, count: str, division: Division, most: 
     is_negative = body.op(f"arith.cmpi slt, {total}, {zero} : i32")
     negated = body.binary("arith.subi", zero, total, "i32")
     magnitude = body.op(f"arith.select {is_negative}, {negated}, {total} : i32")
-    if division is Division.HALF_AWAY:
+    if division is not Division.TRUNCATE:
         nudge = body.binary("arith.shrui", count, body.constant(1, "i32"), "i32")
         magnitude = body.binary("arith.addi", magnitude, nudge, "i32")
     dividend, divisor = (body.cast("arith.sitofp", value, "i32", float_) for value in (magnitude, count))
