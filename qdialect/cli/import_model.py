@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from qdialect.cli import terminal
+from qdialect import target
+from qdialect.cli import report_table, terminal
 from qdialect.model_files import FORMATS, ImportOptions, format_of
 from qdialect.pipeline import PassManager
+from qdialect.report import report
 
 _EXAMPLES = """\
 examples:
@@ -19,6 +21,7 @@ examples:
   qdialect-import model.tflite --fuse -o model.mlir       one op for each kernel
   qdialect-import model.tflite | qdialect-opt --fuse-qnn  the same through a pipe
   qdialect-import model.onnx --batch 8                    an .onnx model, its open batch set to 8
+  qdialect-import model.tflite --report                   what each node became, and what is not supported
 
 """
 
@@ -36,12 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    path = Path(options.model)
-    module = format_of(path).load(path, ImportOptions(batch=options.batch))
+    path, how = Path(options.model), ImportOptions(batch=options.batch)
+    if options.report:
+        return _report(options, path, how)
+    module = format_of(path).load(path, how)
     if options.fuse:
         PassManager("fuse-qnn").run(module)
     text = module.operation.get_asm(enable_debug_info=options.mlir_print_debuginfo)
     terminal.write_output(options.output, text)
+    return 0
+
+
+def _report(options: argparse.Namespace, path: Path, how: ImportOptions) -> int:
+    found = report(path, target.host(), how)
+    terminal.write_output(options.output, f"{report_table.text(found)}\n")
+    if found.error is not None:
+        raise found.error
     return 0
 
 
@@ -65,6 +78,11 @@ def _parser() -> argparse.ArgumentParser:
         "--batch", type=int, default=1, metavar="N", help="first extent of inputs that leave it open (default 1)"
     )
     parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="instead of the module, a table: what each node became, which kernel computes it, what blocks it",
+    )
     parser.add_argument(
         "--mlir-print-debuginfo", action="store_true", help="print locations too: the names of the model's nodes"
     )

@@ -82,6 +82,8 @@ def _write_stdout(text: str) -> None:
     while rest:
         # With PYTHONUNBUFFERED a write may take less than it was given.
         rest = rest[sys.stdout.buffer.write(rest) :]
+    # What follows on stderr comes after it.
+    sys.stdout.buffer.flush()
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -12,6 +12,8 @@ from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
 from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, dtype_of, shape_of
 
+CONSTANT_OPS = ("qnn.constant", "arith.constant")
+
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
@@ -32,7 +34,7 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     Reads `qnn.constant` and `arith.constant`; dtype and shape are those of the tensor type. The array is read-only.
     """
     owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in ("qnn.constant", "arith.constant"):
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in CONSTANT_OPS:
         return None
     attr = owner.attributes["value"]
     if not isinstance(attr, ir.DenseElementsAttr) or ANY.problem(value.type):

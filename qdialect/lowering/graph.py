@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import AvgPool2DOp, Conv2DOp, FusedConv2DOp, MaxPool2DOp, QnnOp
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
 from qdialect.lowering.kernels.groups import group_blocks
@@ -77,13 +78,15 @@ class GraphLowering:
         for index, argument in enumerate(self._arguments):
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
-            if op.name not in _CONSTANTS:
+            if op.name not in CONSTANT_OPS:
                 self._lower(op)
+        self.program.names = ()
         for index, value in enumerate(self._returned):
             self._return(index, value)
         return self.program
 
     def _lower(self, op: ir.Operation) -> None:
+        self.program.names = names_of(op.location)
         try:
             _HANDLERS[op.name](self, op.opview)
         except CompileError as error:
@@ -251,15 +254,12 @@ def _reads_past_end(op: Any) -> bool:
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
-_CONSTANTS = ("qnn.constant", "arith.constant")
-
-
 def _only_windows(value: ir.Value) -> bool:
     return all(use.owner.name in ("qnn.conv2d", "qnn.fused_conv2d") for use in value.uses)
 
 
 def _refuse_unknown(operations: list[ir.Operation]) -> None:
-    unknown = [op for op in operations if op.name not in _CONSTANTS and not has_handler(op.name)]
+    unknown = [op for op in operations if op.name not in CONSTANT_OPS and not has_handler(op.name)]
     if not unknown:
         return
     message = f"{len(unknown)} ops cannot be lowered: {', '.join(sorted({op.name for op in unknown}))}"

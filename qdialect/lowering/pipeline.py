@@ -12,6 +12,7 @@ from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.lowering import contracts
+from qdialect.lowering.program import Step
 from qdialect.lowering.qnn_to_linalg import main_function, qnn_to_linalg
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_vector import to_vector
@@ -58,8 +59,17 @@ class Lowered:
     arena_bytes: int
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    labels: tuple[str, ...]
-    kernels: int
+    steps: tuple[Step, ...] = ()
+    """The kernel calls, in order."""
+    buffers: tuple[tuple[str, int], ...] = ()
+    """Element type and bytes of every intermediate value that is stored."""
+    kernels: int = 0
+    """Number of distinct kernels."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each call computes."""
+        return tuple(step.label for step in self.steps)
 
 
 def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lowered:
@@ -70,7 +80,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     copy = context.copy(module)
     function = main_function(copy)
     inputs, outputs = _ports(function, "arg"), _ports(function, "res")
-    lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs, (), 0)
+    lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs)
     if until is Phase.QNN:
         return lowered
     PassManager(FuseQnnPass()).run(copy)
@@ -83,7 +93,8 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
         module=program.module,
         constants=program.constants,
         arena_bytes=program.arena_bytes,
-        labels=program.labels,
+        steps=program.steps,
+        buffers=program.buffers,
         kernels=program.kernels,
     )
     _lower_kernels(program.module, target, until)

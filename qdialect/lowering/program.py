@@ -54,11 +54,21 @@ Actual = Place | Data | Scalar
 
 @dataclass
 class Call:
-    """One step of the program: a kernel and what it gets."""
+    """One step of the program: a kernel and what it gets; `names` are those of the model's nodes it computes."""
 
     kernel: int
     actuals: list[Actual]
     label: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call as it is reported: what it computes, by which kernel, and the names of the model's nodes."""
+
+    label: str
+    kernel: int
+    names: tuple[str, ...]
 
 
 class Kernel(KernelText):
@@ -96,6 +106,8 @@ class Program:
     kernels: list[str] = field(default_factory=list[str])
     """Text of each distinct kernel, with ``@KERNEL`` for its name."""
     calls: list[Call] = field(default_factory=list[Call])
+    names: tuple[str, ...] = ()
+    """Names of the model's nodes that the next calls compute."""
     _arena: list[Storage] = field(default_factory=list[Storage])
     _constants: bytearray = field(default_factory=bytearray)
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
@@ -120,23 +132,36 @@ class Program:
         text = kernel.render("KERNEL")
         if text not in self.kernels:
             self.kernels.append(text)
-        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label))
+        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label, self.names))
 
     def constants(self) -> NDArray[np.uint8]:
         """The constants' block."""
         return np.frombuffer(bytes(self._constants), dtype=np.uint8)
 
+    def steps(self) -> tuple[Step, ...]:
+        """Its calls, without what they get."""
+        return tuple(Step(call.label, call.kernel, call.names) for call in self.calls)
+
+    def buffers(self) -> tuple[tuple[str, int], ...]:
+        """Element type and bytes of each buffer of the arena that a call touches."""
+        pairs = zip(self._arena, self._touches(), strict=True)
+        return tuple((storage.element, storage.bytes()) for storage, steps in pairs if steps)
+
     def lifetimes(self) -> list[Lifetime]:
         """First and last call that touches each buffer of the arena."""
+        return [
+            Lifetime(storage.bytes(), min(steps, default=0), max(steps, default=0))
+            for storage, steps in zip(self._arena, self._touches(), strict=True)
+        ]
+
+    def _touches(self) -> list[list[int]]:
+        """The calls that touch each buffer of the arena."""
         touched: list[list[int]] = [[] for _ in self._arena]
         for step, call in enumerate(self.calls):
             for actual in call.actuals:
                 if isinstance(actual, Place) and actual.kind == "arena":
                     touched[actual.index].append(step)
-        return [
-            Lifetime(storage.bytes(), min(steps, default=0), max(steps, default=0))
-            for storage, steps in zip(self._arena, touched, strict=True)
-        ]
+        return touched
 
     def render(self) -> tuple[str, int]:
         """The module's text and the arena's size in bytes."""

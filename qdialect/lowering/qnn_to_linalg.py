@@ -13,6 +13,7 @@ from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.lowering import handlers
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.graph import GraphLowering
+from qdialect.lowering.program import Step
 from qdialect.lowering.storage import STORAGE_ELEMENTS
 from qdialect.lowering.strategy import strategy_of
 from qdialect.target import Target
@@ -29,7 +30,8 @@ class LinalgProgram:
     module: ir.Module
     constants: NDArray[np.uint8]
     arena_bytes: int
-    labels: tuple[str, ...]
+    steps: tuple[Step, ...]
+    buffers: tuple[tuple[str, int], ...]
     kernels: int
 
 
@@ -39,8 +41,8 @@ def qnn_to_linalg(module: ir.Module, target: Target) -> LinalgProgram:
         program = GraphLowering(main_function(module), strategy_of(target)).run()
         text, arena = program.render()
     lowered = context.parse(text, module.context, file_name="kernels")
-    labels = tuple(call.label for call in program.calls)
-    return LinalgProgram(lowered, program.constants(), arena, labels, len(program.kernels))
+    counts = program.steps(), program.buffers(), len(program.kernels)
+    return LinalgProgram(lowered, program.constants(), arena, *counts)
 
 
 def main_function(module: ir.Module) -> ir.Operation:

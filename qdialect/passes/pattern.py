@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from qdialect._mlir import ir
 from qdialect.context import place_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.locations import joined
 from qdialect.passes.pass_base import Pass
 
 M = TypeVar("M")
@@ -37,11 +39,12 @@ class Rewriter:
     """What a pattern's `rewrite` may do to the module.
 
     An op is erased when `rewrite` has returned, so it stays readable until then; so do the producers that lose their
-    last use with it.
+    last use with it.  The op that stands for them afterwards is located where all of them were.
     """
 
     def __init__(self) -> None:
         self._doomed: list[ir.Operation] = []
+        self._successors: list[ir.Value] = []
 
     @contextmanager
     def before(self, op: ir.OpView) -> Generator[None]:
@@ -56,6 +59,7 @@ class Rewriter:
         """
         _hand_on_notes(op, value)
         op.results[0].replace_all_uses_with(value)
+        self._successors.append(value)
         self.erase(op)
 
     def erase(self, op: ir.OpView) -> None:
@@ -65,9 +69,12 @@ class Rewriter:
     def flush(self) -> list[int]:
         """Erase what is due; returns the hashes of the erased ops, which must not be touched any more."""
         erased: list[int] = []
+        places: list[ir.Location] = []
         doomed, self._doomed = self._doomed, []
         for operation in doomed:
-            _erase_with_producers(operation, erased)
+            _erase_with_producers(operation, erased, places)
+        for value in self._successors:
+            _locate(value, places)
         return erased
 
 
@@ -207,13 +214,22 @@ def _erase_dead(module: ir.Module) -> None:
             operation.erase()
 
 
-def _erase_with_producers(operation: ir.Operation, erased: list[int]) -> None:
+def _locate(value: ir.Value, places: Sequence[ir.Location]) -> None:
+    producer = value.owner
+    if not isinstance(producer, ir.Block):
+        producer.operation.location = joined([producer.operation.location, *places])
+
+
+def _erase_with_producers(operation: ir.Operation, erased: list[int], places: list[ir.Location]) -> None:
+    """Erase `operation` and the producers that nobody uses without it; note who they were and where, but constants."""
     producers = {hash(o): o for o in (v.owner for v in operation.operands) if isinstance(o, ir.OpView)}
     erased.append(hash(operation))
+    if operation.name not in CONSTANT_OPS:
+        places.append(operation.location)
     operation.erase()
     for producer in producers.values():
         if _is_dead(producer.operation):
-            _erase_with_producers(producer.operation, erased)
+            _erase_with_producers(producer.operation, erased, places)
 
 
 def _is_dead(operation: ir.Operation) -> bool:

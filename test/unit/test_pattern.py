@@ -93,7 +93,7 @@ def test_the_first_matching_pattern_wins() -> None:
     assert apply_patterns(module, [MergeClips(most=0), MergeClips()]) == 1
 
 
-def test_the_new_op_has_the_location_of_the_root() -> None:
+def test_the_new_op_is_located_where_all_that_it_stands_for_were() -> None:
     text = """func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {
       %0 = "qnn.clip"(%x) {min = 0 : i64, max = 8 : i64} : (tensor<4xui8>) -> tensor<4xui8> loc("inner")
       %1 = "qnn.clip"(%0) {min = 0 : i64, max = 9 : i64} : (tensor<4xui8>) -> tensor<4xui8> loc("outer")
@@ -102,7 +102,7 @@ def test_the_new_op_has_the_location_of_the_root() -> None:
     module = parse(text)
     apply_patterns(module, [MergeClips()])
     block = module.body.operations[0].regions[0].blocks[0]
-    assert str(block.operations[0].location) == 'loc("outer")'
+    assert str(block.operations[0].location) == 'loc(fused["outer", "inner"])'
 
 
 def test_a_refusal_becomes_one_located_remark() -> None:
