@@ -30,7 +30,7 @@ from qdialect.reference.elementwise import Affine
 
 _FLOAT_OPS = frozenset(
     [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
-    + [f"math.{name}" for name in ("absf", "erf", "exp", "floor", "log", "rsqrt", "sqrt", "tanh")]
+    + [f"math.{name}" for name in ("absf", "erf", "exp", "expm1", "floor", "log", "rsqrt", "sqrt", "tanh")]
 )
 
 

@@ -1,7 +1,8 @@
 """Real functions behind the unary ops, dtype in = dtype out (float32 or float64).
 
-Transcendental steps of a float32 input are taken in float64 and rounded once: NumPy's own float32 versions differ
-between CPUs, and a table must not depend on the machine that builds it.
+Transcendental steps of a float32 input are taken in float64 and rounded once, most of them by the algorithms of
+`transcendental`: NumPy's own float32 versions differ between CPUs, and a table must not depend on the machine that
+builds it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from qdialect.quant_math import transcendental
 from qdialect.quant_math.affine import FloatArray
+from qdialect.quant_math.transcendental import NumpyMachine
 
 ElementFunction = Callable[[FloatArray], FloatArray]
+
+_MACHINE = NumpyMachine()
 
 
 def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
@@ -54,12 +59,12 @@ def silu(x: FloatArray) -> FloatArray:
 
 def tanh(x: FloatArray) -> FloatArray:
     """Hyperbolic tangent."""
-    return _in_double(np.tanh, x)
+    return _in_double(lambda v: transcendental.tanh(_MACHINE, v), x)
 
 
 def erf(x: FloatArray) -> FloatArray:
     """Error function."""
-    return np.array([math.erf(v) for v in x.ravel().tolist()], dtype=x.dtype).reshape(x.shape)
+    return _in_double(lambda v: transcendental.erf(_MACHINE, v), x)
 
 
 def gelu(x: FloatArray) -> FloatArray:
@@ -69,12 +74,17 @@ def gelu(x: FloatArray) -> FloatArray:
 
 def elu(alpha: float) -> ElementFunction:
     """x where x >= 0, alpha * (e^x - 1) elsewhere."""
-    return lambda x: np.where(x >= 0, x, x.dtype.type(alpha) * _in_double(np.expm1, np.minimum(x, 0)))
+    return lambda x: np.where(x >= 0, x, x.dtype.type(alpha) * expm1(np.minimum(x, 0)))
 
 
 def exp(x: FloatArray) -> FloatArray:
     """e^x; overflows to infinity."""
-    return _in_double(np.exp, x)
+    return _in_double(lambda v: transcendental.exp(_MACHINE, v), x)
+
+
+def expm1(x: FloatArray) -> FloatArray:
+    """e^x - 1; overflows to infinity."""
+    return _in_double(lambda v: transcendental.expm1(_MACHINE, v), x)
 
 
 def log(x: FloatArray) -> FloatArray:

@@ -82,6 +82,28 @@ class Scaling(StrEnum):
     RECIPROCAL = "reciprocal"
 
 
+class RealScaling(StrEnum):
+    """Whether a fused op turns its accumulators into real numbers before it rounds, and how those become codes."""
+
+    NONE = "none"
+    """Accumulators become codes by one multiplier."""
+    DIVIDE = "divide"
+    """Real numbers are divided by the output scale: ONNX."""
+    RECIPROCAL = "reciprocal"
+    """Real numbers are multiplied by its float32 reciprocal: PyTorch, oneDNN."""
+
+
+class ResidualPlace(StrEnum):
+    """Where a fused op's residual stands in the sum; ``float_once`` rounds differently on either side."""
+
+    RIGHT = "right"
+    """Code of the accumulator + residual."""
+    LEFT = "left"
+    """Residual + code of the accumulator."""
+    BEFORE_ROUNDING = "before_rounding"
+    """As a real number beside the accumulator's, before the activation and the one rounding: oneDNN's sum."""
+
+
 class AddArithmetic(StrEnum):
     """How two quantized tensors are added."""
 

@@ -46,6 +46,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "math.absf": np.abs,
     "math.erf": activations.erf,
     "math.exp": activations.exp,
+    "math.expm1": activations.expm1,
     "math.floor": np.floor,
     "math.log": activations.log,
     "math.rsqrt": activations.rsqrt,

@@ -1,0 +1,138 @@
+"""Activations as chains of upstream float ops: written for front ends, recognised for passes.
+
+Both walk the trees of `qdialect.quant_math.chains`, so whatever `build_activation` writes is what `match_activation`
+finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdialect._mlir import arith, ir
+from qdialect.dialect import ConstantOp, build
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.matching import producer, users
+from qdialect.passes.tabulate import uniform_value
+from qdialect.quant_math.chains import CHAINS, Activation, Expression, Leaf, Step
+
+_GREATER = 2
+# Ordered or not, with or without equality: where no number is NaN they differ at zero alone, where both sides meet.
+_GREATER_PREDICATES = (2, 3, 9, 10)
+_COMMUTATIVE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf")
+
+
+def build_activation(activation: Activation, value: ir.Value, alpha: float = 0.0) -> ir.Value:
+    """`activation` of the f32 tensor `value` as float ops at the insertion point; `value` itself for ``none``."""
+    if activation is Activation.NONE:
+        return value
+    return _build(CHAINS[activation], value, alpha)
+
+
+def uniform_constant(number: float, type_: ir.Type) -> ir.Value:
+    """A constant of the f32 tensor type `type_` whose elements are all `number`, rounded to float32."""
+    element = ir.FloatAttr.get(ir.F32Type.get(), float(np.float32(number)))
+    value = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(shape_of(type_), ir.F32Type.get()), element)
+    return build(ConstantOp, element="f32", value=value).output
+
+
+def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Value:
+    """`value` limited to [`low`, `high`] as float ops; None is no limit."""
+    if low is not None:
+        value = arith.maximumf(value, uniform_constant(low, value.type))
+    return value if high is None else arith.minimumf(value, uniform_constant(high, value.type))
+
+
+@dataclass(frozen=True)
+class ChainMatch:
+    """`activation` of `source`; `steps` are the values computed on the way, the last one the activation's own."""
+
+    activation: Activation
+    alpha: float
+    source: ir.Value
+    steps: tuple[ir.Value, ...]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing but the chain uses its source and its steps, the result aside."""
+        inside = {step.owner for step in self.steps}
+        return all(user in inside for value in (self.source, *self.steps[:-1]) for user in users(value))
+
+
+def match_activation(value: ir.Value) -> ChainMatch | None:
+    """The activation that ends in `value`, None where it ends none."""
+    for activation, chain in CHAINS.items():
+        found = next(_match(chain, value, _Bound()), None)
+        if found is not None and found.source is not None:
+            return ChainMatch(activation, found.alpha or 0.0, found.source, found.steps)
+    return None
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """What the leaves of a tree stand for so far."""
+
+    source: ir.Value | None = None
+    alpha: float | None = None
+    steps: tuple[ir.Value, ...] = field(default=())
+
+
+def _match(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+    """Every way in which `value` is `expression`."""
+    if isinstance(expression, Step):
+        yield from _match_step(expression, value, bound)
+    elif expression is Leaf.INPUT:
+        if bound.source is None or bound.source == value:
+            yield _Bound(value, bound.alpha, bound.steps)
+    else:
+        yield from _match_number(expression, value, bound)
+
+
+def _match_number(expression: Leaf | float, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+    uniform = uniform_value(value)
+    if uniform is None:
+        return
+    number = float(uniform)
+    if isinstance(expression, float | int):
+        if number == float(np.float32(expression)):
+            yield bound
+    elif bound.alpha is None or bound.alpha == number:
+        yield _Bound(bound.source, number, bound.steps)
+
+
+def _match_step(step: Step, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+    op = producer(value)
+    if op is None or op.operation.name != step.op or not _compares_as_wanted(op):
+        return
+    operands = list(op.operation.operands)
+    orders = [operands, operands[::-1]] if step.op in _COMMUTATIVE else [operands]
+    for order in orders:
+        for found in _match_all(step.operands, order, bound):
+            yield _Bound(found.source, found.alpha, (*found.steps, value))
+
+
+def _match_all(expressions: tuple[Expression, ...], values: list[ir.Value], bound: _Bound) -> Iterator[_Bound]:
+    if not expressions:
+        yield bound
+        return
+    for first in _match(expressions[0], values[0], bound):
+        yield from _match_all(expressions[1:], values[1:], first)
+
+
+def _compares_as_wanted(op: ir.OpView) -> bool:
+    if op.operation.name != "arith.cmpf":
+        return True
+    return ir.IntegerAttr(op.operation.attributes["predicate"]).value in _GREATER_PREDICATES
+
+
+def _build(expression: Expression, source: ir.Value, alpha: float) -> ir.Value:
+    if expression is Leaf.INPUT:
+        return source
+    if not isinstance(expression, Step):
+        return uniform_constant(alpha if isinstance(expression, Leaf) else expression, source.type)
+    operands = [_build(operand, source, alpha) for operand in expression.operands]
+    if expression.op == "arith.cmpf":
+        return arith.cmpf(_GREATER, *operands)
+    return ir.Operation.create(expression.op, results=[source.type], operands=operands).result

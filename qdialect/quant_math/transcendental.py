@@ -1,0 +1,183 @@
+"""e^x, e^x - 1, tanh and erf as fixed sequences of float64 additions, multiplications and divisions.
+
+Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of the
+reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes it
+as vector code.  Results are within a few units of float64's last place, far finer than a float32 result can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+V = TypeVar("V")
+
+ROUNDER = 1.5 * 2.0**52
+"""Added to a number below 2^51 it pushes the fraction out, rounded half to even."""
+EXPONENT_BIAS = 1023
+
+_LN2 = math.log(2)
+# ln 2 in two parts; the first has so many zeros at its end that its product with any exponent is exact.
+_LN2_HIGH = math.ldexp(math.floor(math.ldexp(_LN2, 40)), -40)
+_LN2_LOW = 7.371002565167799e-13
+_LEAST_EXPONENT, _MOST_EXPONENT = -708.0, 709.0
+_TANH_ONE = 20.0
+"""From here on tanh is 1 in float64."""
+_ERF_ONE = 6.0
+# (e^r - 1) / r for |r| <= ln(2) / 2, by Taylor, the highest power first.
+_EXPONENTIAL = [1 / math.factorial(n) for n in range(14, 0, -1)]
+# erf(x) / x for |x| <= 1 as a polynomial of x^2, by Taylor.
+_ERF_SMALL = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(18, -1, -1)]
+# erfc(x) * e^(x^2) for 1 <= x <= 6 as a polynomial of (x - 2) / (x + 2), by Chebyshev; its error is below 1e-18.
+_ERF_LARGE = [
+    -4.215301054238321e-07,
+    -5.322696855655786e-07,
+    1.1780775215625583e-06,
+    3.789215643758464e-06,
+    1.392621183618803e-06,
+    -1.396807230177146e-05,
+    -2.7579864674305787e-05,
+    2.7525480361206068e-05,
+    0.00017436116545392264,
+    4.355560219515472e-05,
+    -0.000981977026567889,
+    -0.0008471432509203844,
+    0.006997461739200444,
+    0.003732892404327764,
+    -0.07897858101573213,
+    0.24165819424246646,
+    -0.4271858474139584,
+    0.25539567631050575,
+]
+
+
+class Machine(Protocol[V]):
+    """What computes: float64 values `V`, every step rounded by itself."""
+
+    def constant(self, value: float) -> V:
+        """A value that is `value` everywhere."""
+        ...
+
+    def add(self, a: V, b: V) -> V:
+        """a + b."""
+        ...
+
+    def subtract(self, a: V, b: V) -> V:
+        """a - b."""
+        ...
+
+    def multiply(self, a: V, b: V) -> V:
+        """a * b."""
+        ...
+
+    def divide(self, a: V, b: V) -> V:
+        """a / b."""
+        ...
+
+    def where_less(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a < b, else `other`; no NaN is less than anything."""
+        ...
+
+    def power_of_two(self, exponent: V) -> V:
+        """2^exponent for an integer in [-1022, 1023]: the low bits of exponent + `ROUNDER` + bias, shifted up by 52."""
+        ...
+
+
+def exp(m: Machine[V], x: V) -> V:
+    """e^x; x counts as -708 below that and as 709 above."""
+    scale, rest = _scaled_exponential(m, x)
+    return m.add(scale, rest)
+
+
+def expm1(m: Machine[V], x: V) -> V:
+    """e^x - 1, accurate near zero too; x counts as -708 below that and as 709 above."""
+    scale, rest = _scaled_exponential(m, x)
+    return m.add(m.subtract(scale, m.constant(1.0)), rest)
+
+
+def tanh(m: Machine[V], x: V) -> V:
+    """t / (t + 2) with t = e^(2|x|) - 1, and the sign of x."""
+    size = _smaller(m, _absolute(m, x), m.constant(_TANH_ONE))
+    grown = expm1(m, m.add(size, size))
+    return _with_sign(m, x, m.divide(grown, m.add(grown, m.constant(2.0))))
+
+
+def erf(m: Machine[V], x: V) -> V:
+    """x * P(x^2) up to 1, beyond that 1 - e^(-x^2) * Q((x - 2) / (x + 2)), with the sign of x."""
+    one = m.constant(1.0)
+    size = _smaller(m, _absolute(m, x), m.constant(_ERF_ONE))
+    square = m.multiply(size, size)
+    near = m.multiply(size, _polynomial(m, square, _ERF_SMALL))
+    ratio = m.divide(m.subtract(size, m.constant(2.0)), m.add(size, m.constant(2.0)))
+    tail = m.multiply(exp(m, m.subtract(m.constant(0.0), square)), _polynomial(m, ratio, _ERF_LARGE))
+    return _with_sign(m, x, m.where_less(one, size, m.subtract(one, tail), near))
+
+
+def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:
+    """2^k and 2^k * (e^r - 1) with x = k * ln 2 + r."""
+    low, high, rounder = m.constant(_LEAST_EXPONENT), m.constant(_MOST_EXPONENT), m.constant(ROUNDER)
+    x = m.where_less(x, low, low, m.where_less(high, x, high, x))
+    k = m.subtract(m.add(m.multiply(x, m.constant(1 / _LN2)), rounder), rounder)
+    r = m.subtract(x, m.multiply(k, m.constant(_LN2_HIGH)))
+    r = m.subtract(r, m.multiply(k, m.constant(_LN2_LOW)))
+    scale = m.power_of_two(k)
+    return scale, m.multiply(scale, m.multiply(r, _polynomial(m, r, _EXPONENTIAL)))
+
+
+def _polynomial(m: Machine[V], x: V, coefficients: Sequence[float]) -> V:
+    value = m.constant(coefficients[0])
+    for coefficient in coefficients[1:]:
+        value = m.add(m.multiply(value, x), m.constant(coefficient))
+    return value
+
+
+def _absolute(m: Machine[V], x: V) -> V:
+    zero = m.constant(0.0)
+    return m.where_less(x, zero, m.subtract(zero, x), x)
+
+
+def _smaller(m: Machine[V], x: V, most: V) -> V:
+    return m.where_less(most, x, most, x)
+
+
+def _with_sign(m: Machine[V], x: V, size: V) -> V:
+    zero = m.constant(0.0)
+    return m.where_less(x, zero, m.subtract(zero, size), size)
+
+
+class NumpyMachine:
+    """Float64 arrays."""
+
+    def constant(self, value: float) -> Any:
+        """See `Machine`."""
+        return np.float64(value)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a + b
+
+    def subtract(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a - b
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a * b
+
+    def divide(self, a: Any, b: Any) -> Any:
+        """See `Machine`."""
+        return a / b
+
+    def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
+        """See `Machine`."""
+        return np.where(a < b, then, other)
+
+    def power_of_two(self, exponent: Any) -> NDArray[np.float64]:
+        """See `Machine`."""
+        shifted: NDArray[np.float64] = np.asarray(exponent + (ROUNDER + EXPONENT_BIAS), dtype=np.float64)
+        bits: NDArray[np.int64] = shifted.view(np.int64)
+        return np.left_shift(bits, 52).view(np.float64)
