@@ -26,9 +26,11 @@ from qdialect.quant_math.multipliers import (
     FixedMultiplier,
     FloatMultiplier,
     RequantizeParameters,
+    SumFactors,
     quantize_multiplier,
     real_multiplier,
     requantize_parameters,
+    sum_factors,
 )
 from qdialect.quant_math.requantize import requantize
 from qdialect.quant_math.tables import (
@@ -56,6 +58,7 @@ __all__ = [
     "RequantizeParameters",
     "Rounding",
     "Scaling",
+    "SumFactors",
     "Table",
     "activations",
     "build_table",
@@ -75,6 +78,7 @@ __all__ = [
     "round_real",
     "rounding_shift_right",
     "saturating_shift_left",
+    "sum_factors",
     "table_codes",
     "tflite_hard_swish_table",
     "tflite_leaky_relu_table",

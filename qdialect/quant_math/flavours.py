@@ -113,6 +113,8 @@ class AddArithmetic(StrEnum):
     """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
     FLOAT_ONCE = "float_once"
     """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
+    FIXED_ONCE = "fixed_once"
+    """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
 
 
 class Division(StrEnum):

@@ -83,3 +83,31 @@ def requantize_parameters(rounding: Rounding, real: NDArray[np.float64]) -> Requ
     return FixedMultiplier(
         np.array([q for q, _ in pairs], dtype=np.int32), np.array([e for _, e in pairs], dtype=np.int32)
     )
+
+
+# What a 32-bit sum of two products with 8-bit offsets leaves for the multipliers.
+_SUM_BITS = 20
+_LONGEST_SHIFT, _LARGEST_FACTOR = 40, 2**40
+
+
+@dataclass(frozen=True)
+class SumFactors:
+    """A sum's factors ``lhs * 2^-shift`` and ``rhs * 2^-shift``."""
+
+    lhs: int
+    rhs: int
+    shift: int
+
+
+def sum_factors(lhs_scale: float, rhs_scale: float, output_scale: float) -> SumFactors:
+    """The ratios s_l / s_y and s_r / s_y, float32, as integers that share a shift; the larger has 21 bits.
+
+    With 2^e <= max(ratios) < 2^(e + 1) the shift is 20 - e and a factor half_even(ratio * 2^shift) (XNNPACK qs8-vadd).
+    XNNPACK takes ratios in [2^-10, 2^8) alone; beyond that the shift stays in [1, 40] and factors end at 2^40, so that
+    64 bits hold every sum.
+    """
+    ratios = [np.float32(scale) / np.float32(output_scale) for scale in (lhs_scale, rhs_scale)]
+    exponent = int(np.frexp(max(ratios))[1]) - 1
+    shift = min(max(_SUM_BITS - exponent, 1), _LONGEST_SHIFT)
+    lhs, rhs = (min(round(math.ldexp(float(ratio), shift)), _LARGEST_FACTOR) for ratio in ratios)
+    return SumFactors(lhs, rhs, shift)

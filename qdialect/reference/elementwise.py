@@ -20,6 +20,7 @@ from qdialect.quant_math import (
     real_multiplier,
     requantize,
     requantize_parameters,
+    sum_factors,
 )
 
 _Codes = NDArray[np.integer[Any]]
@@ -50,12 +51,14 @@ def add(
 ) -> IntArray:
     """lhs + rhs at the output's parameters, clamped to [lo, hi]; shapes broadcast, the result is int64.
 
-    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other two arithmetics fix theirs.
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic is AddArithmetic.SHIFTED_FIXED:
         total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output)
     elif arithmetic is AddArithmetic.FLOAT_ONCE:
         total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
+    elif arithmetic is AddArithmetic.FIXED_ONCE:
+        total = _add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
     else:
         left = rescale(lhs, lhs_affine, output, rounding, multiplier)
         total = left + rescale(rhs, rhs_affine, output, rounding, multiplier) - output.zero_point
@@ -98,6 +101,14 @@ def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine,
     total = lhs.astype(np.float32) * left_ratio + (rhs.astype(np.float32) * right_ratio + constant)
     # Beyond int32 only the side matters, and float32 reaches where int64 does not.
     return np.clip(np.rint(total), *code_range(np.int32)).astype(np.int64)
+
+
+def _add_fixed(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
+    """floor(((l - z_l) * f_l + (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
+    factors = sum_factors(lhs_affine.scale, rhs_affine.scale, output.scale)
+    left = (lhs.astype(np.int64) - lhs_affine.zero_point) * factors.lhs
+    right = (rhs.astype(np.int64) - rhs_affine.zero_point) * factors.rhs
+    return ((left + right + (1 << (factors.shift - 1))) >> factors.shift) + output.zero_point
 
 
 def mul(

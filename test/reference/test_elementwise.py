@@ -1,5 +1,6 @@
 """Additions, products and concatenation on drawn operands, against exact or independent arithmetic."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, quantize_multiplier
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, SumFactors, quantize_multiplier, sum_factors
 from qdialect.reference.data_movement import pad, reshape, transpose
 from qdialect.reference.elementwise import Affine, add, concat, mul, rescale
 
@@ -26,6 +27,7 @@ def test_every_addition_is_near_the_real_sum(
         (AddArithmetic.REQUANTIZE_EACH, 1.01),
         (AddArithmetic.SHIFTED_FIXED, 0.51),
         (AddArithmetic.FLOAT_ONCE, 0.51),
+        (AddArithmetic.FIXED_ONCE, 0.51),
     ):
         got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)
         assert np.all(np.abs(got - wanted) <= error)
@@ -49,6 +51,26 @@ def test_shifted_addition_equals_exact_arithmetic(
         assert code == plain.clamp(scaled + output.zero_point, -128, 127)
 
 
+@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+def test_addition_of_one_shift_equals_exact_arithmetic(
+    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+) -> None:
+    got = add(lhs, rhs, left, right, output, -128, 127, AddArithmetic.FIXED_ONCE, Rounding.FIXED64_UP, Multiplier.F64)
+    ratios = [np.float32(affine.scale) / np.float32(output.scale) for affine in (left, right)]
+    shift = 20 - math.floor(math.log2(max(ratios)))
+    factors = [round(Fraction(float(ratio)) * 2**shift) for ratio in ratios]
+    assert 2**20 <= max(factors) <= 2**21
+    for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
+        total = (a - left.zero_point) * factors[0] + (b - right.zero_point) * factors[1]
+        wanted = math.floor(Fraction(total, 2**shift) + Fraction(1, 2)) + output.zero_point
+        assert code == plain.clamp(wanted, -128, 127)
+
+
+def test_sum_factors_beyond_the_range_of_xnnpack_fit_64_bits() -> None:
+    assert sum_factors(2.0**30, 2.0**-60, 2.0**-60) == SumFactors(2**40, 2, 1)
+    assert sum_factors(2.0**-60, 2.0**-60, 2.0**30) == SumFactors(0, 0, 40)
+
+
 def test_each_operand_is_rounded_alone() -> None:
     """1/2 + 1/2 is two where both halves round up, and one where the sum is rounded."""
     one, half, unit = np.array([1], dtype=np.uint8), Affine(0.5, 0), Affine(1.0, 0)
@@ -56,7 +78,7 @@ def test_each_operand_is_rounded_alone() -> None:
         arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
         for arithmetic in AddArithmetic
     }
-    assert list(results.values()) == [2, 1, 1]
+    assert list(results.values()) == [2, 1, 1, 1]
 
 
 @pytest.mark.parametrize("multiplier", list(Multiplier))

@@ -1,4 +1,4 @@
-"""Quantized addition of two stored codes, in the three arithmetics of `qdialect.reference.elementwise.add`."""
+"""Quantized addition of two stored codes, in the arithmetics of `qdialect.reference.elementwise.add`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from qdialect.quant_math import (
     quantize_multiplier,
     real_multiplier,
     requantize_parameters,
+    sum_factors,
 )
 from qdialect.quant_math.multipliers import FixedMultiplier
 
@@ -25,6 +26,7 @@ EmitSum = Callable[[Body, str, str], str]
 """(body, lhs code as i32, rhs code as i8) -> clamped sum as i32."""
 
 _LEFT_SHIFT = 20
+_LARGEST_CODE = 255
 # Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled code gets there.
 _BOUNDS = (-(2**30), 2**30)
 _LARGEST_RATIO = 2.0**20
@@ -60,6 +62,8 @@ class Addition:
             return self._shifted(kernel)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
             return self._float(kernel)
+        if self.arithmetic is AddArithmetic.FIXED_ONCE:
+            return self._fixed(kernel)
         return self._each(kernel)
 
     def _named(self) -> dict[str, Quantization]:
@@ -142,6 +146,29 @@ class Addition:
             value = body.binary("arith.addf", a, body.binary("arith.addf", b, offset, "f32"), "f32")
             value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
             return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
+
+        return emit
+
+    def _fixed(self, kernel: Kernel) -> EmitSum:
+        factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
+        half = 1 << (factors.shift - 1)
+        # Stored 8-bit codes and the products of their zero points: in range for every factor that XNNPACK takes.
+        largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
+        type_ = "i32" if largest < 2**31 else "i64"
+        own = [factor * (q.zero_point + q.shift) for factor, q in ((factors.lhs, self.lhs), (factors.rhs, self.rhs))]
+        lhs, rhs = (kernel.number(f"{name}_factor", getattr(factors, name), type_) for name in ("lhs", "rhs"))
+        rest = kernel.number("sum_rest", half - sum(own), type_)
+        shift = kernel.number("sum_shift", factors.shift, type_)
+        zero_point = kernel.number("sum_zero_point", self.output.zero_point + self.output.shift, type_)
+        low, high = _bounds(kernel, self._stored_bounds(), type_)
+
+        def emit(body: Body, left: str, right: str) -> str:
+            a = body.binary("arith.muli", body.cast("arith.extsi", left, "i32", type_), lhs, type_)
+            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", type_), rhs, type_)
+            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, type_), type_)
+            value = body.binary("arith.shrsi", total, shift, type_)
+            value = body.clamp(body.binary("arith.addi", value, zero_point, type_), low, high, type_)
+            return body.cast("arith.trunci", value, type_, "i32")
 
         return emit
 
