@@ -14,6 +14,7 @@ from qdialect.dialect import (
     ClipOp,
     ConcatOp,
     DequantizeOp,
+    GatherOp,
     HardswishOp,
     LutOp,
     MaxPool2DOp,
@@ -23,6 +24,7 @@ from qdialect.dialect import (
     QuantizeOp,
     RequantizeOp,
     ReshapeOp,
+    SliceOp,
     SoftmaxOp,
     TanhOp,
     TransposeOp,
@@ -211,7 +213,25 @@ def _dequantize(d: Draw) -> Drawn:
 def _pad(d: Draw, x: ir.Value) -> ir.Value:
     low, high = ([d.integer(0, 2) for _ in shape_of(x.type)] for _ in range(2))
     element = element_of(x.type)
-    return build(PadOp, x, element=element, low=low, high=high, value=d.zero_point(element)).output
+    value = d.zero_point(element) if element in ELEMENT_RANGES else d.integer(-(2**24), 2**24)
+    return build(PadOp, x, element=element, low=low, high=high, value=value).output
+
+
+def _slice(d: Draw, x: ir.Value) -> ir.Value:
+    begin = [d.integer(0, extent - 1) for extent in shape_of(x.type)]
+    strides = [d.integer(1, 3) for _ in begin]
+    most = [-(-(n - first) // step) for n, first, step in zip(shape_of(x.type), begin, strides, strict=True)]
+    size = [d.integer(1, count) for count in most]
+    return build(SliceOp, x, element=element_of(x.type), begin=begin, size=size, strides=strides).output
+
+
+def _gather(d: Draw, x: ir.Value) -> ir.Value:
+    shape = shape_of(x.type)
+    if not shape:
+        return x
+    axis = d.integer(0, len(shape) - 1)
+    indices = [d.integer(0, shape[axis] - 1) for _ in range(d.integer(1, 9))]
+    return build(GatherOp, x, element=element_of(x.type), axis=axis, indices=indices).output
 
 
 def _transpose(d: Draw, x: ir.Value) -> ir.Value:
@@ -239,10 +259,10 @@ def _movement(d: Draw) -> Drawn:
     def body(v: Sequence[ir.Value]) -> ir.Value:
         x = v[0]
         for _ in range(d.integer(1, 3)):
-            x = d.one_of((_pad, _transpose, _reshape))(d, x)
+            x = d.one_of((_pad, _transpose, _reshape, _slice, _gather))(d, x)
         return x
 
-    return [tensor(_shape(d), d.element())], body
+    return [tensor(_shape(d), d.one_of(tuple(NUMPY_DTYPES)))], body
 
 
 OTHERS = {

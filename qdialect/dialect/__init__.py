@@ -9,7 +9,7 @@ from qdialect.dialect.fused_ops import FusedConv2DOp, FusedDenseOp, FusedOp
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
-from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, PadOp, ReshapeOp, TransposeOp
+from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
     AbsOp,
     EluOp,
@@ -61,6 +61,7 @@ __all__ = [
     "FusedConv2DOp",
     "FusedDenseOp",
     "FusedOp",
+    "GatherOp",
     "GeluOp",
     "HardswishOp",
     "LeakyReluOp",
@@ -80,6 +81,7 @@ __all__ = [
     "RsqrtOp",
     "SigmoidOp",
     "SiluOp",
+    "SliceOp",
     "SoftmaxOp",
     "SqrtOp",
     "TanhOp",

@@ -1,4 +1,4 @@
-"""Constants and data movement: the codes stay what they are."""
+"""Constants and data movement: elements of any type stay what they are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import ELEMENTS, I64, INTEGERS
-from qdialect.dialect.constraints import check_positive
+from qdialect.dialect.constraints import check_axis, check_positive
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import ANY, INTEGER, element_of, range_of
+from qdialect.dialect.type_constraints import ANY, ELEMENT_RANGES, element_of
 
 
 class ConstantOp(QnnOp, name="constant"):
@@ -36,21 +36,27 @@ class ConstantOp(QnnOp, name="constant"):
 class SameElementOp(QnnOp):
     """Input and result have the same element type."""
 
-    input = operand(INTEGER)
-    output = result(INTEGER)
+    input = operand(ANY)
+    output = result(ANY)
 
     def check(self) -> None:
         found, wanted = element_of(self.output.type), element_of(self.input.type)
         require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
 
 
+_FILLS = ELEMENT_RANGES | {"i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
+"""What a border may be filled with; up to 2^24 every whole number is an f32."""
+
+
 class PadOp(SameElementOp, name="pad"):
     """Add `low` cells before and `high` cells after each dimension, filled with the code `value`.
+
+    A tensor of f32 is filled with that whole number.
 
     Constraints:
       C1: input and result must have the same element type
       C2: low and high must have one entry of at least 0 for each dimension
-      C3: value must lie in the tensor's range
+      C3: value must lie in the tensor's range, that of f32 being all whole numbers up to 2^24
     """
 
     low = attribute(INTEGERS)
@@ -66,8 +72,57 @@ class PadOp(SameElementOp, name="pad"):
 
     def check(self) -> None:
         super().check()
-        low, high = range_of(self.input.type)
+        low, high = _FILLS[element_of(self.input.type)]
         require(low <= self.value <= high, "C3", f"value must be in [{low}, {high}], but got {self.value}")
+
+
+class SliceOp(SameElementOp, name="slice"):
+    """`size` elements of each dimension from `begin` on, `strides` apart.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: begin must have one entry of at least 0 for each dimension, size and strides one of at least 1
+      C3: the last element, begin + (size - 1) * strides, must lie in the input
+    """
+
+    begin = attribute(INTEGERS)
+    size = attribute(INTEGERS)
+    strides = attribute(INTEGERS)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        begin, size, strides = (attributes[name] for name in ("begin", "size", "strides"))
+        rank = len(shapes[0])
+        check_positive("C2", "begin", begin, rank, least=0)
+        check_positive("C2", "size", size, rank)
+        check_positive("C2", "strides", strides, rank)
+        last = [first + (count - 1) * step for first, count, step in zip(begin, size, strides, strict=True)]
+        holds = all(place < extent for place, extent in zip(last, shapes[0], strict=True))
+        require(holds, "C3", f"last element must lie in a tensor of shape {list(shapes[0])}, but got {last}")
+        return tuple(size)
+
+
+class GatherOp(SameElementOp, name="gather"):
+    """Element i along `axis` is the input's element ``indices[i]``.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: axis must be a dimension of the input
+      C3: indices must have at least one entry, all in [0, n) for the input's extent n along axis
+    """
+
+    axis = attribute(I64)
+    indices = attribute(INTEGERS)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        shape, axis, indices = shapes[0], attributes["axis"], attributes["indices"]
+        check_axis("C2", axis, shape)
+        require(len(indices) >= 1, "C3", "indices must have at least one entry, but got none")
+        outside = [index for index in indices if not 0 <= index < shape[axis]]
+        message = f"indices must be in [0, {shape[axis]}), but got {', '.join(map(str, outside[:1]))}"
+        require(not outside, "C3", message)
+        return (*shape[:axis], len(indices), *shape[axis + 1 :])
 
 
 class ReshapeOp(SameElementOp, name="reshape"):
@@ -116,9 +171,7 @@ class BroadcastOp(SameElementOp, name="broadcast"):
           of the input is 1 or that of shape
     """
 
-    input = operand(ANY)
     shape = attribute(INTEGERS)
-    output = result(ANY)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

@@ -20,8 +20,8 @@ def check_fused(module: ir.Module) -> None:
 
 
 def check_linalg(module: ir.Module) -> None:
-    """linalg: kernels of linalg, tensor and scalar ops; between kernels only buffers."""
-    allowed = ("func.", "builtin.", "linalg.", "tensor.", "arith.", "math.", "memref.", "bufferization.")
+    """linalg: kernels of linalg, tensor and scalar ops, in loops where data lies by a table; else only buffers."""
+    allowed = ("func.", "builtin.", "linalg.", "tensor.", "arith.", "math.", "memref.", "bufferization.", "scf.")
     _check(module, "linalg", _unknown_op(allowed))
 
 

@@ -7,7 +7,8 @@ A kernel takes flat buffers and scalars, looks at the buffers through strided vi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from qdialect.lowering.views import View
@@ -161,9 +162,42 @@ class KernelText:
             self._constants[literal, type_] = f"%c{len(self._constants)}"
         return self._constants[literal, type_]
 
-    def read(self, buffer: Buffer, view: View) -> Tensor:
-        """The tensor behind a view of an input buffer."""
-        return self._tensor_of(buffer, view, "restrict")
+    @contextmanager
+    def steps(self, count: int) -> Generator[str]:
+        """A loop around what is written inside the `with`; gives the name of its index, 0 to `count` - 1."""
+        zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
+        index = self.fresh()
+        self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
+        yield index
+        self._lines.append("}")
+
+    def entry(self, table: Buffer, index: str) -> str:
+        """The entry of a constant table at a loop's index."""
+        name = self.fresh()
+        self._lines.append(f"{name} = memref.load {table.name}[{index}] : {table.type}")
+        return name
+
+    def position(self, table: Buffer, index: str) -> str:
+        """An entry of a table of integers as an index."""
+        entry, name = self.entry(table, index), self.fresh()
+        self._lines.append(f"{name} = arith.index_cast {entry} : {table.element} to index")
+        return name
+
+    def sum(self, lhs: str, rhs: str) -> str:
+        """The sum of two indices."""
+        name = self.fresh()
+        self._lines.append(f"{name} = arith.addi {lhs}, {rhs} : index")
+        return name
+
+    def multiple(self, index: str, factor: int) -> str:
+        """`index` times a constant."""
+        name, by = self.fresh(), self.constant(factor, "index")
+        self._lines.append(f"{name} = arith.muli {index}, {by} : index")
+        return name
+
+    def read(self, buffer: Buffer, view: View, start: str | None = None) -> Tensor:
+        """The tensor behind a view of an input buffer; `start` is an index that replaces the view's offset."""
+        return self._tensor_of(buffer, view, "restrict", start)
 
     def whole(self, buffer: Buffer) -> Tensor:
         """The tensor of a whole flat input buffer."""
@@ -173,19 +207,19 @@ class KernelText:
         )
         return tensor
 
-    def write(self, buffer: Buffer, view: View) -> tuple[Tensor, str]:
+    def write(self, buffer: Buffer, view: View, start: str | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
-        tensor = self._tensor_of(buffer, view, "restrict writable")
-        return tensor, f"%m{self._count - 1} : {_view_type(buffer, view)}"
+        tensor = self._tensor_of(buffer, view, "restrict writable", start)
+        return tensor, f"%m{self._count - 1} : {_view_type(buffer, view, start)}"
 
-    def _tensor_of(self, buffer: Buffer, view: View, how: str) -> Tensor:
-        type_ = _view_type(buffer, view)
+    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: str | None) -> Tensor:
+        type_ = _view_type(buffer, view, start)
         self.fresh()
         memref_name = f"%m{self._count}"
         sizes, strides = list(view.sizes), list(view.strides)
         self._lines.append(
-            f"{memref_name} = memref.reinterpret_cast {buffer.name} to offset: [{view.offset}], sizes: {sizes}, "
-            f"strides: {strides} : {buffer.type} to {type_}"
+            f"{memref_name} = memref.reinterpret_cast {buffer.name} to offset: [{start or view.offset}], "
+            f"sizes: {sizes}, strides: {strides} : {buffer.type} to {type_}"
         )
         tensor = Tensor(self.fresh(), view.sizes, buffer.element)
         self._lines.append(f"{tensor.name} = bufferization.to_tensor {memref_name} {how} : {type_} to {tensor.type}")
@@ -248,7 +282,7 @@ class KernelText:
         return f"func.func private @{name}({', '.join(self._arguments)}) {{\n  {lines}\n}}"
 
 
-def _view_type(buffer: Buffer, view: View) -> str:
+def _view_type(buffer: Buffer, view: View, start: str | None) -> str:
     shape = "x".join([*map(str, view.sizes), buffer.element])
     strides = ", ".join(map(str, view.strides))
-    return f"memref<{shape}, strided<[{strides}], offset: {view.offset}>>"
+    return f"memref<{shape}, strided<[{strides}], offset: {'?' if start else view.offset}>>"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.arena import Lifetime, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText
-from qdialect.lowering.storage import Storage
+from qdialect.lowering.storage import ELEMENT_BYTES, Storage
 from qdialect.lowering.strategy import Strategy
 
 ALIGNMENT = 64
@@ -30,6 +30,8 @@ class Place:
     """``arena``, ``input`` or ``output``."""
     index: int
     storage: Storage
+    offset: int = 0
+    """Elements of the arena's buffer before it."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,8 @@ class _Main:
         if actual.kind != "arena":
             return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
-        return self._view(source, self._offsets[actual.index], element, length)
+        start = self._offsets[actual.index] + actual.offset * ELEMENT_BYTES[element]
+        return self._view(source, start, element, length)
 
     def _view(self, source: str, offset: int, element: str, length: int) -> tuple[str, str]:
         shift = self._define(f"arith.constant {offset} : index")

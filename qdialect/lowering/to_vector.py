@@ -45,12 +45,21 @@ def _functions(module: ir.Module) -> list[ir.Operation]:
 def _nests(function: ir.Operation) -> list[list[_Tagged]]:
     """The tagged ops of each nest, in program order."""
     nests: dict[int, list[_Tagged]] = {}
-    for block in function.regions[0].blocks:
-        for op in block.operations:
-            if "qnn.nest" in op.attributes:
-                tagged = _read_tag(op.operation)
-                nests.setdefault(tagged.nest, []).append(tagged)
+    for op in _walk(function):
+        if "qnn.nest" in op.attributes:
+            tagged = _read_tag(op)
+            nests.setdefault(tagged.nest, []).append(tagged)
     return list(nests.values())
+
+
+def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops inside `op`, down to the loops of its kernel."""
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.operations:
+                yield child.operation
+                if child.operation.name == "scf.for":
+                    yield from _walk(child.operation)
 
 
 def _read_tag(op: ir.Operation) -> _Tagged:

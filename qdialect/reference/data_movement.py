@@ -22,6 +22,17 @@ def reshape(data: _Codes, shape: Sequence[int]) -> _Codes:
     return data.reshape(tuple(shape))
 
 
+def slice_of(data: _Codes, begin: Sequence[int], size: Sequence[int], strides: Sequence[int]) -> _Codes:
+    """Elements begin[i] + k * strides[i], k < size[i], along axis i."""
+    places = zip(begin, size, strides, strict=True)
+    return data[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in places)].copy()
+
+
+def gather(data: _Codes, axis: int, indices: Sequence[int]) -> _Codes:
+    """Element i along `axis` is element indices[i] of `data`."""
+    return np.take(data, np.array(indices, dtype=np.int64), axis=axis)
+
+
 def transpose(data: _Codes, permutation: Sequence[int]) -> _Codes:
     """Axis i of the result is axis permutation[i] of `data`, stored contiguously."""
     return data.transpose(tuple(permutation)).copy()

@@ -15,6 +15,7 @@ from qdialect.dialect import (
     Conv2DOp,
     DenseOp,
     DequantizeOp,
+    GatherOp,
     LutOp,
     MaxPool2DOp,
     MeanOp,
@@ -23,6 +24,7 @@ from qdialect.dialect import (
     QuantizeOp,
     RequantizeOp,
     ReshapeOp,
+    SliceOp,
     SoftmaxOp,
     TransposeOp,
     UnaryOp,
@@ -182,6 +184,16 @@ def _pad(op: PadOp, operands: Arrays) -> Array:
 @evaluates(ReshapeOp)
 def _reshape(op: ReshapeOp, operands: Arrays) -> Array:
     return data_movement.reshape(operands[0], op.shape)
+
+
+@evaluates(SliceOp)
+def _slice(op: SliceOp, operands: Arrays) -> Array:
+    return data_movement.slice_of(operands[0], op.begin, op.size, op.strides)
+
+
+@evaluates(GatherOp)
+def _gather(op: GatherOp, operands: Arrays) -> Array:
+    return data_movement.gather(operands[0], op.axis, op.indices)
 
 
 @evaluates(BroadcastOp)

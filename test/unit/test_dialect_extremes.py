@@ -27,14 +27,21 @@ REALS = (0.0, -1.0, 0.01, 2.0**30, 1e308)
 SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,)}
 GEOMETRY = {
     "axes": (1, 2),
+    "begin": (0, 0, 0, 0),
     "dilation": (1, 1),
     "high": (1, 0, 0, 0),
+    "indices": (3, 0, 3),
     "kernel": (1, 1),
     "low": (0, 0, 0, 0),
     "padding": (0, 0, 0, 0),
     "permutation": (0, 2, 1, 3),
     "shape": (2, 8, 4, 1),
+    "size": (2, 4, 2, 4),
     "strides": (1, 1),
+}
+OWN_GEOMETRY = {
+    "qnn.broadcast": {"shape": (3, 2, 4, 2, 4)},
+    "qnn.slice": {"strides": (1, 1, 1, 1)},
 }
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 
@@ -46,6 +53,7 @@ class Case:
         self.draw = draw
         self.op_class = op_class
         self.element = element
+        self.geometry = GEOMETRY | OWN_GEOMETRY.get(op_class.OPERATION_NAME, {})
         self.low, self.high = (-128, 127) if element == "i8" else (0, 255)
 
     def one_of(self, values: Sequence[Any]) -> Any:
@@ -65,7 +73,7 @@ class Case:
             id(kinds.TABLE): (np.arange(256, dtype=np.uint8),),
             id(kinds.OPTIONAL_TABLE): (np.arange(256, dtype=np.uint8), None),
             id(kinds.I64): self.integers(name),
-            id(kinds.INTEGERS): (GEOMETRY.get(name, (self.low,) * per_input),),
+            id(kinds.INTEGERS): (self.geometry.get(name, (self.low,) * per_input),),
         }
         texts: Sequence[Any] = re.findall(r'"(\w+)"', kind.description)
         return self.one_of(choices.get(id(kind), texts))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import permutations
+from math import prod
 
 import pytest
 from compiled_ops import (
@@ -24,11 +25,13 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     BroadcastOp,
     ConcatOp,
+    GatherOp,
     LutOp,
     MaxPool2DOp,
     MeanOp,
     PadOp,
     ReshapeOp,
+    SliceOp,
     SoftmaxOp,
     TransposeOp,
     build,
@@ -173,10 +176,93 @@ def test_kernels_are_vectors(case: str) -> None:
     assert "memref.load" not in text
 
 
+ANY_ELEMENT = (*INTEGERS, "i64", "f32")
 BROADCASTS = [((), (3, 19)), ((19,), (2, 3, 19)), ((3, 1), (3, 70)), ((2, 1, 7, 1), (2, 5, 7, 19)), ((4, 6), (4, 6))]
 
 
-@pytest.mark.parametrize("element", [*INTEGERS, "i64", "f32"])
+@pytest.mark.parametrize("element", ANY_ELEMENT)
 @pytest.mark.parametrize(("before", "after"), BROADCASTS)
 def test_broadcast(before: tuple[int, ...], after: tuple[int, ...], element: str) -> None:
     check_op(BroadcastOp, [tensor(before, element)], element, shape=after)
+
+
+SLICES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
+    ((), (), (), ()),
+    ((9,), (2,), (5,), (1,)),
+    ((9,), (1,), (3,), (3,)),
+    ((2, 5, 7, 19), (0, 1, 2, 0), (2, 3, 2, 19), (1, 1, 3, 1)),
+    ((2, 5, 7, 19), (1, 0, 0, 3), (1, 5, 7, 16), (1, 1, 1, 1)),
+    ((2, 5, 7, 19), (1, 4, 6, 18), (1, 1, 1, 1), (1, 1, 1, 1)),
+    ((3, 4, 5, 6, 70), (0, 1, 0, 2, 0), (3, 2, 3, 4, 24), (1, 2, 2, 1, 3)),
+]
+
+
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize(("shape", "begin", "size", "strides"), SLICES)
+def test_slice(
+    shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], strides: tuple[int, ...], element: str
+) -> None:
+    check_op(SliceOp, [tensor(shape, element)], element, begin=begin, size=size, strides=strides)
+
+
+STRETCHES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bool]] = [
+    ((1, 5, 7, 16), (0, 2, 0, 0), (1, 3, 7, 16), True),
+    ((1, 5, 7, 16), (0, 2, 1, 0), (1, 1, 3, 16), True),
+    ((2, 5, 7, 16), (1, 0, 0, 0), (1, 5, 7, 16), True),
+    ((2, 5, 7, 16), (0, 2, 0, 0), (2, 3, 7, 16), False),
+    ((1, 5, 7, 16), (0, 0, 0, 8), (1, 5, 7, 8), False),
+    ((5, 7, 19), (2, 0, 0), (2, 7, 19), True),
+]
+
+
+@pytest.mark.parametrize(("shape", "begin", "size", "is_stretch"), STRETCHES)
+def test_a_slice_of_one_stretch_moves_nothing(
+    shape: tuple[int, ...], begin: tuple[int, ...], size: tuple[int, ...], is_stretch: bool
+) -> None:
+    lut: Attributes = {"table": TABLE, **quantization("i8", "i8")}
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        first = build(LutOp, x, element="i8", **lut).output
+        part = build(SliceOp, first, element="i8", begin=begin, size=size, strides=(1,) * len(size)).output
+        flat = build(ReshapeOp, part, element="i8", shape=(size[-1], prod(size[:-1]))).output
+        return [build(LutOp, flat, element="i8", **lut).output, build(LutOp, part, element="i8", **lut).output, first]
+
+    module = graph([tensor(shape, "i8")], body)
+    labels = lower(module, target.GENERIC, Phase.LINALG).labels
+    assert ("qnn.slice" in labels) == (not is_stretch)
+    check(module)
+
+
+def test_a_slice_gets_its_border() -> None:
+    case = ((1, 4, 6, 8), (3, 3), (1, 1), (1, 1, 1, 1))
+
+    def body(x: ir.Value) -> ir.Value:
+        part = build(SliceOp, x, element="ui8", begin=(0, 1, 0, 0), size=case[0], strides=(1,) * 4).output
+        return build(MaxPool2DOp, part, element="ui8", **window(case, "ui8")).output
+
+    check(graph([tensor((1, 6, 6, 8), "ui8")], body))
+
+
+GATHERS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
+    ((9,), 0, (3,)),
+    ((9,), 0, (8, 0, 8, 3, 1, 2, 2, 7, 4, 4)),
+    ((2, 5, 7, 19), 1, (4, 3, 2, 1, 0)),
+    ((2, 5, 7, 19), 2, (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6)),
+    ((2, 5, 7, 70), 0, (1, 0, 1)),
+    ((2, 5, 7, 19), 3, (18, 1, 7, 7, 0, 2, 1, 5)),
+    ((2, 5, 19), 2, (0, 2, 4, 6, 18)),
+    ((6, 2, 3, 2, 19), 0, (5, 1, 4, 4, 0, 3, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("element", ANY_ELEMENT)
+@pytest.mark.parametrize(("shape", "axis", "indices"), GATHERS)
+def test_gather(shape: tuple[int, ...], axis: int, indices: tuple[int, ...], element: str) -> None:
+    check_op(GatherOp, [tensor(shape, element)], element, axis=axis, indices=indices)
+
+
+@pytest.mark.parametrize("element", ["i64", "f32"])
+def test_movement_of_any_element(element: str) -> None:
+    check_op(TransposeOp, [tensor((2, 5, 7, 19), element)], element, permutation=(0, 3, 1, 2))
+    check_op(ReshapeOp, [tensor((3, 5, 7), element)], element, shape=(5, 21))
+    check_op(PadOp, [tensor((2, 5, 7), element)], element, low=(0, 1, 2), high=(1, 0, 3), value=-(2**24))

@@ -49,7 +49,7 @@ def _seen_as(place: Place, before: Shape, after: Shape) -> Place | None:
     fits = is_dense or before[-1:] == after[-1:]
     if storage.halo != NO_HALO or not fits:
         return None
-    return Place(place.kind, place.index, Storage(image, storage.element, pitch))
+    return Place(place.kind, place.index, Storage(image, storage.element, pitch), place.offset)
 
 
 def _dense(place: Place, shape: Shape) -> Storage:

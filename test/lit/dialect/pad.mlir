@@ -48,3 +48,10 @@ func.func @scalar(%input: tensor<i8>) -> tensor<i8> {
   %y = "qnn.pad"(%input) {low = array<i64>, high = array<i64>, value = 3 : i64} : (tensor<i8>) -> tensor<i8>
   return %y : tensor<i8>
 }
+
+// CHECK-LABEL: func.func @float(
+// CHECK: "qnn.pad"(%arg0) {high = array<i64: 2>, low = array<i64: 1>, value = -1 : i64} : (tensor<2xf32>) -> tensor<5xf32>
+func.func @float(%input: tensor<2xf32>) -> tensor<5xf32> {
+  %y = "qnn.pad"(%input) {low = array<i64: 1>, high = array<i64: 2>, value = -1 : i64} : (tensor<2xf32>) -> tensor<5xf32>
+  return %y : tensor<5xf32>
+}

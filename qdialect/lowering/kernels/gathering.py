@@ -1,0 +1,98 @@
+"""Copies of the elements at constant indices along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qdialect.lowering.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.kernels.elementwise import VECTOR, MapOperand, declare_operand, emit_map
+from qdialect.lowering.program import Kernel, Program
+from qdialect.lowering.strategy import split
+from qdialect.lowering.views import Axis, View, collapse
+
+_MOST_RUNS = 4
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Indices first, first + step, ... at the positions from `at` on."""
+
+    at: int
+    first: int
+    step: int
+    count: int
+
+
+def emit_gather(
+    program: Program,
+    shape: Sequence[int],
+    source: MapOperand,
+    target: MapOperand,
+    axis: int,
+    indices: Sequence[int],
+    label: str,
+) -> None:
+    """Append calls that copy to position i along `axis` of the target the source's elements at ``indices[i]``.
+
+    `shape` is the extents of the target.
+    """
+    runs = _runs(indices)
+    if len(runs) > _MOST_RUNS:
+        kernel = Kernel(program)
+        _emit_loop(kernel, shape, source, target, axis, indices)
+        program.call(kernel, label)
+        return
+    for run in runs:
+        steps = list(source.strides)
+        steps[axis] *= run.step
+        part = MapOperand(source.source, tuple(steps), source.offset + run.first * source.strides[axis])
+        place = replace(target, offset=target.offset + run.at * target.strides[axis])
+        extents = [*shape[:axis], run.count, *shape[axis + 1 :]]
+        kernel = Kernel(program)
+        emit_map(kernel, extents, [part], place, lambda _, values: values[0])
+        program.call(kernel, label)
+
+
+def _runs(indices: Sequence[int]) -> list[_Run]:
+    """Maximal runs of one step each; steps are not negative, as views go forwards."""
+    runs: list[_Run] = []
+    for at, index in enumerate(indices):
+        last = runs[-1] if runs else None
+        if last and last.count == 1 and index >= last.first:
+            runs[-1] = replace(last, step=index - last.first, count=2)
+        elif last and last.count > 1 and index == last.first + last.step * last.count:
+            runs[-1] = replace(last, count=last.count + 1)
+        else:
+            runs.append(_Run(at, index, 0, 1))
+    return runs
+
+
+def _emit_loop(
+    kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand, axis: int, indices: Sequence[int]
+) -> None:
+    """One step for each index: a copy of all that has it."""
+    data = declare_operand(kernel, "source", source).buffer
+    output = declare_operand(kernel, "target", target).buffer
+    places = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
+    table = kernel.data("places", places)
+    others = [i for i in range(len(shape)) if i != axis]
+    axes = collapse([Axis(shape[i], (source.strides[i], target.strides[i])) for i in others])
+    if not axes or axes[-1].strides != (1, 1):
+        axes.append(Axis(1, (1, 1)))
+    *outer, inner = axes
+    loops = tuple(f"d{i}" for i in range(len(axes)))
+    with kernel.steps(len(indices)) as index:
+        start = kernel.position(table, index)
+        place = kernel.sum(kernel.multiple(index, target.strides[axis]), kernel.constant(target.offset, "index"))
+        for first, extent, tile in split(inner.size, min(VECTOR, inner.size)):
+            sizes = (*(axis.size for axis in outer), extent)
+            froms, tos = (tuple(axis.strides[i] for axis in axes) for i in range(2))
+            shift = kernel.constant(first, "index")
+            operand = Operand(kernel.read(data, View(sizes, froms), kernel.sum(start, shift)), loops)
+            destination, where = kernel.write(output, View(sizes, tos), kernel.sum(place, shift))
+            tag = Tag(kernel.next_nest(), "root", (1,) * len(outer) + (tile,))
+            done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
+            kernel.store(done, where)
