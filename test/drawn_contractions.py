@@ -8,7 +8,7 @@ import numpy as np
 from drawing import Build, Draw, drawn_module, tensor
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
+from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.quant_math import AddArithmetic
@@ -126,6 +126,31 @@ def _depthwise(d: Draw) -> tuple[Sequence[str], Build]:
     return [tensor(_image(d, depth), d.element())], lambda v: _conv_on(d, v[0], depth * times, depth)
 
 
+def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
+    """Strides beyond the kernel, so that nothing reaches some pixels, among all others; perhaps a second input."""
+    groups = d.one_of((1, 1, 1, 2, 3, 4))
+    depth, channels = d.channels(), d.channels()
+    depth, channels = -(-depth // groups) * groups, -(-channels // groups) * groups
+    if d.integer(0, 3) == 0:
+        groups = channels = depth
+    image = (d.integer(1, 2), d.integer(1, 9), d.integer(1, 9), depth)
+    kernel, strides, dilation = ((d.integer(1, most), d.integer(1, most)) for most in (4, 3, 2))
+    extra = (d.integer(0, 2), d.integer(0, 2))
+    full = [(image[1 + i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
+    top, left = (d.integer(0, min(2, extent - 1)) for extent in full)
+    bottom, right = (d.integer(0, min(2, extent - 1 - cut)) for extent, cut in zip(full, (top, left), strict=True))
+    window = {"strides": strides, "dilation": dilation, "output_padding": extra, "padding": (top, left, bottom, right)}
+    types = [tensor(image, d.element())]
+    if d.flag():
+        types.append(tensor((image[0], full[0] - top - bottom, full[1] - left - right, channels), d.element()))
+    shape = (channels, *kernel, depth // groups)
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        return _fused(d, FusedConvTranspose2DOp, v[0], shape, [*v, None][1], groups=groups, **window)
+
+    return types, body
+
+
 def _residual(d: Draw) -> tuple[Sequence[str], Build]:
     """A convolution to which the second input is added."""
     image = _image(d, d.channels())
@@ -196,6 +221,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
 CONTRACTIONS = {
     "fused_conv2d": drawn_module(_convolution),
     "depthwise": drawn_module(_depthwise),
+    "transposed": drawn_module(_transposed),
     "residual": drawn_module(_residual),
     "fused_dense": drawn_module(_dense),
     "chain": drawn_module(_chain),

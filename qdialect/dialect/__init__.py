@@ -3,9 +3,18 @@
 from typing import cast
 
 from qdialect._mlir import ir
-from qdialect.dialect.contraction_ops import Conv2DOp, DenseOp
+from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp
 from qdialect.dialect.elementwise_ops import AddOp, ClipOp, ConcatOp, MulOp
-from qdialect.dialect.fused_ops import FusedConv2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect.fused_ops import (
+    CONTRACTION_CLASSES,
+    FUSED_CLASSES,
+    AnyContraction,
+    AnyFused,
+    FusedConv2DOp,
+    FusedConvTranspose2DOp,
+    FusedDenseOp,
+    FusedOp,
+)
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
@@ -43,6 +52,8 @@ def load(context: ir.Context) -> None:
 
 
 __all__ = [
+    "CONTRACTION_CLASSES",
+    "FUSED_CLASSES",
     "OPS",
     "AbsOp",
     "AddOp",
@@ -52,13 +63,17 @@ __all__ = [
     "ConcatOp",
     "ConstantOp",
     "ConstraintError",
+    "AnyContraction",
     "Conv2DOp",
+    "ConvTranspose2DOp",
     "DenseOp",
     "DequantizeOp",
     "EluOp",
     "ErfOp",
     "ExpOp",
+    "AnyFused",
     "FusedConv2DOp",
+    "FusedConvTranspose2DOp",
     "FusedDenseOp",
     "FusedOp",
     "GatherOp",

@@ -14,22 +14,48 @@ from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAG
 
 
 def conv2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """Result shape of a convolution of NHWC data with OHWI weights; raises `ConstraintError` (C1, C2, C3)."""
+    """Result shape of a convolution of NHWC data with OHWI weights; raises `ConstraintError` (C1 to C3)."""
     data, weight = shapes[0], shapes[1]
-    strides, padding = attributes["strides"], attributes["padding"]
-    dilation, groups = attributes["dilation"], attributes["groups"]
+    strides, padding, dilation = attributes["strides"], attributes["padding"], attributes["dilation"]
+    check_window(strides, padding, dilation)
+    check_groups(data, weight, attributes["groups"])
+    reach = [(weight[1 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    height = window_extent("C3", "input height", data[1], padding[0] + padding[2], reach[0], strides[0])
+    width = window_extent("C3", "input width", data[2], padding[1] + padding[3], reach[1], strides[1])
+    return data[0], height, width, weight[0]
+
+
+def conv_transpose2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """Result shape of a transposed convolution of NHWC data with OHWI weights; raises `ConstraintError` (C1 to C3)."""
+    data, weight = shapes[0], shapes[1]
+    strides, padding, dilation = attributes["strides"], attributes["padding"], attributes["dilation"]
+    check_window(strides, padding, dilation)
+    check_positive("C1", "output_padding", attributes["output_padding"], 2, least=0)
+    check_groups(data, weight, attributes["groups"])
+    sizes: list[int] = []
+    for i, what in enumerate(("height", "width")):
+        reach = (weight[1 + i] - 1) * dilation[i] + 1
+        size = (data[1 + i] - 1) * strides[i] + reach + attributes["output_padding"][i]
+        cropped = size - padding[i] - padding[2 + i]
+        require(cropped >= 1, "C3", f"result {what} must be at least 1 after padding is cut off, but got {cropped}")
+        sizes.append(cropped)
+    return data[0], sizes[0], sizes[1], weight[0]
+
+
+def check_window(strides: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> None:
+    """Constraint C1 of convolutions."""
     check_positive("C1", "strides", strides, 2)
     check_positive("C1", "dilation", dilation, 2)
     check_positive("C1", "padding", padding, 4, least=0)
+
+
+def check_groups(data: Shape, weight: Shape, groups: int) -> None:
+    """Constraint C2 of convolutions."""
     require(groups >= 1, "C2", f"groups must be at least 1, but got {groups}")
     holds = data[3] % groups == 0 and weight[0] % groups == 0
     require(holds, "C2", f"groups must divide {data[3]} input and {weight[0]} output channels, but got {groups}")
     depth = data[3] // groups
     require(weight[3] == depth, "C2", f"weight depth must be {depth}, but got {weight[3]}")
-    reach = [(weight[1 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    height = window_extent("C3", "input height", data[1], padding[0] + padding[2], reach[0], strides[0])
-    width = window_extent("C3", "input width", data[2], padding[1] + padding[3], reach[1], strides[1])
-    return data[0], height, width, weight[0]
 
 
 def dense_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
@@ -88,6 +114,43 @@ class Conv2DOp(ContractionOp, name="conv2d"):
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         return conv2d_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)
+
+
+class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
+    """Transposed convolution of NHWC data with OHWI weights into int32 accumulators.
+
+    Every code of the data adds to the window that starts at ``strides`` times its place:
+    ``acc[n,y,x,o] = bias[o] + sum (data[n,v,u,c] - z_x) * (weight[o,i,j,c] - z_w[o])`` over all v, u, i, j with
+    ``v*s + i*d - p = y`` and ``u*s + j*d - p = x``.  `padding` cuts rows and columns off the result, `output_padding`
+    adds some at the bottom and the right, which hold what reaches them.  The extent is
+    ``(size - 1)*s + (kernel - 1)*d + 1 - padding + output_padding``.  A group's output channels are adjacent.
+
+    Constraints:
+      C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) and output_padding
+        2 of at least 0
+      C2: groups must divide the channels and the weight's depth must be input channels / groups
+      C3: padding must leave something of the result
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: zero points must lie in the range of their tensor
+      C6: bias must have one entry for each output channel
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = optional_operand(BIAS)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    output_padding = attribute(INTEGERS, (0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(ACCUMULATOR)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv_transpose2d_shape(shapes, attributes)
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.bias)

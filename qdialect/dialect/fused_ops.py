@@ -8,7 +8,15 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import F64, I64, INTEGERS, OPTIONAL_TABLE, SCALE, choice, is_scale
 from qdialect.dialect.constraints import check_zero_points
-from qdialect.dialect.contraction_ops import ContractionOp, conv2d_shape, dense_shape
+from qdialect.dialect.contraction_ops import (
+    ContractionOp,
+    Conv2DOp,
+    ConvTranspose2DOp,
+    DenseOp,
+    conv2d_shape,
+    conv_transpose2d_shape,
+    dense_shape,
+)
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import Shape, require
 from qdialect.dialect.type_constraints import BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, range_of, shape_of
@@ -120,6 +128,37 @@ class FusedConv2DOp(FusedOp, name="fused_conv2d"):
         self.check_stages(self.residual)
 
 
+class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d"):
+    """A transposed convolution's kernels: `qnn.conv_transpose2d` and the stages of a fused op.
+
+    Constraints:
+      C1 to C6: those of `qnn.conv_transpose2d`
+      C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
+      C8: so must the sum stage's
+      C9: the residual must have the result's shape, a scale and a zero point in its range
+      C10: the attributes of an absent stage must repeat those of the stage before it
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    bias = operand(BIAS)
+    residual = optional_operand(IMAGE)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    output_padding = attribute(INTEGERS, (0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(IMAGE)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv_transpose2d_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.bias)
+        self.check_stages(self.residual)
+
+
 class FusedDenseOp(FusedOp, name="fused_dense"):
     """A matrix-product kernel: `qnn.dense` and the stages of a fused op, every scale and zero point kept.
 
@@ -144,3 +183,22 @@ class FusedDenseOp(FusedOp, name="fused_dense"):
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.bias)
         self.check_stages(self.residual)
+
+
+AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp
+"""Every op that makes accumulators."""
+
+AnyFused = FusedConv2DOp | FusedConvTranspose2DOp | FusedDenseOp
+"""Every contraction with the stages after it."""
+
+FUSED_CLASSES: dict[type[AnyContraction], type[AnyFused]] = {
+    Conv2DOp: FusedConv2DOp,
+    ConvTranspose2DOp: FusedConvTranspose2DOp,
+    DenseOp: FusedDenseOp,
+}
+"""The fused op of each contraction."""
+
+CONTRACTION_CLASSES: dict[type[AnyFused], type[AnyContraction]] = {
+    fused: alone for alone, fused in FUSED_CLASSES.items()
+}
+"""The contraction in each fused op."""

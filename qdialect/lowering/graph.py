@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import AvgPool2DOp, Conv2DOp, FusedConv2DOp, MaxPool2DOp, QnnOp
+from qdialect.dialect import (
+    AvgPool2DOp,
+    Conv2DOp,
+    ConvTranspose2DOp,
+    FusedConv2DOp,
+    FusedConvTranspose2DOp,
+    MaxPool2DOp,
+    QnnOp,
+)
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.locations import names_of
@@ -22,17 +30,22 @@ from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
 from qdialect.lowering.strategy import Strategy
+from qdialect.lowering.transposed_phases import transposed_halo
 
 Op = TypeVar("Op", bound=QnnOp)
+Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
+Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
 _HANDLERS: dict[str, Handler] = {}
 
 
-def lowers(op_class: type[Op]) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
-    """Register the handler of an op class."""
+def lowers(
+    *op_classes: type[Op],
+) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
+    """Register the handler of an op class, or of several."""
 
     def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
-        _HANDLERS[op_class.OPERATION_NAME] = handler
+        _HANDLERS.update({op_class.OPERATION_NAME: handler for op_class in op_classes})
         return handler
 
     return register
@@ -214,13 +227,13 @@ class GraphLowering:
 
 def padding_of(op: Any) -> Padding | None:
     """The halo that `op` reads around its data; None where it reads none."""
-    if not isinstance(op, Conv2DOp | FusedConv2DOp | MaxPool2DOp | AvgPool2DOp):
+    if not isinstance(op, Convolution | MaxPool2DOp | AvgPool2DOp):
         return None
-    padding = op.padding
+    padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
     if not any(padding):
         return None
     shift = signed_shift(op.data.type)
-    if isinstance(op, Conv2DOp | FusedConv2DOp):
+    if isinstance(op, Convolution):
         fill = op.input_zero_point + shift
     elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
         fill = op.zero_point + shift
@@ -248,14 +261,14 @@ def _row_major(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
 
 def _reads_past_end(op: Any) -> bool:
     """Whether a run of taps ends inside a quad, whose rest may lie beyond the data: only the arena has room there."""
-    if not isinstance(op, Conv2DOp | FusedConv2DOp):
+    if not isinstance(op, Convolution):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
 def _only_windows(value: ir.Value) -> bool:
-    return all(use.owner.name in ("qnn.conv2d", "qnn.fused_conv2d") for use in value.uses)
+    return all(isinstance(use.owner, Convolution) for use in value.uses)
 
 
 def _refuse_unknown(operations: list[ir.Operation]) -> None:

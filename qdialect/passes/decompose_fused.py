@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    CONTRACTION_CLASSES,
     AddOp,
+    AnyFused,
     ClipOp,
-    Conv2DOp,
-    DenseOp,
-    FusedConv2DOp,
-    FusedDenseOp,
     LutOp,
     RequantizeOp,
     build,
@@ -22,10 +20,8 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, range_
 from qdialect.passes.pattern import Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
-Fused = FusedConv2DOp | FusedDenseOp
 
-
-class DecomposeFused(Pattern[Fused]):
+class DecomposeFused(Pattern[AnyFused]):
     """One op for each stage: contraction, requantize, clip, add, lut; a stage that is absent leaves none.
 
     A fused op does not say whether a code between two stages is `i8` or `ui8`.  The result's type is taken where the
@@ -33,12 +29,12 @@ class DecomposeFused(Pattern[Fused]):
     """
 
     name: ClassVar[str] = "decompose-fused"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.fused_conv2d", "qnn.fused_dense")
+    roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
-    def check(self, op: Fused) -> Fused:
+    def check(self, op: AnyFused) -> AnyFused:
         return op
 
-    def rewrite(self, op: Fused, match: Fused, rewriter: Rewriter) -> None:
+    def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
         with rewriter.before(op):
             value = _requantize(op, _contraction(op))
             if op.residual is not None:
@@ -48,14 +44,14 @@ class DecomposeFused(Pattern[Fused]):
         rewriter.replace(op, value)
 
 
-def _contraction(op: Fused) -> ir.Value:
-    contraction = Conv2DOp if isinstance(op, FusedConv2DOp) else DenseOp
+def _contraction(op: AnyFused) -> ir.Value:
+    contraction = CONTRACTION_CLASSES[type(op)]
     values = op.attribute_values()
     attributes = {name: values[name] for name in contraction.attribute_fields}
     return build(contraction, op.data, op.weight, op.bias, element="i32", **attributes).output
 
 
-def _requantize(op: Fused, accumulators: ir.Value) -> ir.Value:
+def _requantize(op: AnyFused, accumulators: ir.Value) -> ir.Value:
     codes = build(
         RequantizeOp,
         accumulators,
@@ -74,7 +70,7 @@ def _requantize(op: Fused, accumulators: ir.Value) -> ir.Value:
     return build(ClipOp, codes, element=element, min=op.output_min, max=op.output_max).output
 
 
-def _sum(op: Fused, codes: ir.Value, residual: ir.Value) -> ir.Value:
+def _sum(op: AnyFused, codes: ir.Value, residual: ir.Value) -> ir.Value:
     return build(
         AddOp,
         codes,
@@ -94,7 +90,7 @@ def _sum(op: Fused, codes: ir.Value, residual: ir.Value) -> ir.Value:
     ).output
 
 
-def _look_up(op: Fused, codes: ir.Value) -> ir.Value:
+def _look_up(op: AnyFused, codes: ir.Value) -> ir.Value:
     return build(
         LutOp,
         codes,
@@ -107,7 +103,7 @@ def _look_up(op: Fused, codes: ir.Value) -> ir.Value:
     ).output
 
 
-def _stage_element(op: Fused, stage: str) -> str:
+def _stage_element(op: AnyFused, stage: str) -> str:
     values = op.attribute_values()
     found = [values[f"{stage}_{name}"] for name in ("min", "max", "zero_point")]
     final = element_of(op.output.type)
@@ -120,7 +116,7 @@ def _stage_element(op: Fused, stage: str) -> str:
 @register
 @dataclass(frozen=True)
 class DecomposeFusedPass(PatternPass):
-    """Take fused ops apart into conv2d or dense, requantize, clip, add and lut, for a target that lacks them."""
+    """Take fused ops apart into contraction, requantize, clip, add and lut, for a target that lacks them."""
 
     name: ClassVar[str] = "qnn-decompose-fused"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp
+from qdialect.dialect import AnyContraction
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.passes.matching import producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
@@ -19,7 +19,7 @@ from qdialect.passes.registry import register
 
 @dataclass(frozen=True)
 class _Match:
-    contraction: Conv2DOp | DenseOp
+    contraction: AnyContraction
     bias: NDArray[np.int32]
 
 
@@ -35,11 +35,11 @@ class FuseBias(Pattern[_Match]):
     def check(self, op: ir.OpView) -> _Match | Refusal | None:
         lhs, rhs = op.operation.operands
         sides = ((lhs, rhs), (rhs, lhs))
-        found = next(((producer(a), b) for a, b in sides if isinstance(producer(a), Conv2DOp | DenseOp)), None)
+        found = next(((producer(a), b) for a, b in sides if isinstance(producer(a), AnyContraction)), None)
         if found is None:
             return None
         contraction, addend = found
-        assert isinstance(contraction, Conv2DOp | DenseOp)
+        assert isinstance(contraction, AnyContraction)
         shared = second_use(contraction.output)
         if shared:
             return Refusal(shared)
@@ -74,7 +74,7 @@ def _bias_of(addend: ir.Value) -> NDArray[np.int32] | Refusal:
 @register
 @dataclass(frozen=True)
 class FuseBiasPass(PatternPass):
-    """Fuse the addition of a constant per channel into the convolution or dense that feeds it."""
+    """Fuse the addition of a constant per channel into the contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-bias"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.dialect import ClipOp, FusedConv2DOp, FusedDenseOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp
+from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import dtype_of
@@ -36,9 +36,9 @@ class FuseClamp(Pattern[_Match]):
 
     def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | Refusal | None:
         clamped = producer(op.input)
-        if not isinstance(clamped, FusedConv2DOp | FusedDenseOp | BinaryOp | PoolOp | ClipOp):
+        if not isinstance(clamped, AnyFused | BinaryOp | PoolOp | ClipOp):
             return None
-        if isinstance(clamped, FusedConv2DOp | FusedDenseOp) and clamped.table is not None:
+        if isinstance(clamped, AnyFused) and clamped.table is not None:
             return Refusal("must come before the table of the fused op that feeds it")
         bounds = clamp_of(op)
         reason = second_use(op.input) or _mismatch(clamped, op)
@@ -66,7 +66,7 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
 def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
     if isinstance(op, ClipOp) or isinstance(clamped, PoolOp | ClipOp):
         return None
-    stage = "sum" if isinstance(clamped, FusedConv2DOp | FusedDenseOp) else "output"
+    stage = "sum" if isinstance(clamped, AnyFused) else "output"
     values = clamped.attribute_values()
     return differences(
         input_scale=(values[f"{stage}_scale"], op.input_scale),
@@ -78,7 +78,7 @@ def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:
     """The changed attributes: bounds within bounds, in every stage that says the same."""
     if isinstance(clamped, ClipOp):
         return _narrowed(clamped, ("min", "max"), bounds)
-    if not isinstance(clamped, FusedConv2DOp | FusedDenseOp):
+    if not isinstance(clamped, AnyFused):
         return _narrowed(clamped, ("output_min", "output_max"), bounds)
     total = _narrowed(clamped, ("sum_min", "sum_max"), bounds)
     if clamped.residual is not None:
@@ -97,7 +97,7 @@ def _narrowed(clamped: QnnOp, names: tuple[str, str], bounds: Bounds) -> dict[st
 class FuseClampPass(PatternPass):
     """Fuse clip, relu and relu6 into the output range of the op that feeds them.
 
-    That op is a fused convolution or dense, an add, a mul, a pool or another clip.
+    That op is a fused contraction, an add, a mul, a pool or another clip.
     """
 
     name: ClassVar[str] = "qnn-fuse-clamp"

@@ -6,25 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.dialect import FusedConv2DOp, FusedDenseOp, LutOp
+from qdialect.dialect import AnyFused, LutOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.matching import differences, producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.quant_math import compose_tables
 
-Fused = FusedConv2DOp | FusedDenseOp
 
-
-class FuseLut(Pattern[Fused]):
+class FuseLut(Pattern[AnyFused]):
     """``lut(fused)``: the table becomes the last stage; a table already there is composed with it."""
 
     name: ClassVar[str] = "fuse-lut"
     roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
 
-    def check(self, op: LutOp) -> Fused | Refusal | None:
+    def check(self, op: LutOp) -> AnyFused | Refusal | None:
         fused = producer(op.input)
-        if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+        if not isinstance(fused, AnyFused):
             return None
         reason = second_use(op.input) or differences(
             input_scale=(fused.table_scale, op.input_scale),
@@ -32,7 +30,7 @@ class FuseLut(Pattern[Fused]):
         )
         return Refusal(reason) if reason else fused
 
-    def rewrite(self, op: LutOp, match: Fused, rewriter: Rewriter) -> None:
+    def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:
         with rewriter.before(op):
             fused = rebuilt(
                 match,
@@ -47,7 +45,7 @@ class FuseLut(Pattern[Fused]):
 @register
 @dataclass(frozen=True)
 class FuseLutPass(PatternPass):
-    """Fuse a table into the fused convolution or dense that feeds it."""
+    """Fuse a table into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-lut"
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect.dialect import Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp, RequantizeOp, build
+from qdialect.dialect import FUSED_CLASSES, AnyContraction, RequantizeOp, build
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.passes.matching import differences, producer, second_use
@@ -16,18 +16,16 @@ from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 
-Contraction = Conv2DOp | DenseOp
 
-
-class FuseRequantize(Pattern[Contraction]):
-    """``requantize(conv2d)`` and ``requantize(dense)`` with equal scales and an 8-bit result."""
+class FuseRequantize(Pattern[AnyContraction]):
+    """``requantize(contraction)`` with equal scales and an 8-bit result."""
 
     name: ClassVar[str] = "fuse-requantize"
     roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> Contraction | Refusal | None:
+    def check(self, op: RequantizeOp) -> AnyContraction | Refusal | None:
         contraction = producer(op.input)
-        if not isinstance(contraction, Conv2DOp | DenseOp):
+        if not isinstance(contraction, AnyContraction):
             return None
         reason = (
             second_use(contraction.output)
@@ -37,7 +35,7 @@ class FuseRequantize(Pattern[Contraction]):
         )
         return Refusal(reason) if reason else contraction
 
-    def rewrite(self, op: RequantizeOp, match: Contraction, rewriter: Rewriter) -> None:
+    def rewrite(self, op: RequantizeOp, match: AnyContraction, rewriter: Rewriter) -> None:
         low, high = range_of(op.output.type)
         element = element_of(op.output.type)
         stages: dict[str, Any] = {"rounding": op.rounding, "multiplier": op.multiplier, "table": None}
@@ -49,9 +47,8 @@ class FuseRequantize(Pattern[Contraction]):
             bias = match.bias
             if bias is None:
                 bias = constant(np.zeros(shape_of(match.weight.type)[0], dtype=np.int32))
-            fused_class = FusedConv2DOp if isinstance(match, Conv2DOp) else FusedDenseOp
             operands = (match.data, match.weight, bias)
-            fused = build(fused_class, *operands, element=element, **match.attribute_values(), **stages)
+            fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **match.attribute_values(), **stages)
         rewriter.replace(op, fused.output)
 
 
@@ -59,7 +56,7 @@ def _wide_result(op: RequantizeOp) -> str | None:
     return None if is_eight_bit(op.output) else f"must have an 8-bit result, but got {element_of(op.output.type)}"
 
 
-def _parameter_mismatch(contraction: Contraction, op: RequantizeOp) -> str | None:
+def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | None:
     channels = shape_of(contraction.weight.type)[0]
     wanted, found = (np.broadcast_to(owner.weight_scales, channels) for owner in (contraction, op))
     last = len(shape_of(op.input.type)) - 1
@@ -73,7 +70,7 @@ def _parameter_mismatch(contraction: Contraction, op: RequantizeOp) -> str | Non
     )
 
 
-def _not_constant(contraction: Contraction) -> str | None:
+def _not_constant(contraction: AnyContraction) -> str | None:
     for name in ("weight", "bias"):
         value = getattr(contraction, name)
         if value is not None and constant_value(value) is None:
@@ -84,7 +81,7 @@ def _not_constant(contraction: Contraction) -> str | None:
 @register
 @dataclass(frozen=True)
 class FuseRequantizePass(PatternPass):
-    """Fuse a requantization into the convolution or dense that feeds it, which makes it one 8-bit op."""
+    """Fuse a requantization into the contraction that feeds it, which makes it one 8-bit op."""
 
     name: ClassVar[str] = "qnn-fuse-requantize"
 

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, FusedConv2DOp, FusedDenseOp
+from qdialect.dialect import AddOp, AnyFused
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.matching import differences, producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.quant_math import AddArithmetic
 
-Fused = FusedConv2DOp | FusedDenseOp
-
 
 @dataclass(frozen=True)
 class _Side:
     """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other."""
 
-    fused: Fused
+    fused: AnyFused
     residual: ir.Value
     scale: float
     zero_point: int
@@ -69,7 +67,7 @@ class FuseResidual(Pattern[_Side]):
 
 def _left(op: AddOp) -> _Side | Refusal | None:
     fused = producer(op.lhs)
-    if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+    if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or differences(
         lhs_scale=(fused.sum_scale, op.lhs_scale), lhs_zero_point=(fused.sum_zero_point, op.lhs_zero_point)
@@ -79,7 +77,7 @@ def _left(op: AddOp) -> _Side | Refusal | None:
 
 def _right(op: AddOp) -> _Side | Refusal | None:
     fused = producer(op.rhs)
-    if not isinstance(fused, FusedConv2DOp | FusedDenseOp):
+    if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or differences(
         rhs_scale=(fused.sum_scale, op.rhs_scale), rhs_zero_point=(fused.sum_zero_point, op.rhs_zero_point)
@@ -89,7 +87,7 @@ def _right(op: AddOp) -> _Side | Refusal | None:
     return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point)
 
 
-def _obstacle(op: AddOp, fused: Fused) -> str | None:
+def _obstacle(op: AddOp, fused: AnyFused) -> str | None:
     if fused.table is not None or fused.residual is not None:
         stage = "table" if fused.table is not None else "residual"
         return f"needs a fused op that ends in its clamp, but it has a {stage}"
@@ -102,7 +100,7 @@ def _obstacle(op: AddOp, fused: Fused) -> str | None:
 @register
 @dataclass(frozen=True)
 class FuseResidualPass(PatternPass):
-    """Fuse the addition of another tensor into the fused convolution or dense that feeds it."""
+    """Fuse the addition of another tensor into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-residual"
 

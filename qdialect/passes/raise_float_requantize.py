@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, Conv2DOp, DenseOp, RequantizeOp, build
+from qdialect.dialect import AnyContraction, ClipOp, RequantizeOp, build
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, range_of, shape_of
@@ -27,7 +27,6 @@ from qdialect.passes.registry import register
 from qdialect.passes.tabulate import uniform_value
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 
-Contraction = Conv2DOp | DenseOp
 Bounds = tuple[int, int]
 
 # A multiplier has at most three float32 roundings, half a unit each.
@@ -37,7 +36,7 @@ _WIDE = ELEMENT_RANGES["i32"]
 
 @dataclass(frozen=True)
 class _Match:
-    contraction: Contraction
+    contraction: AnyContraction
     output_scale: float
     multiplier: Multiplier
     output_zero_point: int
@@ -99,7 +98,7 @@ def _is_reinterpreted(value: ir.Value) -> bool:
     return any(user.operation.name == "tensor.bitcast" for user in users(value))
 
 
-def _chain(op: ir.OpView) -> tuple[Contraction, list[ir.Value], Bounds, list[ir.Value]] | None:
+def _chain(op: ir.OpView) -> tuple[AnyContraction, list[ir.Value], Bounds, list[ir.Value]] | None:
     """The contraction, the values between it and `op`, the clamp, and the constants: the sum's, then the product's."""
     values: list[ir.Value] = []
     below: ir.OpView | None = op
@@ -122,7 +121,7 @@ def _chain(op: ir.OpView) -> tuple[Contraction, list[ir.Value], Bounds, list[ir.
     if below is None or below.operation.name != "arith.sitofp" or len(constants) not in (2, 3):
         return None
     contraction = _step(below, values)
-    return (contraction, values, bounds, constants) if isinstance(contraction, Conv2DOp | DenseOp) else None
+    return (contraction, values, bounds, constants) if isinstance(contraction, AnyContraction) else None
 
 
 def _step(op: ir.OpView, values: list[ir.Value]) -> ir.OpView | None:
@@ -164,7 +163,7 @@ def _zero_point(addends: Sequence[ir.Value], codes: Bounds) -> int | Refusal:
     return int(zero_point)
 
 
-def _scaling(contraction: Contraction, factor: ir.Value) -> tuple[float, Multiplier] | Refusal:
+def _scaling(contraction: AnyContraction, factor: ir.Value) -> tuple[float, Multiplier] | Refusal:
     """The output scale that gives the multipliers `factor`, and how they were formed."""
     wanted = constant_value(factor)
     if wanted is None:
@@ -196,7 +195,7 @@ def _near(exact: float) -> Iterator[float]:
 @register
 @dataclass(frozen=True)
 class RaiseFloatRequantizePass(PatternPass):
-    """Recognise a requantization that was expanded to float32 ops after a convolution or dense.
+    """Recognise a requantization that was expanded to float32 ops after a contraction.
 
     The form is multiply, add the zero point and one half, floor, clamp, cast: TVM's float32 UPWARD epilogue.
     """

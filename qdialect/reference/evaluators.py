@@ -21,11 +21,11 @@ EVALUATORS: dict[str, Evaluator] = {}
 """By op name."""
 
 
-def evaluates(op_class: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]], Callable[[Op, Arrays], Array]]:
-    """Register the decorated function as the meaning of a `qnn` op."""
+def evaluates(*op_classes: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]], Callable[[Op, Arrays], Array]]:
+    """Register the decorated function as the meaning of a `qnn` op, or of several."""
 
     def register(evaluator: Callable[[Op, Arrays], Array]) -> Callable[[Op, Arrays], Array]:
-        EVALUATORS[op_class.OPERATION_NAME] = evaluator
+        EVALUATORS.update({op_class.OPERATION_NAME: evaluator for op_class in op_classes})
         return evaluator
 
     return register

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.dialect import FusedConv2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect import AnyFused, FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp
 from qdialect.dialect.type_constraints import dtype_of
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize, requantize_parameters
-from qdialect.reference.convolution import conv2d_accumulate
-from qdialect.reference.dense import dense_accumulate
+from qdialect.reference.contraction_evaluators import accumulators
 from qdialect.reference.elementwise import Affine, add
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 from qdialect.reference.qnn_evaluators import look_up
 
 
-@evaluates(FusedConv2DOp)
-def _fused_conv2d(op: FusedConv2DOp, operands: Arrays) -> Array:
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
+@evaluates(FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp)
+def _fused(op: AnyFused, operands: Arrays) -> Array:
     data, weight, bias, *residual = operands
-    zero_points = (op.input_zero_point, op.weight_zero_points)
-    acc = conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, bias)
-    return _finish(op, acc, residual)
-
-
-@evaluates(FusedDenseOp)
-def _fused_dense(op: FusedDenseOp, operands: Arrays) -> Array:
-    data, weight, bias, *residual = operands
-    acc = dense_accumulate(data, weight, op.input_zero_point, op.weight_zero_points, bias)
-    return _finish(op, acc, residual)
+    return _finish(op, accumulators(op, data, weight, bias), residual)
 
 
 def _finish(op: FusedOp, acc: Array, residual: Arrays) -> Array:

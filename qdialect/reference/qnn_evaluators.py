@@ -12,8 +12,6 @@ from qdialect.dialect import (
     ClipOp,
     ConcatOp,
     ConstantOp,
-    Conv2DOp,
-    DenseOp,
     DequantizeOp,
     GatherOp,
     LutOp,
@@ -45,7 +43,7 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
 )
-from qdialect.reference import convolution, data_movement, dense, elementwise, pool, softmax
+from qdialect.reference import data_movement, elementwise, pool, softmax
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays, evaluates, last_axis
 from qdialect.reference.unary import UNARY_OPS, unary_table
 
@@ -79,21 +77,6 @@ def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
 
     codes = operands[0]
     return last_axis(codes, op.axis, by_channel) if codes.ndim else by_channel(codes).reshape(())
-
-
-@evaluates(Conv2DOp)
-def _conv2d(op: Conv2DOp, operands: Arrays) -> Array:
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    padding = (op.padding[0], op.padding[1], op.padding[2], op.padding[3])
-    data, weight, *bias = operands
-    zero_points = (op.input_zero_point, op.weight_zero_points)
-    return convolution.conv2d_accumulate(data, weight, *zero_points, strides, padding, dilation, op.groups, *bias)
-
-
-@evaluates(DenseOp)
-def _dense(op: DenseOp, operands: Arrays) -> Array:
-    data, weight, *bias = operands
-    return dense.dense_accumulate(data, weight, op.input_zero_point, op.weight_zero_points, *bias)
 
 
 @evaluates(ClipOp)

@@ -112,3 +112,35 @@ def conv2d(
                     offset = int(data[n, y, x, first + c]) - input_zero_point
                     acc[n, oy, ox, o] += offset * (int(weight[o, r, s, c]) - zero_point)
     return acc
+
+
+def conv_transpose2d(
+    data: NDArray[np.integer[Any]],
+    weight: NDArray[np.integer[Any]],
+    input_zero_point: int,
+    weight_zero_points: list[int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int],
+    output_padding: tuple[int, int],
+    dilation: tuple[int, int],
+    groups: int,
+) -> NDArray[np.int64]:
+    """NHWC by OHWI: for each pixel of the result, the taps that some pixel of the data reaches it with."""
+    batch, height, width, _ = data.shape
+    channels, kernel_h, kernel_w, group_in = weight.shape
+    extents = [
+        (size - 1) * strides[i] + (kernel - 1) * dilation[i] + 1 + output_padding[i] - padding[i] - padding[2 + i]
+        for i, (size, kernel) in enumerate(((height, kernel_h), (width, kernel_w)))
+    ]
+    acc = np.zeros((batch, *extents, channels), dtype=np.int64)
+    for n, oy, ox, o in np.ndindex(*acc.shape):
+        zero_point = weight_zero_points[int(o) % len(weight_zero_points)]
+        first = o // (channels // groups) * group_in
+        for r, s in np.ndindex(kernel_h, kernel_w):
+            y, y_rest = divmod(oy + padding[0] - r * dilation[0], strides[0])
+            x, x_rest = divmod(ox + padding[1] - s * dilation[1], strides[1])
+            if y_rest == x_rest == 0 and 0 <= y < height and 0 <= x < width:
+                for c in range(group_in):
+                    offset = int(data[n, y, x, first + c]) - input_zero_point
+                    acc[n, oy, ox, o] += offset * (int(weight[o, r, s, c]) - zero_point)
+    return acc

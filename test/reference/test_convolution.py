@@ -12,6 +12,7 @@ from reference import plain_arithmetic as plain
 from qdialect.quant_math import code_range
 from qdialect.reference.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
+from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
 
 DTYPES = st.sampled_from(["int8", "uint8"])
 EITHER_END = st.sampled_from([0.0, 0.5, 1.0])
@@ -48,6 +49,31 @@ def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
     window = (strides, (top, left, bottom, right), dilation, groups)
     got = conv2d_accumulate(codes, weight, *zero_points, *window, bias)
     expected = plain.conv2d(codes, weight, *zero_points, *window) + (0 if bias is None else bias)
+    assert got.dtype == np.int32
+    assert np.array_equal(got, expected)
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_conv_transpose2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
+    def pair(least: int, most: int) -> tuple[int, int]:
+        return data.draw(st.integers(least, most)), data.draw(st.integers(least, most))
+
+    rng = np.random.default_rng(seed)
+    groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))
+    kernel, strides, dilation, extra, size = pair(1, 3), pair(1, 3), pair(1, 2), pair(0, 2), pair(1, 4)
+    full = [(size[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
+    top, left = (data.draw(st.integers(0, min(2, extent - 1))) for extent in full)
+    bottom, right = (data.draw(st.integers(0, min(2, full[i] - 1 - cut))) for i, cut in enumerate((top, left)))
+    data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
+    codes = drawn_codes(rng, (data.draw(st.integers(1, 2)), *size, groups * group_in), data_dtype)
+    weight = drawn_codes(rng, (groups * group_out, *kernel, group_in), weight_dtype)
+    per_channel = data.draw(st.booleans())
+    weight_zero_points = rng.integers(*code_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
+    bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
+    zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
+    window = (strides, (top, left, bottom, right), extra, dilation, groups)
+    got = conv_transpose2d_accumulate(codes, weight, *zero_points, *window, bias)
+    expected = plain.conv_transpose2d(codes, weight, *zero_points, *window) + (0 if bias is None else bias)
     assert got.dtype == np.int32
     assert np.array_equal(got, expected)
 

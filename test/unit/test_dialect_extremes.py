@@ -33,6 +33,7 @@ GEOMETRY = {
     "indices": (3, 0, 3),
     "kernel": (1, 1),
     "low": (0, 0, 0, 0),
+    "output_padding": (0, 0),
     "padding": (0, 0, 0, 0),
     "permutation": (0, 2, 1, 3),
     "shape": (2, 8, 4, 1),

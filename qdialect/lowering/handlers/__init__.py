@@ -16,6 +16,7 @@ from qdialect.lowering.handlers import (
     softmax,
     tables,
     transpose,
+    transposed_convolution,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "softmax",
     "tables",
     "transpose",
+    "transposed_convolution",
 ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.arithmetic import requantization
@@ -25,30 +25,20 @@ from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import Table, real_multiplier, requantize_parameters
 
 
-@lowers(Conv2DOp)
-def _conv2d(lowering: GraphLowering, op: Conv2DOp) -> None:
-    _lower_conv2d(lowering, op, _matrix(op, op.bias), Epilogue())
+@lowers(Conv2DOp, FusedConv2DOp)
+def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
+    matrix = matrix_of(op, taps_of(op))
+    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix))
 
 
-@lowers(FusedConv2DOp)
-def _fused_conv2d(lowering: GraphLowering, op: FusedConv2DOp) -> None:
-    matrix = _matrix(op, op.bias)
-    _lower_conv2d(lowering, op, matrix, _epilogue(lowering, op, op.residual, matrix))
-
-
-@lowers(DenseOp)
-def _dense(lowering: GraphLowering, op: DenseOp) -> None:
-    _lower_dense(lowering, op, _matrix(op, op.bias), Epilogue())
-
-
-@lowers(FusedDenseOp)
-def _fused_dense(lowering: GraphLowering, op: FusedDenseOp) -> None:
-    matrix = _matrix(op, op.bias)
-    _lower_dense(lowering, op, matrix, _epilogue(lowering, op, op.residual, matrix))
+@lowers(DenseOp, FusedDenseOp)
+def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
+    matrix = matrix_of(op, taps_of(op))
+    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix))
 
 
 @dataclass(frozen=True)
-class _Matrix:
+class Matrix:
     """Weights as the kernels read them, the bias with every zero point folded in, and how far accumulators reach."""
 
     weights: CenteredWeights
@@ -56,18 +46,29 @@ class _Matrix:
     bound: int
 
 
-def _matrix(op: Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp, bias: ir.Value | None) -> _Matrix:
+def taps_of(op: AnyContraction | AnyFused) -> NDArray[Any]:
+    """The weights as [OC, KH, KW, IC / groups]; the rows of a matrix are taps of a 1x1 kernel."""
     weight = required_constant("weight", op.weight)
-    # The rows of a matrix are taps of a 1x1 kernel.
-    weights = center(weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1), op.weight_zero_points)
-    start = np.zeros(weight.shape[0], np.int32) if bias is None else required_constant("bias", bias)
+    return weight.reshape(weight.shape[0], *(weight.shape[1:-1] or (1, 1)), -1)
+
+
+def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
+    """What kernels need of `taps`, which are `op`'s weights or a part of each channel's."""
+    weights, start = center(taps, op.weight_zero_points), bias_of(op)
     zero_point = op.input_zero_point + signed_shift(op.data.type)
-    return _Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bound(weights, start))
+    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bound(weights, start))
 
 
-def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: _Matrix, epilogue: Epilogue) -> None:
+def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
+    """The bias of each output channel, zeros where the op has none."""
+    if op.bias is None:
+        return np.zeros(shape_of(op.weight.type)[0], np.int32)
+    return required_constant("bias", op.bias)
+
+
+def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: Matrix, epilogue: Epilogue) -> None:
     _, kernel_height, kernel_width, _ = matrix.weights.codes.shape
-    images, height, width, channels = shape_of(op.operation.results[0].type)
+    images, height, width, _ = shape_of(op.operation.results[0].type)
     window = Window(
         images,
         (height, width),
@@ -79,12 +80,17 @@ def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix:
     data = lowering.place(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
     contraction = Contraction(data, output, window, matrix.weights, matrix.bias, op.groups, epilogue)
-    depthwise = op.groups == shape_of(op.data.type)[3] == channels
-    emit = emit_depthwise if depthwise and op.groups > 1 else emit_contraction
-    emit(lowering.program, contraction, op.operation.name)
+    emit_convolution(lowering, contraction, op.operation.name)
 
 
-def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: _Matrix, epilogue: Epilogue) -> None:
+def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: str) -> None:
+    """Append the kernel call of a convolution, whose groups may be single channels."""
+    depthwise = contraction.groups == contraction.data.storage.shape[3] == contraction.weights.codes.shape[0]
+    emit = emit_depthwise if depthwise and contraction.groups > 1 else emit_contraction
+    emit(lowering.program, contraction, label)
+
+
+def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Matrix, epilogue: Epilogue) -> None:
     data, output = lowering.place(op.data), lowering.result(op.operation.results[0])
     # Every row of the data is a pixel that one tap looks at.
     images, height, width, _ = data.storage.shape
@@ -93,12 +99,15 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: _M
     emit_contraction(lowering.program, contraction, op.operation.name)
 
 
-def _epilogue(lowering: GraphLowering, op: FusedOp, residual: ir.Value | None, matrix: _Matrix) -> Epilogue:
-    """The stages of a fused op on stored codes.
+def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, matrix: Matrix) -> Epilogue:
+    """The stages of a fused op on stored codes; none of any other.
 
     Between the stages codes are 8-bit numbers of either sign; they are shifted so that they start at 0 or above, as
     stored codes do, and a table's index and entries with them.
     """
+    if not isinstance(op, AnyFused):
+        return Epilogue()
+    residual = op.residual
     real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     how = requantization(op.rounding, requantize_parameters(op.rounding, real), matrix.bound)
     final = signed_shift(op.operation.results[0].type)

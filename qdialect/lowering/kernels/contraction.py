@@ -22,7 +22,7 @@ from qdialect.lowering.kernels.contraction_nest import ContractionNest, Reductio
 from qdialect.lowering.kernels.epilogue import Epilogue, declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.segments import segments
-from qdialect.lowering.kernels.window import Window
+from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.packing import CenteredWeights
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import Storage, lanes_for
@@ -40,6 +40,8 @@ class Contraction:
     bias: NDArray[np.int32]
     groups: int
     epilogue: Epilogue
+    grid: Grid = EVERY_PIXEL
+    """The pixels of output and residual."""
 
     @property
     def places(self) -> list[Place]:
@@ -50,7 +52,7 @@ class Contraction:
     def pixel_axes(self) -> list[Axis]:
         """The output pixels, merged where every place walks them as one; at least one axis."""
         steps = [self.window.pixel_strides(self.data.storage)]
-        steps += [place.storage.strides[:3] for place in self.places[1:]]
+        steps += [self.grid.pixel_strides(place.storage) for place in self.places[1:]]
         axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
         return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 

@@ -178,7 +178,8 @@ class ContractionNest:
 
     def _output_view(self, segment: Segment, operand: int) -> View:
         group, block = self.group, self.block
-        offset = self.op.places[operand].storage.origin + segment.offsets[operand] + group.start + block.start
+        first = self.op.grid.origin(self.op.places[operand].storage)
+        offset = first + segment.offsets[operand] + group.start + block.start
         groups = (group.channels_out,) if self.groups else ()
         inner = (block.vectors * block.lanes, block.lanes, 1)
         return View(self._spread(segment), (*groups, *segment.strides(operand), *inner), offset)

@@ -72,7 +72,7 @@ def _emit_nest(
 
 
 def _pixel_view(op: Contraction, segment: Segment, operand: int, block: ChannelBlock) -> View:
-    offset = op.places[operand].storage.origin + segment.offsets[operand] + block.start
+    offset = op.grid.origin(op.places[operand].storage) + segment.offsets[operand] + block.start
     return View((*segment.sizes, block.channels), (*segment.strides(operand), 1), offset)
 
 
