@@ -9,6 +9,8 @@ from drawing import Build, Draw, drawn_module, tensor
 from qdialect._mlir import ir
 from qdialect.dialect import (
     AddOp,
+    ArgMaxOp,
+    ArgMinOp,
     AvgPool2DOp,
     BroadcastOp,
     ClipOp,
@@ -117,6 +119,20 @@ def _mean(d: Draw) -> Drawn:
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
     return [tensor(shape, source)], lambda v: build(MeanOp, v[0], element=element, **attributes).output
+
+
+def _arg(d: Draw) -> Drawn:
+    """Few distinct codes, so that many are equal."""
+    shape, source, element = _shape(d, least=1), d.element(), d.one_of(("i32", "i64"))
+    op = d.one_of((ArgMaxOp, ArgMinOp))
+    attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "keep_dims": d.flag(), "last": d.flag()}
+    low = ELEMENT_RANGES[source][0]
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        codes = build(ClipOp, v[0], element=source, min=low + 126, max=low + 129).output
+        return build(op, codes, element=element, **attributes).output
+
+    return [tensor(shape, source)], body
 
 
 def _softmax(d: Draw) -> Drawn:
@@ -271,6 +287,7 @@ OTHERS = {
     "max_pool2d": drawn_module(_max_pool),
     "avg_pool2d": drawn_module(_avg_pool),
     "mean": drawn_module(_mean),
+    "arg": drawn_module(_arg),
     "softmax": drawn_module(_softmax),
     "concat": drawn_module(_concat),
     "requantize": drawn_module(_requantize),

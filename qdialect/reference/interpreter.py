@@ -14,9 +14,16 @@ from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 
 # Imported for the evaluators they register.
-from qdialect.reference import contraction_evaluators, evaluators, float_evaluators, fused_evaluators, qnn_evaluators
+from qdialect.reference import (
+    contraction_evaluators,
+    evaluators,
+    float_evaluators,
+    fused_evaluators,
+    qnn_evaluators,
+    reduction_evaluators,
+)
 
-_REGISTERED = (contraction_evaluators, float_evaluators, fused_evaluators, qnn_evaluators)
+_REGISTERED = (contraction_evaluators, float_evaluators, fused_evaluators, qnn_evaluators, reduction_evaluators)
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 
 Array = NDArray[Any]

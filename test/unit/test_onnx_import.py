@@ -238,7 +238,7 @@ def test_parameters_must_be_constant_and_sound() -> None:
 def test_inputs_of_other_types_and_unknown_extents() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
-    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, i32 or f32, but got")
+    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, i32, i64 or f32, but got")
     b = ModelBuilder()
     b.input("x", ("batch", 3, "width"))
     assert message_of(b.finish("x")) == "'model.onnx': input 'x': extent 2 must be known, but got width"

@@ -177,15 +177,15 @@ def test_everything_unsupported_is_named_at_once() -> None:
     writer = ModelWriter("unsupported")
     x = writer.tensor("x", (1, 4), np.int8, HALF)
     y, z = writer.tensor("y", (1, 4), np.int8, HALF), writer.tensor("sum", (1, 4), np.int8, HALF)
-    p = writer.tensor("p", (1, 4), np.int64)
+    p = writer.tensor("p", (1, 4), np.int16)
     writer.operator(OPERATOR.COS, [x], y)
     writer.operator(OPERATOR.ADD, [x, y], z, OPTIONS.AddOptions, add_options(tflite.ActivationFunctionType.TANH))
-    writer.operator(OPERATOR.ARG_MAX, [z], p)
+    writer.operator(OPERATOR.WHERE, [z], p)
     assert notes_of(writer.finish([x], [p])) == [
         "node 0 COS ('y'): operator is not supported",
         "node 1 ADD ('sum'): fused activation 4 is not supported",
-        "node 2 ARG_MAX ('p'): operator is not supported",
-        "output 'p': type must be i8, ui8 or f32, but got i64",
+        "node 2 WHERE ('p'): operator is not supported",
+        "output 'p': type must be i8, ui8, i32, i64 or f32, but got i16",
     ]
 
 

@@ -1,6 +1,6 @@
 """Every operator of the front end against numbers that the reference kernels of ai-edge-litert 2.3.0 gave.
 
-`vectors/tflite_operators.npz` holds, for each case, a model of one node with drawn shapes, options and parameters, its
+The files `vectors/tflite_*.npz` hold, for each case, a model of one node with drawn shapes, options and parameters, its
 inputs and its output.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two codes.
 ELU has no reference kernel; its numbers are those of the built-in one.
 """
@@ -14,10 +14,8 @@ from qdialect.frontends.tflite import import_tflite, supported_operators
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.reference import interpreter
 
-VECTORS = Path(__file__).parent / "vectors" / "tflite_operators.npz"
-
-with np.load(VECTORS) as _file:
-    ARRAYS = dict(_file)
+VECTORS = sorted((Path(__file__).parent / "vectors").glob("tflite_*.npz"))
+ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})
 
 # What only moves or renames codes and shapes is in test_tflite_import.

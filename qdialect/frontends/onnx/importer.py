@@ -27,7 +27,7 @@ from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Real, Tensor, known, shape_of
 
-_ELEMENTS = ("i8", "ui8", "i16", "i32", "f32")
+_ELEMENTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
 
 
 def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *, batch: int = 1) -> ir.Module:

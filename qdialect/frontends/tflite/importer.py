@@ -23,7 +23,7 @@ from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
 
-_ELEMENTS = ("i8", "ui8", "f32")
+_ELEMENTS = ("i8", "ui8", "i32", "i64", "f32")
 TENSOR_ATTRIBUTE = "qnn.tensor"
 """On the op that produces a tensor of the model: the tensor's index, an i64."""
 

@@ -20,6 +20,7 @@ _TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
     np.dtype(np.int8): tflite.TensorType.INT8,
     np.dtype(np.uint8): tflite.TensorType.UINT8,
+    np.dtype(np.int16): tflite.TensorType.INT16,
     np.dtype(np.int32): tflite.TensorType.INT32,
     np.dtype(np.int64): tflite.TensorType.INT64,
 }

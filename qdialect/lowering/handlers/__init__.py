@@ -1,6 +1,7 @@
 """One handler per op: from a `qnn` op to kernel calls. Importing this package registers them all."""
 
 from qdialect.lowering.handlers import (
+    arg,
     binary,
     broadcast,
     concat,
@@ -20,6 +21,7 @@ from qdialect.lowering.handlers import (
 )
 
 __all__ = [
+    "arg",
     "binary",
     "broadcast",
     "concat",

@@ -11,18 +11,17 @@ from qdialect.diagnostics import CompileError
 from qdialect.dialect import MeanOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.arithmetic import Requantization, requantization
-from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.folds import SUM
-from qdialect.lowering.kernels.reduction import Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import FixedMultiplier, real_multiplier, requantize_parameters
 from qdialect.reference.pool import folded_count_multiplier
 
-_LANES, _ROWS = 16, 8
+_LANES = 16
 _MOST_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
@@ -43,33 +42,8 @@ def _mean(lowering: GraphLowering, op: MeanOp) -> None:
     def finish(body: Body, acc: str, _: Sequence[str]) -> str:
         return rescale(body, body.binary("arith.subi", acc, zero_points, "i32"), "i32", parameters)
 
-    data, output = lowering.place(op.input), lowering.result(op.output)
-    kept = [i for i in range(len(shape)) if i not in op.axes]
-    strides = dim_strides(shape, data.storage)
-    extents = list(shape)
-    if len(shape) - 1 in kept:
-        extents[-1] = min(data.storage.pitch, output.storage.pitch)
-    after = shape_of(op.output.type)
-    steps = dim_strides(after or (1,), output.storage)
-    kept_steps = tuple(steps[i] for i in kept) if op.keep_dims else steps[: len(kept)]
-    reduction = Reduction(
-        tuple(extents[i] for i in kept),
-        tuple(extents[i] for i in op.axes),
-        [
-            Reduced(
-                MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin),
-                tuple(strides[i] for i in op.axes),
-            )
-        ],
-        [],
-        MapOperand(output, kept_steps, output.storage.origin),
-        SUM,
-        finish,
-        _LANES,
-        _ROWS,
-    )
-    emit_reduction(kernel, reduction)
-    lowering.program.call(kernel, op.operation.name)
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
+    over.emit(lowering, kernel, SUM, finish, _LANES, op.operation.name)
 
 
 def _multiplier(op: MeanOp, count: int) -> Requantization:

@@ -9,10 +9,11 @@ from qdialect.frontends.onnx.operators import (
     matmul,
     pool,
     quantization,
+    reduction,
     unary,
 )
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
 
-FAMILIES = (concatenation, convolution, data_movement, elementwise, matmul, pool, quantization, unary)
+FAMILIES = (concatenation, convolution, data_movement, elementwise, matmul, pool, quantization, reduction, unary)
 
 __all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]

@@ -2,6 +2,7 @@
 
 # Imported for the planners they register.
 from qdialect.frontends.tflite.operators import (
+    arg,
     concatenation,
     contraction,
     data_movement,
@@ -13,6 +14,6 @@ from qdialect.frontends.tflite.operators import (
 )
 from qdialect.frontends.tflite.operators.registry import Emission, plan, supported_operators
 
-FAMILIES = (concatenation, contraction, data_movement, elementwise, pool, quantization, softmax, unary)
+FAMILIES = (arg, concatenation, contraction, data_movement, elementwise, pool, quantization, softmax, unary)
 
 __all__ = ["FAMILIES", "Emission", "plan", "supported_operators"]
