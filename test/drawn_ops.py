@@ -137,14 +137,15 @@ def _arg(d: Draw) -> Drawn:
 
 def _softmax(d: Draw) -> Drawn:
     shape, source = _shape(d, least=1), d.element()
-    is_fixed = d.flag()
+    arithmetic = d.one_of(tuple(SoftmaxArithmetic))
+    is_fixed = arithmetic is SoftmaxArithmetic.TFLITE_FIXED
     element = source if is_fixed else d.element()
     attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "input_scale": d.scale(), "beta": d.scale()}
     if is_fixed:
         attributes |= {"output_scale": 1 / 256, "output_zero_point": ELEMENT_RANGES[element][0]}
     else:
         attributes |= _quantization(d, "output", element)
-    attributes["arithmetic"] = SoftmaxArithmetic.TFLITE_FIXED if is_fixed else SoftmaxArithmetic.FLOAT
+    attributes["arithmetic"] = arithmetic
     return [tensor(shape, source)], lambda v: build(SoftmaxOp, v[0], element=element, **attributes).output
 
 

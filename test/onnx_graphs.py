@@ -64,10 +64,10 @@ class ModelBuilder:
         names = (self.constant(codes), self.constant(scale), self.constant(points))
         return self.node("DequantizeLinear", *names, **({"axis": axis} if scale.ndim else {}))
 
-    def finish(self, *outputs: str, dtype: type[np.generic] = np.uint8) -> bytes:
+    def finish(self, *outputs: str, dtype: type[np.generic] = np.uint8, version: int = 17) -> bytes:
         infos = [_info(name, None, np.dtype(dtype)) for name in outputs]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(CONTRIB, 1)]
+        opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets).SerializeToString()
 
 

@@ -26,3 +26,5 @@ class SoftmaxArithmetic(StrEnum):
 
     TFLITE_FIXED = "tflite_fixed"
     FLOAT = "float"
+    ORT_TABLE = "ort_table"
+    """A float32 table of exponentials, scaled so that the sum of a row stays finite (ONNX Runtime)."""

@@ -155,8 +155,11 @@ def _mean(op: MeanOp, operands: Arrays) -> Array:
 def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
         return softmax.softmax_fixed(operands[0], op.axis, softmax.softmax_tables(op.input_scale, op.beta))
-    output = (op.output_scale, op.output_zero_point, *range_of(op.output.type))
-    return softmax.softmax_float(operands[0], op.axis, op.input_scale, op.beta, *output)
+    output = (op.output_zero_point, *range_of(op.output.type))
+    if op.arithmetic is SoftmaxArithmetic.ORT_TABLE:
+        entries = softmax.ort_entries(op.input_scale, op.beta, operands[0].shape[op.axis])
+        return softmax.softmax_ort(operands[0], op.axis, entries, softmax.ort_factor(op.output_scale), *output)
+    return softmax.softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
 
 
 @evaluates(PadOp)

@@ -1,4 +1,4 @@
-"""Softmax over one axis of 8-bit codes, in TFLite's fixed point and in float32."""
+"""Softmax over one axis of 8-bit codes: TFLite's fixed point, ONNX Runtime's table, and float32."""
 
 from __future__ import annotations
 
@@ -153,4 +153,42 @@ def softmax_float(
     total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
         scaled = exponentials / total / np.float32(output_scale)
+    return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)
+
+
+# How far, in powers of e, ONNX Runtime keeps the largest sum of a row below the largest float32.
+_RESERVE = 5
+
+
+def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.float32]:
+    """float32[256]: e^(t - d * s) for the distance d from the row's maximum, s = float32(s_x) * float32(beta).
+
+    t = log(largest float32 / extent) - 5 keeps the sum of `extent` entries finite.  Exponents are formed in float64 as
+    ``(b - d) * s`` with b = t / s.
+    """
+    step = float(np.float32(input_scale) * np.float32(beta))
+    most = np.finfo(np.float32).max / np.float32(extent)
+    shift = max(0.0, math.log(float(most)) - _RESERVE) / step
+    # The math library's exponential: entries must not depend on NumPy's.
+    return np.array([math.exp((shift - distance) * step) for distance in range(256)]).astype(np.float32)
+
+
+def ort_factor(output_scale: float) -> np.float32:
+    """What an entry is multiplied by: ``floor(float32(1 / s_y))``."""
+    return np.floor(np.float32(1) / np.float32(output_scale))
+
+
+def softmax_ort(
+    data: _Codes, axis: int, entries: NDArray[np.float32], factor: np.float32, output_zero_point: int, lo: int, hi: int
+) -> IntArray:
+    """half_even(e_i * factor / sum) + z_y in float32, clamped to [lo, hi], int64 (ONNX Runtime's QLinearSoftmax).
+
+    The sum runs along `axis` in order.  A product beyond float32 is infinite and saturates; that can be where
+    ``extent * s_y`` is below e^-5, as it is in rows of one element.
+    """
+    codes = data.astype(np.int64)
+    terms = entries[codes.max(axis=axis, keepdims=True) - codes]
+    total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
+    with np.errstate(over="ignore"):
+        scaled = terms * factor / total
     return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)

@@ -270,7 +270,7 @@ ROWS = [((1, 1001), 1), ((3, 12), 1), ((1, 2), 1), ((2, 5, 7, 19), 3), ((2, 5, 7
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
-@pytest.mark.parametrize("arithmetic", ["tflite_fixed", "float"])
+@pytest.mark.parametrize("arithmetic", ["tflite_fixed", "float", "ort_table"])
 def test_softmax(number: int, arithmetic: str) -> None:
     (shape, axis), element, scale = ROWS[number], EIGHT_BIT[number % 2], (0.0146, 0.14, 3.0)[number % 3]
     check_op(SoftmaxOp, [tensor(shape, element)], element, **softmax(element, axis, arithmetic, scale))

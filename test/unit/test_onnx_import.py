@@ -158,7 +158,7 @@ def test_every_offender_is_named_at_once() -> None:
     b.node("Elu", "a", output="b")
     b.node("Relu", "b", output="c")
     b.node("Conv", data, b.weight(WEIGHT, 0.02), group=3, output="d")
-    b.node(f"{CONTRIB}.QLinearSoftmax", data, output="e")
+    b.node(f"{CONTRIB}.QAttention", data, output="e")
     b.node("MaxPool", data, kernel_shape=[2, 2], dilations=[2, 2], output="f")
     b.node("Gemm", data, data, output="g", alpha=0.5)
     b.node("Transpose", b.input("y", (2, 3)), output="h")
@@ -166,7 +166,7 @@ def test_every_offender_is_named_at_once() -> None:
         "node 1 Softplus ('soft'): operator is not supported",
         "node 2 Elu ('b'): operator is not supported",
         "node 5 Conv ('d'): input must have 3 * 1 channels, but got 4",
-        "node 6 com.microsoft.QLinearSoftmax ('e'): operator is not supported",
+        "node 6 com.microsoft.QAttention ('e'): operator is not supported",
         "node 7 MaxPool ('f'): dilations must be 1, but got [2, 2]",
         "node 8 Gemm ('g'): alpha must be 1, but got 0.5",
         "output 'h': a float tensor must not be transposed, reshaped or padded without a QuantizeLinear",

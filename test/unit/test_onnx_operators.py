@@ -259,3 +259,34 @@ def test_decomposed_hard_swish_becomes_one_table() -> None:
     x = reals(ALL, X)
     wanted = codes_of(x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6)), Y)
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
+
+
+def softmaxed(x: Array, axis: int, to: tuple[float, int], dtype: type[np.generic]) -> Array:
+    """ONNX Runtime: entries scaled by t keep the sum of a row finite; floor(1 / s_y) times an entry, over the sum."""
+    scale = float(np.float32(X[0]))
+    shift = (np.log(np.float64(np.finfo(np.float32).max / np.float32(x.shape[axis]))) - 5) / scale
+    distance = x.max(axis=axis, keepdims=True).astype(int) - x
+    terms = np.exp((shift - distance) * scale).astype(np.float32)
+    total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
+    info = np.iinfo(np.dtype(dtype).name)
+    return np.clip(np.rint(terms * np.floor(1 / np.float32(to[0])) / total) + to[1], info.min, info.max)
+
+
+@pytest.mark.parametrize(("version", "axis"), [(13, None), (13, 1), (11, None), (11, 2)])
+@pytest.mark.parametrize("is_qlinear", [True, False])
+def test_softmax(version: int, axis: int | None, is_qlinear: bool) -> None:
+    """Before operator set 13 rows run along all dimensions from the axis on."""
+    x, to = image((2, 3, 5, 4)), (1 / 256, 0)
+    b = ModelBuilder()
+    data, attributes = b.input("x", x.shape, np.uint8), {} if axis is None else {"axis": axis}
+    if is_qlinear:
+        inputs = (data, *b.parameters(X, np.uint8), *b.parameters(to, np.uint8))
+        out = b.node(f"{CONTRIB}.QLinearSoftmax", *inputs, opset=version, **attributes)
+    else:
+        out = b.quantize(b.node("Softmax", b.dequantize(data, X), **attributes), to)
+    if version >= 13:
+        wanted = softmaxed(x, -1 if axis is None else axis, to, np.uint8)
+    else:
+        flat = x.reshape(2 if axis is None else 6, -1)
+        wanted = softmaxed(flat, 1, to, np.uint8).reshape(x.shape)
+    assert np.array_equal(run(b.finish(out, version=version), x), wanted)

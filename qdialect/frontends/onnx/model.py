@@ -20,7 +20,8 @@ ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 5: "i16", 6: "i32", 7: "i64"}
 class Node:
     """A node of the graph; `kind` has the operator's domain in front unless it is the standard one.
 
-    An omitted input is an empty name. Attributes are integers, floats, strings, arrays and lists of these.
+    An omitted input is an empty name. Attributes are integers, floats, strings, arrays and lists of these.  `version`
+    is that of the operator set the operator is of.
     """
 
     index: int
@@ -29,6 +30,7 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    version: int
 
     @property
     def title(self) -> str:

@@ -5,6 +5,7 @@ The one module that needs the package `onnx`, and only when it is called.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ def read_graph(content: bytes, folder: Path | None, batch: int) -> Graph:
         raise ImportModelError("file is damaged: it must have a graph with at least 1 output, but got none")
     constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
     inputs = tuple(_input(value, batch) for value in graph.input if value.name not in constants)
-    nodes = tuple(_node(index, node, folder) for index, node in enumerate(graph.node))
+    versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
+    nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
     return Graph(nodes, inputs, tuple(value.name for value in graph.output), constants)
 
 
@@ -83,13 +85,19 @@ def _input(value: onnx.ValueInfoProto, batch: int) -> Interface:
     return Interface(value.name, tuple(extents), element)
 
 
-def _node(index: int, node: onnx.NodeProto, folder: Path | None) -> Node:
-    kind = node.op_type if node.domain in _STANDARD_DOMAINS else f"{node.domain}.{node.op_type}"
+def _domain(domain: str) -> str:
+    return "" if domain in _STANDARD_DOMAINS else domain
+
+
+def _node(index: int, node: onnx.NodeProto, folder: Path | None, versions: Mapping[str, int]) -> Node:
+    domain = _domain(node.domain)
+    kind = f"{domain}.{node.op_type}" if domain else node.op_type
     try:
         attributes = {attribute.name: _attribute(attribute, folder) for attribute in node.attribute}
     except (ValueError, UnicodeDecodeError) as error:
         raise ImportModelError(f"file is damaged: attributes of node {index} {kind} cannot be read") from error
-    return Node(index, kind, node.name, tuple(node.input), tuple(node.output), attributes)
+    version = versions.get(domain, 1)
+    return Node(index, kind, node.name, tuple(node.input), tuple(node.output), attributes, version)
 
 
 def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:

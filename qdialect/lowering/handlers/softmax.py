@@ -6,7 +6,7 @@ a number or two: no tensor of exponentials is stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -26,18 +26,16 @@ from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_r
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.quant_math import activations
-from qdialect.reference.softmax import softmax_tables
+from qdialect.reference.softmax import ort_entries, ort_factor, softmax_tables
 
 _MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
+
+_Share = Callable[[Body, str, str, str], str]
 
 
 @lowers(SoftmaxOp)
 def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
-    rows = _Rows(lowering, op)
-    if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
-        _lower_fixed(rows)
-    else:
-        _lower_float(rows)
+    _LOWERINGS[op.arithmetic](_Rows(lowering, op))
 
 
 @dataclass
@@ -138,22 +136,50 @@ def _lower_float(rows: _Rows) -> None:
     op = rows.op
     step = np.float32(op.input_scale) * np.float32(op.beta)
     entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
+    output_scale = float(np.float32(op.output_scale))
+
+    def share(body: Body, entry: str, total: str, scale: str) -> str:
+        return body.binary("arith.divf", body.binary("arith.divf", entry, total, "f32"), scale, "f32")
+
+    _lower_shares(rows, entries, output_scale, share)
+
+
+def _lower_ort(rows: _Rows) -> None:
+    op = rows.op
+    entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
+
+    def share(body: Body, entry: str, total: str, factor: str) -> str:
+        return body.binary("arith.divf", body.binary("arith.mulf", entry, factor, "f32"), total, "f32")
+
+    _lower_shares(rows, entries, float(ort_factor(op.output_scale)), share)
+
+
+def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
+    """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
+    op = rows.op
     kernel = Kernel(rows.lowering.program)
     fold = normalize.sum_of_entries(_table(kernel, entries), "f32")
     total = rows.reduce(kernel, [rows.largest], fold, _SUM_LANES, "sum")
     kernel = Kernel(rows.lowering.program)
     table = _table(kernel, entries)
-    scale = kernel.number("scale", float(np.float32(op.output_scale)), "f32")
+    scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
     def emit(body: Body, values: Sequence[str]) -> str:
         entry = normalize.emit_entry(body, table, "f32", values[0], values[1])
-        share = body.binary("arith.divf", body.binary("arith.divf", entry, values[2], "f32"), scale, "f32")
         # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
-        rounded = body.op(f"math.roundeven {body.clamp(share, low, high, 'f32')} : f32")
+        clamped = body.clamp(share(body, entry, values[2], scale), low, high, "f32")
+        rounded = body.op(f"math.roundeven {clamped} : f32")
         code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
         return body.cast("arith.trunci", code, "i32", "i8")
 
     rows.finish(kernel, [total], emit)
+
+
+_LOWERINGS: dict[SoftmaxArithmetic, Callable[[_Rows], None]] = {
+    SoftmaxArithmetic.TFLITE_FIXED: _lower_fixed,
+    SoftmaxArithmetic.FLOAT: _lower_float,
+    SoftmaxArithmetic.ORT_TABLE: _lower_ort,
+}

@@ -10,10 +10,22 @@ from qdialect.frontends.onnx.operators import (
     pool,
     quantization,
     reduction,
+    softmax,
     unary,
 )
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
 
-FAMILIES = (concatenation, convolution, data_movement, elementwise, matmul, pool, quantization, reduction, unary)
+FAMILIES = (
+    concatenation,
+    convolution,
+    data_movement,
+    elementwise,
+    matmul,
+    pool,
+    quantization,
+    reduction,
+    softmax,
+    unary,
+)
 
 __all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]

@@ -1,0 +1,71 @@
+"""Softmax and QLinearSoftmax, by ONNX Runtime's table of exponentials."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from qdialect.dialect import SoftmaxOp
+from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
+
+# From this operator set on rows run along the axis alone; before, along all dimensions from the axis on.
+_ALONG_AXIS = 13
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Real):
+    """The softmax of rows: along `axis`, or along `axis` and all dimensions after it."""
+
+    source: Quantized
+    axis: int
+    is_flat: bool
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        before = self.source.parameters
+        for what, element in (("input", before.element), ("output", to.element)):
+            require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+        flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
+
+        def emit(emitter: Emitter) -> Placed:
+            data = emitter.plain(self.source.codes)
+            shares = emitter.build(
+                SoftmaxOp,
+                emitter.reshape(data, flat) if self.is_flat else data,
+                element=to.element,
+                axis=1 if self.is_flat else self.axis,
+                input_scale=before.scale,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                arithmetic=SoftmaxArithmetic.ORT_TABLE,
+            )
+            return emitter.reshape(shares, self.shape), False
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+
+@imports("Softmax")
+def _softmax(call: Call) -> Tensor:
+    call.count(1)
+    return _shares(call, call.quantized(0), call.node.version)
+
+
+@imports("com.microsoft.QLinearSoftmax")
+def _qlinear_softmax(call: Call) -> Tensor:
+    call.count(4, 5)
+    source = dequantized(call, 0, 1, 0)
+    unit = _shares(call, source, call.attribute("opset", _ALONG_AXIS))
+    return unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+
+
+def _shares(call: Call, source: Quantized, version: int) -> Shares:
+    rank = len(source.shape)
+    is_flat = version < _ALONG_AXIS
+    axis: int = call.attribute("axis", 1 if is_flat else -1)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    place = axis % rank
+    return Shares(source.shape, source, place, is_flat and place < rank - 1)
