@@ -11,6 +11,7 @@ from qdialect.frontends.onnx.operators import (
     quantization,
     reduction,
     softmax,
+    transposed_convolution,
     unary,
 )
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
@@ -25,6 +26,7 @@ FAMILIES = (
     quantization,
     reduction,
     softmax,
+    transposed_convolution,
     unary,
 )
 

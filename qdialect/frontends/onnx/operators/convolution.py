@@ -1,4 +1,4 @@
-"""Conv, ConvTranspose, QLinearConv and ConvInteger: data NCHW or NCL, weights OIHW or OIL."""
+"""Conv, QLinearConv and ConvInteger: data NCHW or NCL, weights OIHW or OIL."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed
+from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.window import Window, declared_window, window_of
+from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized, Tensor
 
 
@@ -58,20 +59,25 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
     require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
     window = window_of(call, data.shape[2:], weight.codes.shape[1:-1])
     values = bias_of(call, bias, data, weight, channels)
-    return _Layer(data, weight, values, window, groups).contraction((data.shape[0], channels, *window.output))
+    flat = window.two_dimensional()
+    attributes = {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
+    layer = Layer(Conv2DOp, data, weight, values, attributes)
+    return layer.contraction((data.shape[0], channels, *window.output))
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
+    """A convolution of either direction over images, or over rows as images of height 1."""
+
+    op_class: type[Conv2DOp | ConvTranspose2DOp]
     data: Quantized
     weight: Weight
-    bias: Any
-    window: Window
-    groups: int
-    stuffing: tuple[int, int] = (1, 1)
-    """A transposed convolution is one of data with this many cells, all but the first zero, for each cell."""
+    bias: Array | None
+    attributes: dict[str, Any]
 
     def contraction(self, shape: Shape) -> Contraction:
+        """The numbers of the result, which has the model's `shape`."""
+
         def finish(emitter: Emitter, value: ir.Value) -> Placed:
             last = (shape[0], *shape[2:], shape[1])
             return emitter.reshape(value, last), True
@@ -79,76 +85,20 @@ class _Layer:
         return Contraction(shape, self.data, self.weight, self.accumulate, finish, axis=3, model_axis=1)
 
     def accumulate(self, emitter: Emitter) -> ir.Value:
+        """The accumulators, channels last."""
         batch, channels, *size = self.data.shape
         height, width = (1, *size)[-2:]
-        data = emitter.reshape(emitter.last(self.data.codes), (batch, height, width, channels))
         codes = self.weight.codes
         squares = codes if codes.ndim == 4 else codes[:, np.newaxis]
-        window = self.window.two_dimensional()
         return emitter.build(
-            Conv2DOp,
-            self._stuffed(emitter, data),
+            self.op_class,
+            emitter.reshape(emitter.last(self.data.codes), (batch, height, width, channels)),
             emitter.constant(squares),
             None if self.bias is None else emitter.constant(self.bias),
             element="i32",
-            strides=window.strides,
-            padding=window.padding,
-            dilation=window.dilation,
-            groups=self.groups,
             input_scale=self.data.scales[0],
             input_zero_point=self.data.zero_points[0],
             weight_scales=self.weight.scales,
             weight_zero_points=self.weight.zero_points,
+            **self.attributes,
         )
-
-    def _stuffed(self, emitter: Emitter, data: ir.Value) -> ir.Value:
-        """Zeros between the cells: dimensions of extent 1 grow by them and are merged with the ones before."""
-        if self.stuffing == (1, 1):
-            return data
-        batch, channels, *size = self.data.shape
-        height, width = (1, *size)[-2:]
-        down, across = self.stuffing
-        apart = emitter.reshape(data, (batch, height, 1, width, 1, channels))
-        high = (0, 0, down - 1, 0, across - 1, 0)
-        value, element = self.data.zero_points[0], self.data.codes.element
-        grown = emitter.build(PadOp, apart, element=element, low=(0,) * 6, high=high, value=value)
-        return emitter.reshape(grown, (batch, height * down, width * across, channels))
-
-
-@imports("ConvTranspose")
-def _conv_transpose(call: Call) -> Tensor:
-    """A convolution, with the kernel turned around, of data with stride - 1 zeros after each cell.
-
-    ONNX Runtime computes it in float32, so its codes may differ by one step.
-    """
-    call.count(2, 3)
-    data, weights = data_of(call.quantized(0)), call.quantized(1)
-    rank = len(data.shape)
-    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
-    groups: int = call.attribute("group", 1)
-    weight = _turned(weights, rank, groups, data.shape[1])
-    window = declared_window(call, data.shape[2:], weight.codes.shape[1:-1])
-    require(call.attribute("auto_pad", "NOTSET") in ("NOTSET", "VALID"), "auto_pad must be NOTSET")
-    require("output_shape" not in call.node.attributes, "attribute 'output_shape' is not supported")
-    extra = tuple(call.attribute("output_padding", [0] * (rank - 2)))
-    fits = len(extra) == rank - 2 and min(extra) >= 0
-    require(fits, f"output_padding must be {rank - 2} integers of at least 0, but got {list(extra)}")
-    transposed = window.transposed(data.shape[2:], extra)
-    down, across = (1, *window.strides)[-2:]
-    channels = weight.codes.shape[0]
-    values = bias_of(call, 2, data, weight, channels)
-    layer = _Layer(data, weight, values, transposed, groups, (down, across))
-    return layer.contraction((data.shape[0], channels, *transposed.output))
-
-
-def _turned(weights: Quantized, rank: int, groups: int, channels: int) -> Weight:
-    """[C, O / g, KH, KW] as [O, KH, KW, C / g] with the kernel's dimensions reversed."""
-    require(len(weights.scales) == 1, f"weight must have one scale, but got {len(weights.scales)}")
-    weight = weight_of(weights, tuple(range(rank)), 0)
-    require(weight.codes.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.codes.shape[0]}")
-    require(groups >= 1 and channels % groups == 0, f"group must divide {channels} channels, but got {groups}")
-    kernel = weight.codes.shape[2:]
-    apart = weight.codes.reshape(groups, channels // groups, -1, *kernel)
-    turned = np.flip(apart, axis=tuple(range(3, 3 + len(kernel))))
-    last = np.moveaxis(turned, 1, -1).reshape(-1, *kernel, channels // groups)
-    return Weight(np.ascontiguousarray(last), weight.scales, weight.zero_points)

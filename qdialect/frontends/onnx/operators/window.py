@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call
 
-_NONE, _VALID, _UPPER, _LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
+NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
+"""Modes of padding."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +43,6 @@ class Window:
             ones + self.output,
         )
 
-    def transposed(self, size: Shape, extra: Shape) -> Window:
-        """The window over stuffed data that a transposed convolution is, `extra` cells longer at the end.
-
-        Every cell of the data is followed by stride - 1 zeros, also the last one; they count as padding after it.
-        """
-        reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
-        before = tuple(r - cut for r, cut in zip(reach, self.before, strict=True))
-        rests = zip(reach, self.after, extra, self.strides, strict=True)
-        after = tuple(r - cut + more - (stride - 1) for r, cut, more, stride in rests)
-        smallest = min(*before, *after)
-        require(smallest >= 0, f"padding must leave the kernel's reach, but it exceeds it by {-smallest}")
-        stuffed = zip(size, self.strides, before, after, reach, strict=True)
-        output = tuple(extent * stride + low + high - r for extent, stride, low, high, r in stuffed)
-        require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
-        return Window(self.kernel, (1,) * len(size), self.dilation, before, after, output)
-
 
 def window_of(call: Call, size: Shape, kernel: Shape) -> Window:
     """The window that a node's attributes describe over an image of `size`, which it fits at least once."""
@@ -68,13 +53,7 @@ def window_of(call: Call, size: Shape, kernel: Shape) -> Window:
 
 def declared_window(call: Call, size: Shape, kernel: Shape) -> Window:
     """The window that a node's attributes describe, whether it fits or not."""
-    rank = len(size)
-    require(len(kernel) == rank, f"kernel must have {rank} dimensions, but got {len(kernel)}")
-    declared = tuple(call.attribute("kernel_shape", list(kernel)))
-    require(declared == kernel, f"kernel_shape must be {list(kernel)}, but got {list(declared)}")
-    strides = _positive(call, "strides", rank)
-    dilation = _positive(call, "dilations", rank)
-    reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    strides, dilation, reach = steps_of(call, len(size), kernel)
     before, after = _padding(call, size, reach, strides)
     room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, reach, strict=True)]
     if call.attribute("ceil_mode", 0):
@@ -84,6 +63,17 @@ def declared_window(call: Call, size: Shape, kernel: Shape) -> Window:
     return Window(kernel, strides, dilation, before, after, output)
 
 
+def steps_of(call: Call, rank: int, kernel: Shape) -> tuple[Shape, Shape, Shape]:
+    """Strides, dilation and the extent of the dilated kernel, of each dimension."""
+    require(len(kernel) == rank, f"kernel must have {rank} dimensions, but got {len(kernel)}")
+    declared = tuple(call.attribute("kernel_shape", list(kernel)))
+    require(declared == kernel, f"kernel_shape must be {list(kernel)}, but got {list(declared)}")
+    strides = _positive(call, "strides", rank)
+    dilation = _positive(call, "dilations", rank)
+    reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    return strides, dilation, reach
+
+
 def _positive(call: Call, name: str, rank: int) -> Shape:
     values: Sequence[int] = call.attribute(name, [1] * rank)
     holds = len(values) == rank and all(value >= 1 for value in values)
@@ -91,19 +81,30 @@ def _positive(call: Call, name: str, rank: int) -> Shape:
     return tuple(values)
 
 
+def padding_mode(call: Call) -> str:
+    """How a node says what its padding is."""
+    mode: str = call.attribute("auto_pad", NOTSET)
+    known = (NOTSET, VALID, SAME_UPPER, SAME_LOWER)
+    require(mode in known, f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, but got {mode}")
+    return mode
+
+
+def explicit_padding(call: Call, rank: int) -> tuple[Shape, Shape]:
+    """The padding before and after, of each dimension."""
+    pads: Sequence[int] = call.attribute("pads", [0] * (2 * rank))
+    holds = len(pads) == 2 * rank and all(pad >= 0 for pad in pads)
+    require(holds, f"pads must be {2 * rank} integers of at least 0, but got {list(pads)}")
+    return tuple(pads[:rank]), tuple(pads[rank:])
+
+
 def _padding(call: Call, size: Shape, reach: Shape, strides: Shape) -> tuple[Shape, Shape]:
-    mode: str = call.attribute("auto_pad", _NONE)
-    rank = len(size)
-    if mode == _VALID:
+    rank, mode = len(size), padding_mode(call)
+    if mode == VALID:
         return (0,) * rank, (0,) * rank
-    if mode == _NONE:
-        pads: Sequence[int] = call.attribute("pads", [0] * (2 * rank))
-        holds = len(pads) == 2 * rank and all(pad >= 0 for pad in pads)
-        require(holds, f"pads must be {2 * rank} integers of at least 0, but got {list(pads)}")
-        return tuple(pads[:rank]), tuple(pads[rank:])
-    require(mode in (_UPPER, _LOWER), f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, but got {mode}")
+    if mode == NOTSET:
+        return explicit_padding(call, rank)
     cells = zip(size, reach, strides, strict=True)
     added = [max((math.ceil(extent / stride) - 1) * stride + r - extent, 0) for extent, r, stride in cells]
     small, large = tuple(a // 2 for a in added), tuple(a - a // 2 for a in added)
     # Of an odd number of cells, the mode says on which side the larger half lies.
-    return (small, large) if mode == _UPPER else (large, small)
+    return (small, large) if mode == SAME_UPPER else (large, small)

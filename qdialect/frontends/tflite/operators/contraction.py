@@ -1,8 +1,9 @@
-"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED."""
+"""CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,18 +12,25 @@ import tflite
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
-from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant, eight_bit, operands
+from qdialect.frontends.tflite.operators.checks import (
+    check_rescale,
+    check_scales,
+    constant,
+    eight_bit,
+    integers,
+    operands,
+)
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Multiplier, Rounding
 
-_OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
+_OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 
 
 @dataclass(frozen=True)
@@ -67,8 +75,9 @@ class _Contraction:
         return emitter.clip(requantized, self.bounds)
 
 
-def _contraction(operator: Operator, activation: int, rank: int) -> _Contraction:
-    data, weight, *rest = operands(operator, 2, 3)
+def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int, rank: int) -> _Contraction:
+    """`tensors` are data, weight and perhaps bias."""
+    data, weight, *rest = tensors
     output = eight_bit(operator.outputs[0], "output")
     eight_bit(data, "input")
     types = (data.element, weight.element, output.element)
@@ -122,7 +131,7 @@ def _conv_2d(operator: Operator) -> Emission:
         return options.Padding(), options.FusedActivationFunction(), strides, dilation
 
     padding, activation, strides, dilation = read_options(operator, tflite.Conv2DOptions, read)
-    node = _contraction(operator, activation, rank=4)
+    node = _contraction(operator, operands(operator, 2, 3), activation, rank=4)
     depth = node.weight.shape[3]
     require(depth >= 1 and len(node.data.shape) == 4, "input must have 4 dimensions and the weight a depth")
     return _convolution(node, padding, strides, dilation, groups=node.data.shape[3] // depth)
@@ -137,7 +146,7 @@ def _depthwise_conv_2d(operator: Operator) -> Emission:
 
     padding, activation, strides, dilation = read_options(operator, tflite.DepthwiseConv2DOptions, read)
     # [1, KH, KW, OC] has become [OC, 1, KH, KW]: the depth of one goes last.
-    node = _contraction(operator, activation, rank=4)
+    node = _contraction(operator, operands(operator, 2, 3), activation, rank=4)
     require(node.weight.shape[1] == 1, f"weight must have a first dimension of 1, but got {node.weight.shape[1]}")
     require(len(node.data.shape) == 4, f"input must have 4 dimensions, but got {len(node.data.shape)}")
     last = replace(node, weight=np.moveaxis(node.weight, 1, 3))
@@ -158,6 +167,37 @@ def _convolution(
     return emit
 
 
+@imports("TRANSPOSE_CONV")
+def _transpose_conv(operator: Operator) -> Emission:
+    """The padding is that of the convolution of which the output would be the input (TFLite transpose_conv.cc)."""
+
+    def read(options: tflite.TransposeConvOptions) -> tuple[int, int, tuple[int, int]]:
+        return options.Padding(), options.FusedActivationFunction(), (options.StrideH(), options.StrideW())
+
+    padding, activation, strides = read_options(operator, tflite.TransposeConvOptions, read)
+    shape, weight, data, *bias = operands(operator, 3, 4)
+    node = _contraction(operator, (data, weight, *bias), activation, rank=4)
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    depth = weight.shape[3]
+    require(data.shape[3] == depth, f"input must have {depth} channels, but got {data.shape[3]}")
+    output = node.output.shape
+    require(integers(shape, "output shape") == output, f"output shape must be {list(output)}")
+    require(len(output) == 4, f"output must have 4 dimensions, but got {len(output)}")
+    window = (weight.shape[1], weight.shape[2])
+    top, left, *_ = explicit_padding(padding, (output[1], output[2]), window, strides, (1, 1))
+    full = [(data.shape[1 + i] - 1) * strides[i] + window[i] for i in range(2)]
+    # What of the full extent lies behind the output is cut off; what lies behind it in the output holds the bias.
+    rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
+    cut, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
+    attributes = {"strides": strides, "padding": (top, left, *cut), "output_padding": tuple(extra)}
+
+    def emit(emitter: Emitter) -> ir.Value:
+        acc = node.accumulate(emitter, ConvTranspose2DOp, emitter.value(node.data), **attributes)
+        return node.finish(emitter, acc, axis=3)
+
+    return emit
+
+
 @imports("FULLY_CONNECTED")
 def _fully_connected(operator: Operator) -> Emission:
     def read(options: tflite.FullyConnectedOptions) -> tuple[int, int]:
@@ -166,7 +206,7 @@ def _fully_connected(operator: Operator) -> Emission:
     activation, weights_format = read_options(operator, tflite.FullyConnectedOptions, read)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
-    node = _contraction(operator, activation, rank=2)
+    node = _contraction(operator, operands(operator, 2, 3), activation, rank=2)
     depth = node.weight.shape[1]
     elements = math.prod(node.data.shape)
     require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
