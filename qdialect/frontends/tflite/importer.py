@@ -19,6 +19,7 @@ from qdialect.frontends.common import (
     refuse,
 )
 from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
@@ -35,10 +36,13 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
     quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
     the op that produces a tensor carries the tensor's index as `qnn.tensor`.
 
+    Nodes that compute shapes are done here and leave constants.
+
     Raises `ImportModelError` for a file that is damaged, and for one with nodes that the dialect cannot express; then
     every such node is a note.
     """
-    graph, name = _read(source)
+    whole, name = _read(source)
+    graph = fold_constants(whole)
     emissions = _plan_all(graph, name)
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):

@@ -7,13 +7,27 @@ from qdialect.frontends.tflite.operators import (
     contraction,
     data_movement,
     elementwise,
+    packing,
     pool,
     quantization,
+    slicing,
     softmax,
     unary,
 )
 from qdialect.frontends.tflite.operators.registry import Emission, plan, supported_operators
 
-FAMILIES = (arg, concatenation, contraction, data_movement, elementwise, pool, quantization, softmax, unary)
+FAMILIES = (
+    arg,
+    concatenation,
+    contraction,
+    data_movement,
+    elementwise,
+    packing,
+    pool,
+    quantization,
+    slicing,
+    softmax,
+    unary,
+)
 
 __all__ = ["FAMILIES", "Emission", "plan", "supported_operators"]

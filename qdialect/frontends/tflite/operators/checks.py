@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.quant_math import Multiplier, real_multiplier
@@ -70,11 +70,19 @@ def same_type(operator: Operator, *tensors: Tensor) -> None:
 
 
 def same_quantization(operator: Operator, tensor: Tensor) -> None:
-    """`tensor` has the type, scale and zero point of the node's output."""
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(tensor, "input"))
-    found, wanted = (tensor.scale, tensor.zero_point), (output.scale, output.zero_point)
-    require(found == wanted, f"input must have the output's scale and zero point {wanted}, but got {found}")
+    """`tensor` has the type, scale and zero point of the node's 8-bit output."""
+    same_content(tensor, eight_bit(operator.outputs[0], "output"))
+
+
+def same_content(tensor: Tensor, output: Tensor) -> None:
+    """Elements of `tensor` mean what those of `output` mean: both have one type, codes one scale and zero point."""
+    found, wanted = tensor.element, output.element
+    require(wanted in NUMPY_DTYPES, f"output must be {', '.join(NUMPY_DTYPES)}, but got {wanted}")
+    require(found == wanted, f"inputs and output must have one type, but got {found} and {wanted}")
+    if wanted in EIGHT_BIT:
+        pairs = [(each.scale, each.zero_point) for each in (eight_bit(tensor, "input"), eight_bit(output, "output"))]
+        message = f"input must have the output's scale and zero point {pairs[1]}, but got {pairs[0]}"
+        require(pairs[0] == pairs[1], message)
 
 
 def check_scales(tensor: Tensor, what: str) -> None:

@@ -1,0 +1,161 @@
+"""Shape arithmetic: nodes on integers that are all known become constants before anything is planned.
+
+Shapes of tensors are known, so SHAPE is the usual start of such a chain; it ends where a shape is an operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.frontends.tflite.strided_slice import masks_of, select
+
+Array = NDArray[Any]
+Folder = Callable[[Operator, Sequence[Array]], Array]
+
+_INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
+# Shapes have few entries; weights are none of this module's business.
+_MOST_ENTRIES = 1024
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """`graph` without the nodes that only compute integers from known ones; their outputs are constants.
+
+    A node that does not fit its inputs stays, to be refused with the others.
+    """
+    known: dict[int, Tensor] = {}
+    kept: list[Operator] = []
+    for operator in graph.operators:
+        inputs = tuple(None if tensor is None else known.get(tensor.index, tensor) for tensor in operator.inputs)
+        current = replace(operator, inputs=inputs)
+        array = _folded(current)
+        if array is None:
+            kept.append(current)
+            continue
+        output = operator.outputs[0]
+        known[output.index] = replace(output, data=array)
+    outputs = tuple(known.get(tensor.index, tensor) for tensor in graph.outputs)
+    tensors = tuple(known.get(tensor.index, tensor) for tensor in graph.tensors)
+    return Graph(tensors, tuple(kept), graph.inputs, outputs)
+
+
+def _folded(operator: Operator) -> Array | None:
+    folder = _FOLDERS.get(operator.kind)
+    if folder is None or len(operator.outputs) != 1 or None in operator.inputs or not operator.inputs:
+        return None
+    output = operator.outputs[0]
+    arrays = [_array(operator.kind, tensor) for tensor in operator.inputs if tensor is not None]
+    present = [array for array in arrays if array is not None]
+    if output.element not in _INTEGERS or len(present) < len(arrays) or output.data is not None:
+        return None
+    if max(math.prod(output.shape), *(array.size for array in present)) > _MOST_ENTRIES:
+        return None
+    try:
+        result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
+    except (ValueError, IndexError, TypeError, ZeroDivisionError, UnsupportedError):
+        return None
+    return result if result.shape == output.shape else None
+
+
+def _array(kind: str, tensor: Tensor) -> Array | None:
+    if kind == "SHAPE":
+        return np.array(tensor.shape, dtype=np.int64)
+    return tensor.data if tensor.element in _INTEGERS else None
+
+
+def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
+    data, *entries = arrays
+    begins, ends, strides = ([int(value) for value in entry.ravel()] for entry in entries)
+    selection = select(data.shape, begins, ends, strides, masks_of(operator))
+    places = [np.arange(cut.count) * cut.step + cut.first for cut in selection.cuts]
+    return data[np.ix_(*places)].reshape(selection.shape) if places else data.reshape(selection.shape)
+
+
+def _pack(operator: Operator, arrays: Sequence[Array]) -> Array:
+    return np.stack(arrays, axis=read_options(operator, tflite.PackOptions, lambda options: options.Axis()))
+
+
+def _concatenation(operator: Operator, arrays: Sequence[Array]) -> Array:
+    _check_activation(operator, tflite.ConcatenationOptions)
+    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    return np.concatenate(arrays, axis=axis)
+
+
+def _gather(operator: Operator, arrays: Sequence[Array]) -> Array:
+    axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
+    if dims or arrays[1].min() < 0:
+        raise ValueError
+    return np.take(arrays[0], arrays[1], axis=axis)
+
+
+def _reduce_prod(operator: Operator, arrays: Sequence[Array]) -> Array:
+    keep = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
+    return np.prod(arrays[0], axis=tuple(int(axis) for axis in arrays[1].ravel()), keepdims=bool(keep))
+
+
+def _reshape(operator: Operator, arrays: Sequence[Array]) -> Array:
+    return arrays[0].reshape(operator.outputs[0].shape)
+
+
+class _Activated(OptionsTable, Protocol):
+    def FusedActivationFunction(self) -> int: ...  # noqa: N802
+
+
+def _check_activation(operator: Operator, options_class: type[_Activated]) -> None:
+    if read_options(operator, options_class, lambda options: options.FusedActivationFunction()):
+        raise ValueError
+
+
+def _pointwise(function: Callable[[Array, Array], Array], options: type[_Activated] | None = None) -> Folder:
+    """`options` is the class of the operator's options where these may ask for an activation, which is not folded."""
+
+    def fold(operator: Operator, arrays: Sequence[Array]) -> Array:
+        if options is not None:
+            _check_activation(operator, options)
+        lhs, rhs = (array.astype(np.int64) for array in arrays)
+        return function(lhs, rhs)
+
+    return fold
+
+
+def _divide(lhs: Array, rhs: Array) -> Array:
+    """Towards zero."""
+    if not rhs.all():
+        raise ZeroDivisionError
+    return np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))
+
+
+def _floor_divide(lhs: Array, rhs: Array) -> Array:
+    if not rhs.all():
+        raise ZeroDivisionError
+    return lhs // rhs
+
+
+_FOLDERS: dict[str, Folder] = {
+    "ADD": _pointwise(np.add, tflite.AddOptions),
+    "CAST": lambda _, arrays: arrays[0],
+    "CONCATENATION": _concatenation,
+    "DIV": _pointwise(_divide, tflite.DivOptions),
+    "EXPAND_DIMS": _reshape,
+    "FLOOR_DIV": _pointwise(_floor_divide),
+    "GATHER": _gather,
+    "MAXIMUM": _pointwise(np.maximum),
+    "MINIMUM": _pointwise(np.minimum),
+    "MUL": _pointwise(np.multiply, tflite.MulOptions),
+    "PACK": _pack,
+    "REDUCE_PROD": _reduce_prod,
+    "RESHAPE": _reshape,
+    "SHAPE": lambda _, arrays: arrays[0],
+    "SQUEEZE": _reshape,
+    "STRIDED_SLICE": _strided_slice,
+    "SUB": _pointwise(np.subtract, tflite.SubOptions),
+}

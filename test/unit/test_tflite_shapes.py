@@ -1,0 +1,259 @@
+"""Shape arithmetic is done when a model is read; slices and stacks that do not fit are refused."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.folding import fold_constants
+from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
+
+KIND = tflite.BuiltinOperator
+OPTIONS = tflite.BuiltinOptions
+HALF = Quantization((0.5,), (3,))
+Entries = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
+
+
+def options(*entries: int) -> Callable[[Builder], int]:
+    """An options table with these 32-bit fields, in the order of the schema."""
+
+    def write(builder: Builder) -> int:
+        builder.StartObject(len(entries))
+        for slot, entry in enumerate(entries):
+            builder.PrependInt32Slot(slot, entry, 0)
+        return builder.EndObject()
+
+    return write
+
+
+def relu(builder: Builder) -> int:
+    builder.StartObject(1)
+    builder.PrependInt8Slot(0, 1, 0)
+    return builder.EndObject()
+
+
+def i32(entries: Entries | int) -> NDArray[np.int32]:
+    return np.array(entries, dtype=np.int32)
+
+
+def reshaped(by: int = 7) -> bytes:
+    """The rows of the shape that a graph computes from another tensor's: [extent 0, `by`, 2]."""
+    writer = ModelWriter("shapes")
+    x = writer.tensor("x", (3, 14), np.int8, HALF)
+    shape, row = writer.tensor("shape", (2,), np.int32), writer.tensor("row", (), np.int32)
+    packed, y = writer.tensor("packed", (3,), np.int32), writer.tensor("y", (3, by, 2), np.int8, HALF)
+    begin, end = writer.constant("begin", i32([0])), writer.constant("end", i32([1]))
+    writer.operator(KIND.SHAPE, [x], shape, OPTIONS.ShapeOptions, options(2))
+    writer.operator(
+        KIND.STRIDED_SLICE, [shape, begin, end, end], row, OPTIONS.StridedSliceOptions, options(0, 0, 0, 0, 1)
+    )
+    parts = [row, writer.constant("by", i32(by)), writer.constant("two", i32(2))]
+    writer.operator(KIND.PACK, parts, packed, OPTIONS.PackOptions, options(3, 0))
+    writer.operator(KIND.RESHAPE, [x, packed], y)
+    return writer.finish([x], [y])
+
+
+def operations(module: ir.Module) -> list[str]:
+    return [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+
+
+def test_a_computed_shape_leaves_nothing_behind() -> None:
+    module = import_tflite(reshaped())
+    assert operations(module) == ["qnn.reshape", "func.return"]
+    codes = np.arange(42, dtype=np.int8).reshape(3, 14)
+    assert np.array_equal(interpreter.run(module, [codes])[0], codes.reshape(3, 7, 2))
+
+
+def test_a_computed_shape_that_does_not_fit_is_told() -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(reshaped(5))
+    assert "node 3 RESHAPE ('y'): output must have 42 elements, but got 30" in caught.value.render()
+
+
+def arithmetic(kind: int, inputs: Sequence[NDArray[Any]], shape: Sequence[int], *option: Any) -> bytes:
+    writer = ModelWriter("arithmetic")
+    constants = [writer.constant(f"c{i}", array) for i, array in enumerate(inputs)]
+    out = writer.tensor("out", shape, np.int32)
+    x, y = (writer.tensor(name, (4,), np.int8, HALF) for name in "xy")
+    writer.operator(kind, constants, out, *option)
+    writer.operator(KIND.RESHAPE, [x], y)
+    return writer.finish([x], [y])
+
+
+A, C = i32([[7, -7], [3, 2]]), i32([2, -3])
+FOLDED: dict[str, tuple[int, Sequence[NDArray[Any]], Any, tuple[Any, ...]]] = {
+    "add": (KIND.ADD, (A, C), A + C, (OPTIONS.AddOptions, options(0))),
+    "sub": (KIND.SUB, (A, C), A - C, (OPTIONS.SubOptions, options(0))),
+    "mul": (KIND.MUL, (A, C), A * C, (OPTIONS.MulOptions, options(0))),
+    "div": (KIND.DIV, (A, C), [[3, 2], [1, 0]], (OPTIONS.DivOptions, options(0))),
+    "floor_div": (KIND.FLOOR_DIV, (A, C), A // C, ()),
+    "maximum": (KIND.MAXIMUM, (A, C), np.maximum(A, C), ()),
+    "minimum": (KIND.MINIMUM, (A, C), np.minimum(A, C), ()),
+    "cast": (KIND.CAST, (A.astype(np.int64),), A, ()),
+    "concatenation": (
+        KIND.CONCATENATION,
+        (A, A),
+        np.concatenate([A, A], 1),
+        (OPTIONS.ConcatenationOptions, options(1)),
+    ),
+    "gather": (KIND.GATHER, (A, i32([1, 0, 1])), A[:, [1, 0, 1]], (OPTIONS.GatherOptions, options(1))),
+    "reduce_prod": (KIND.REDUCE_PROD, (A, i32([0])), A.prod(0), (OPTIONS.ReducerOptions, options(0))),
+    "squeeze": (KIND.SQUEEZE, (A[None],), A, ()),
+    "expand_dims": (KIND.EXPAND_DIMS, (C, i32(0)), C[None], ()),
+    "strided_slice": (
+        KIND.STRIDED_SLICE,
+        (A, i32([1, 1]), i32([0, 5]), i32([-1, 1])),
+        A[::-1, 1:],
+        (OPTIONS.StridedSliceOptions, options(0, 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLDED)
+def test_arithmetic_on_known_integers(case: str) -> None:
+    kind, inputs, wanted, option = FOLDED[case]
+    graph = fold_constants(read_graph(arithmetic(kind, inputs, np.shape(wanted), *option)))
+    assert [operator.kind for operator in graph.operators] == ["RESHAPE"]
+    found = graph.tensors[len(inputs)].data
+    assert found is not None
+    assert found.dtype == np.int32
+    assert np.array_equal(found, wanted)
+
+
+LEFT: dict[str, bytes] = {
+    "division by zero": arithmetic(KIND.DIV, (A, i32([1, 0])), A.shape, OPTIONS.DivOptions, options(0)),
+    "floor division by zero": arithmetic(KIND.FLOOR_DIV, (A, i32([1, 0])), A.shape),
+    "another shape": arithmetic(KIND.FLOOR_DIV, (A, C), (4,)),
+    "shapes that do not broadcast": arithmetic(KIND.MAXIMUM, (A, i32([1, 2, 3])), A.shape),
+    "an operand too few": arithmetic(KIND.MAXIMUM, (A,), A.shape),
+    "an index outside": arithmetic(KIND.GATHER, (C, i32([2])), (1,), OPTIONS.GatherOptions, options(0)),
+    "a negative index": arithmetic(KIND.GATHER, (C, i32([-1])), (1,), OPTIONS.GatherOptions, options(0)),
+    "floats": arithmetic(KIND.CAST, (np.ones(3, np.float32),), (3,)),
+    "many entries": arithmetic(KIND.CAST, (np.ones(1025, np.int64),), (1025,)),
+    "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, OPTIONS.AddOptions, relu),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_does_not_fit_stays_a_node(case: str) -> None:
+    assert len(fold_constants(read_graph(LEFT[case])).operators) == 2
+    with pytest.raises(ImportModelError):
+        import_tflite(LEFT[case])
+
+
+def one_node(
+    kind: int, extents: Sequence[int], constants: Sequence[Any], outputs: Sequence[Sequence[int]], *option: Any
+) -> str:
+    """Why a node on `x` of shape `extents` is refused; None among `constants` is `x` itself."""
+    writer = ModelWriter("node")
+    x = writer.tensor("x", extents, np.int8, HALF)
+    inputs = [x if entry is None else writer.constant(f"c{i}", i32(entry)) for i, entry in enumerate(constants)]
+    results = [writer.tensor(f"y{i}", shape, np.int8, HALF) for i, shape in enumerate(outputs)]
+    writer.operator(kind, inputs, results, *option)
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(writer.finish([x], results))
+    return caught.value.diagnostics[0].notes[0].message.split(": ", 1)[1]
+
+
+def split(count: int) -> tuple[int, Callable[[Builder], int]]:
+    return OPTIONS.SplitOptions, options(count)
+
+
+def strided(*masks: int) -> tuple[int, Callable[[Builder], int]]:
+    return OPTIONS.StridedSliceOptions, options(*masks)
+
+
+REFUSED: list[tuple[Any, ...]] = [
+    ("must have 3 outputs, but got 2", KIND.SPLIT, (6,), [0, None], [(3,)] * 2, *split(3)),
+    ("extent must be a multiple of 2, but got 5", KIND.SPLIT, (5,), [0, None], [(3,), (2,)], *split(2)),
+    ("axis must be in [-1, 1), but got 1", KIND.SPLIT, (6,), [1, None], [(3,)] * 2, *split(2)),
+    ("axis must have 1 entry, but got 2", KIND.SPLIT, (6,), [[0, 0], None], [(3,)] * 2, *split(2)),
+    ("axis must be i32 or i64, but got i8", KIND.SPLIT, (6,), [None, None], [(3,)] * 2, *split(2)),
+    ("must have 2 outputs, but got 1", KIND.SPLIT_V, (6,), [None, [2, 4], 0], [(2,)]),
+    ("sizes must be at least 1 and add up to 6, but got [2, 3]", KIND.SPLIT_V, (6,), [None, [2, 3], 0], [(2,), (3,)]),
+    ("sizes must be at least 1 and add up to 6, but got [6, 0]", KIND.SPLIT_V, (6,), [None, [6, -1], 0], [(6,), (1,)]),
+    ("begin and size must have 2 entries", KIND.SLICE, (3, 4), [None, [0], [1]], [(1,)]),
+    (
+        "slice must lie in 4 elements and not be empty, but takes 2 from 3 on",
+        KIND.SLICE,
+        (3, 4),
+        [None, [0, 3], [3, 2]],
+        [(3, 2)],
+    ),
+    ("stride must not be 0", KIND.STRIDED_SLICE, (4,), [None, [0], [2], [0]], [(2,)], *strided()),
+    (
+        "result must not be empty, but takes [2, 2) of 4",
+        KIND.STRIDED_SLICE,
+        (4,),
+        [None, [2], [2], [1]],
+        [(1,)],
+        *strided(),
+    ),
+    (
+        "begin must be in [-4, 4), but got 4",
+        KIND.STRIDED_SLICE,
+        (4,),
+        [None, [4], [5], [1]],
+        [()],
+        *strided(0, 0, 0, 0, 1),
+    ),
+    (
+        "ellipsis must stand at most once, but got 2",
+        KIND.STRIDED_SLICE,
+        (4,),
+        [None, [0, 0], [0, 0], [1, 1]],
+        [(4,)],
+        *strided(0, 0, 3),
+    ),
+    (
+        "entries must index at most 1 dimensions, but got 2",
+        KIND.STRIDED_SLICE,
+        (4,),
+        [None, [0, 0], [1, 1], [1, 1]],
+        [(1,)],
+        *strided(),
+    ),
+    (
+        "begin, end and strides must have as many entries, but got [1, 2]",
+        KIND.STRIDED_SLICE,
+        (4,),
+        [None, [0], [1, 1], [1]],
+        [(1,)],
+        *strided(),
+    ),
+    (
+        "extent along axis must be 2, but got 3",
+        KIND.UNPACK,
+        (3, 4),
+        [None],
+        [(4,)] * 2,
+        OPTIONS.UnpackOptions,
+        options(2),
+    ),
+    ("must have 3 outputs, but got 2", KIND.UNPACK, (3, 4), [None], [(4,)] * 2, OPTIONS.UnpackOptions, options(3)),
+    ("must have 3 inputs, but got 2", KIND.PACK, (4,), [None, None], [(2, 4)], OPTIONS.PackOptions, options(3)),
+    (
+        "inputs and output must have one type, but got i32 and i8",
+        KIND.PACK,
+        (4,),
+        [None, [1]],
+        [(2, 4)],
+        OPTIONS.PackOptions,
+        options(2),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_what_is_refused(case: int) -> None:
+    message, *node = REFUSED[case]
+    assert one_node(*node) == message
