@@ -27,7 +27,7 @@ from qdialect.diagnostics import (
     VerificationError,
 )
 from qdialect.dialect import build
-from qdialect.model_files import read_model
+from qdialect.model_files import ImportOptions, read_model
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter, explain_matches
 from qdialect.passes.registry import register as register_pass
@@ -43,16 +43,18 @@ except PackageNotFoundError:
     __version__ = "unknown"
 
 
-def compile(model: str | Path | ir.Module, *, target: str = "host") -> Executable:
+def compile(model: str | Path | ir.Module, *, target: str = "host", batch: int = 1, profile: str = "") -> Executable:
     """Compile a model for a CPU.
 
-    `model` is the path of a ``.tflite`` or ``.mlir`` file, or a module, which stays as it is.  `target` is ``host`` or
-    the name of a CPU.  Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot
-    be lowered.
+    `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
+    module, which stays as it is.  `target` is ``host`` or the name of a CPU.  Of a model file `batch` is the first
+    extent of inputs that leave it open, and `profile` says whose arithmetic it has, the format's own by default.
+
+    Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
     """
     from qdialect.runtime import compile_module
 
-    return compile_module(read_model(model), target=target)
+    return compile_module(read_model(model, ImportOptions(batch, profile)), target=target)
 
 
 def __getattr__(name: str) -> object:

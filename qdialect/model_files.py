@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect._mlir import ir
@@ -18,6 +18,8 @@ class ImportOptions:
 
     batch: int = 1
     """First extent of inputs that leave it open."""
+    profile: str = ""
+    """Whose arithmetic the module has, by name; empty for the format's own."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +27,29 @@ class Format:
     """A kind of model file.
 
     `load` gives a verified module, `nodes` the nodes that the file has before anything is imported, `operators` the
-    names of the operators that the front end takes.  All of them load the format's own package when they are called.
+    names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.  The
+    format's own package is loaded when one of them is called.
     """
 
     suffix: str
     load: Callable[[Path, ImportOptions], ir.Module]
     nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
     operators: Callable[[], Sequence[str]]
+    profiles: Callable[[], Sequence[str]]
+
+    def read(self, path: Path, options: ImportOptions) -> ir.Module:
+        """The module of a file; raises `ImportModelError` also for a profile that the format lacks."""
+        known = self.profiles()
+        profile = options.profile or known[0]
+        if profile not in known:
+            raise ImportModelError(f"profile of a {self.suffix} file must be {' or '.join(known)}, but got '{profile}'")
+        return self.load(path, replace(options, profile=profile))
 
 
-def _load_tflite(path: Path, _: ImportOptions) -> ir.Module:
+def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
     from qdialect.frontends.tflite import import_tflite
 
-    return import_tflite(path)
+    return import_tflite(path, profile=options.profile)
 
 
 def _tflite_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
@@ -50,6 +62,12 @@ def _tflite_operators() -> Sequence[str]:
     from qdialect.frontends.tflite import supported_operators
 
     return supported_operators()
+
+
+def _tflite_profiles() -> Sequence[str]:
+    from qdialect.frontends.tflite import PROFILES
+
+    return PROFILES
 
 
 def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
@@ -73,8 +91,8 @@ def _onnx_operators() -> Sequence[str]:
 FORMATS = {
     entry.suffix: entry
     for entry in (
-        Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators),
-        Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators),
+        Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators, _tflite_profiles),
+        Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",)),
     )
 }
 
@@ -99,9 +117,13 @@ def read_model(model: str | Path | ir.Module, options: ImportOptions | None = No
     """
     if isinstance(model, ir.Module):
         return model
-    path = Path(model)
+    path, options = Path(model), options or ImportOptions()
     if path.suffix == ".mlir":
+        if options.profile:
+            raise ImportModelError(
+                f"'{path}' has its arithmetic in it, so profile '{options.profile}' cannot be chosen"
+            )
         return parse(path)
     if path.suffix not in FORMATS:
         raise _unknown(path, (".mlir", *FORMATS))
-    return format_of(path).load(path, options or ImportOptions())
+    return format_of(path).read(path, options)

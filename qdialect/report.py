@@ -57,7 +57,7 @@ def report(path: str | Path, target: Target, options: ImportOptions | None = Non
     kind = format_of(path)
     nodes = kind.nodes(path, options)
     try:
-        module = kind.load(path, options)
+        module = kind.read(path, options)
     except ImportModelError as error:
         return NetworkReport(tuple(NodeReport(node, blocked=_reason(node, error)) for node in nodes), None, error)
     imported = _ops_by_name(module)

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from qdialect import target
 from qdialect.cli import report_table, terminal
+from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.model_files import FORMATS, ImportOptions, format_of
 from qdialect.pipeline import PassManager
 from qdialect.report import report
@@ -21,6 +22,7 @@ examples:
   qdialect-import model.tflite --fuse -o model.mlir       one op for each kernel
   qdialect-import model.tflite | qdialect-opt --fuse-qnn  the same through a pipe
   qdialect-import model.onnx --batch 8                    an .onnx model, its open batch set to 8
+  qdialect-import model.tflite --profile tflite-xnnpack   the numbers of TFLite's desktop delegate
   qdialect-import model.tflite --report                   what each node became, and what is not supported
 
 """
@@ -39,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    path, how = Path(options.model), ImportOptions(batch=options.batch)
+    path, how = Path(options.model), import_options(options)
     if options.report:
         return _report(options, path, how)
-    module = format_of(path).load(path, how)
+    module = format_of(path).read(path, how)
     if options.fuse:
         PassManager("fuse-qnn").run(module)
     text = module.operation.get_asm(enable_debug_info=options.mlir_print_debuginfo)
@@ -74,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
     )
-    parser.add_argument(
-        "--batch", type=int, default=1, metavar="N", help="first extent of inputs that leave it open (default 1)"
-    )
+    add_import_arguments(parser)
     parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
     parser.add_argument(
         "--report",

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.cli import table, terminal
+from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.diagnostics import InputError, QDialectError
-from qdialect.model_files import read_model
+from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, workload
 from qdialect.runtime.comparison import differing
@@ -74,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="a .tflite or .mlir file")
+    parser.add_argument("model", help=f"a .mlir, {' or '.join(FORMATS)} file")
     parser.add_argument(
         "--input",
         dest="inputs",
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="a .npy file for each input, in the model's order; without any, inputs are random",
     )
+    add_import_arguments(parser)
     parser.add_argument("--seed", type=_seed, default=0, help="seed of random inputs (default: 0)")
     parser.add_argument(
         "--reference", action="store_true", help="also run the NumPy reference, and fail where an element differs"
@@ -105,7 +107,7 @@ def _seed(text: str) -> int:
 
 
 def _run(options: Arguments) -> int:
-    module = read_model(options.model)
+    module = read_model(options.model, import_options(options))
     _progress("compiling")
     start = time.perf_counter()
     executable = compile_module(module, target=options.target)

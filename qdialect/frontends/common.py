@@ -29,6 +29,12 @@ def check_scale(scale: float, what: str) -> None:
     require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
 
 
+def check_profile(profile: str, known: Sequence[str]) -> None:
+    """Raise `ImportModelError` unless `profile` is one of `known`."""
+    if profile not in known:
+        raise ImportModelError(f"profile must be {' or '.join(known)}, but got '{profile}'")
+
+
 def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
     """The bytes of a file and its name; content that was given as bytes is called `name`.
 

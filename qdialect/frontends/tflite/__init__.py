@@ -1,7 +1,7 @@
 """TensorFlow Lite models."""
 
-from qdialect.frontends.tflite.importer import TENSOR_ATTRIBUTE, import_tflite, nodes_of
+from qdialect.frontends.tflite.importer import PROFILES, TENSOR_ATTRIBUTE, import_tflite, nodes_of
 from qdialect.frontends.tflite.operators import supported_operators
 from qdialect.frontends.tflite.seeded_mobilenet import write_mobilenet
 
-__all__ = ["TENSOR_ATTRIBUTE", "import_tflite", "nodes_of", "supported_operators", "write_mobilenet"]
+__all__ = ["PROFILES", "TENSOR_ATTRIBUTE", "import_tflite", "nodes_of", "supported_operators", "write_mobilenet"]

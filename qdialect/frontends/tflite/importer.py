@@ -13,6 +13,7 @@ from qdialect.frontends.common import (
     GraphNode,
     Interface,
     UnsupportedError,
+    check_profile,
     content_of,
     interface_attributes,
     interface_offences,
@@ -23,14 +24,22 @@ from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
+from qdialect.frontends.tflite.xnnpack import use_xnnpack
 
 _ELEMENTS = ("i8", "ui8", "i32", "i64", "f32")
+PROFILES = ("tflite", "tflite-xnnpack")
+"""Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"
 """On the op that produces a tensor of the model: the tensor's index, an i64."""
 
 
-def import_tflite(source: str | Path | bytes, context: ir.Context | None = None) -> ir.Module:
+def import_tflite(
+    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0]
+) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
+
+    `profile` says whose arithmetic it has: that of the reference kernels (``tflite``) or that of the delegate which
+    desktop builds use (``tflite-xnnpack``).
 
     Arguments and results keep the model's order, shapes and types; their attributes are `qnn.name` and, where they are
     quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
@@ -38,9 +47,10 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
 
     Nodes that compute shapes are done here and leave constants.
 
-    Raises `ImportModelError` for a file that is damaged, and for one with nodes that the dialect cannot express; then
-    every such node is a note.
+    Raises `ImportModelError` for a file that is damaged, for an unknown profile, and for a file with nodes that the
+    dialect cannot express; then every such node is a note.
     """
+    check_profile(profile, PROFILES)
     whole, name = _read(source)
     graph = fold_constants(whole)
     emissions = _plan_all(graph, name)
@@ -49,6 +59,8 @@ def import_tflite(source: str | Path | bytes, context: ir.Context | None = None)
         try:
             module = _build(graph, emissions, name)
             verify(module)
+            if profile == "tflite-xnnpack":
+                use_xnnpack(module)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
     return module

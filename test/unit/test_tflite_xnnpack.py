@@ -1,0 +1,99 @@
+"""The arithmetic of TFLite's XNNPACK delegate against numbers that LiteRT 2.3.0 gave with it.
+
+`vectors/tflite_xnnpack.npz` holds, for each case, a model with drawn parameters, its inputs and its output; of
+element-wise operators the elements come first in which the delegate differs from the reference kernels.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import qdialect
+from qdialect.context import parse
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.xnnpack import use_xnnpack
+from qdialect.model_files import ImportOptions, read_model
+from qdialect.reference import interpreter
+
+VECTORS = Path(__file__).parent / "vectors" / "tflite_xnnpack.npz"
+
+with np.load(VECTORS) as _file:
+    ARRAYS = dict(_file)
+CASES = sorted({key.split("/")[0] for key in ARRAYS})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equals_the_delegate(case: str) -> None:
+    content = ARRAYS[f"{case}/model"].tobytes()
+    inputs = [ARRAYS[f"{case}/in_{k}"] for k in range(sum(key.startswith(f"{case}/in_") for key in ARRAYS))]
+    (output,) = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), inputs)
+    assert np.count_nonzero(output != ARRAYS[f"{case}/out"]) == 0
+
+
+def test_the_delegate_is_not_the_reference() -> None:
+    different: set[str] = set()
+    for case in CASES:
+        inputs = [ARRAYS[f"{case}/in_{k}"] for k in range(sum(key.startswith(f"{case}/in_") for key in ARRAYS))]
+        (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}/model"].tobytes()), inputs)
+        if np.any(output != ARRAYS[f"{case}/out"]):
+            different.add(case.rsplit("_", 2)[0])
+    assert different >= {"ADD", "MUL", "MEAN", "QUANTIZE", "LEAKY_RELU"}
+
+
+RESCALE = """
+func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {{
+  %0 = "qnn.requantize"(%x) {{input_scale = {scale} : f64, weight_scales = array<f64: 1.0>, axis = 0 : i64,
+    input_zero_points = array<i64: 3>, output_scale = 1.0 : f64, output_zero_point = 5 : i64,
+    rounding = "fixed32_double", multiplier = "{multiplier}"}} : (tensor<4xi8>) -> tensor<4xi8>
+  return %0 : tensor<4xi8>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "multiplier", "is_taken"),
+    [
+        ("3.90625e-3", "f64", True),
+        ("3.90624e-3", "f64", False),
+        ("127.9", "f64", True),
+        ("128.0", "f64", False),
+        # A clamp's rescale.
+        ("0.5", "f32", False),
+    ],
+)
+def test_what_the_delegate_does_not_take_stays(scale: str, multiplier: str, is_taken: bool) -> None:
+    module = parse(RESCALE.format(scale=scale, multiplier=multiplier))
+    use_xnnpack(module)
+    assert ("qnn.lut" in str(module)) == is_taken
+
+
+def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match="profile must be tflite or tflite-xnnpack, but got 'ort'"):
+        import_tflite(ARRAYS[f"{CASES[0]}/model"].tobytes(), profile="ort")
+    path = tmp_path / "x.tflite"
+    path.write_bytes(ARRAYS[f"{CASES[0]}/model"].tobytes())
+    with pytest.raises(ImportModelError, match=r"profile of a \.tflite file must be .*, but got 'ort'"):
+        qdialect.compile(path, profile="ort")
+    text = tmp_path / "x.mlir"
+    text.write_text("module {}")
+    with pytest.raises(ImportModelError, match="profile 'ort' cannot be chosen"):
+        read_model(text, ImportOptions(profile="ort"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["vww_96_int8", "pretrainedResnet_quant", "mobilenet_v1_0.25_224_quant", "kws_ref_model", "ad01_int8"],
+)
+def test_networks_equal_the_delegate(
+    name: str,
+    require_model: Callable[[str], Path],
+    require_reference: Callable[..., Mapping[str, NDArray[Any]]],
+) -> None:
+    recorded = require_reference(name)
+    found = qdialect.compile(require_model(name), profile="tflite-xnnpack")(recorded["in_0"])
+    assert np.count_nonzero(found != recorded["xnn_0"]) == 0
