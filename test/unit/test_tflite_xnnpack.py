@@ -1,6 +1,6 @@
 """The arithmetic of TFLite's XNNPACK delegate against numbers that LiteRT 2.3.0 gave with it.
 
-`vectors/tflite_xnnpack.npz` holds, for each case, a model with drawn parameters, its inputs and its output; of
+`vectors/xnnpack.npz` holds, for each case, a model with drawn parameters, its inputs and its output; of
 element-wise operators the elements come first in which the delegate differs from the reference kernels.
 """
 
@@ -20,27 +20,27 @@ from qdialect.frontends.tflite.xnnpack import use_xnnpack
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.reference import interpreter
 
-VECTORS = Path(__file__).parent / "vectors" / "tflite_xnnpack.npz"
+VECTORS = Path(__file__).parent / "vectors" / "xnnpack.npz"
 
 with np.load(VECTORS) as _file:
     ARRAYS = dict(_file)
-CASES = sorted({key.split("/")[0] for key in ARRAYS})
+CASES = sorted({key.split(".")[0] for key in ARRAYS})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_the_delegate(case: str) -> None:
-    content = ARRAYS[f"{case}/model"].tobytes()
-    inputs = [ARRAYS[f"{case}/in_{k}"] for k in range(sum(key.startswith(f"{case}/in_") for key in ARRAYS))]
+    content = ARRAYS[f"{case}.model"].tobytes()
+    inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
     (output,) = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), inputs)
-    assert np.count_nonzero(output != ARRAYS[f"{case}/out"]) == 0
+    assert np.count_nonzero(output != ARRAYS[f"{case}.out"]) == 0
 
 
 def test_the_delegate_is_not_the_reference() -> None:
     different: set[str] = set()
     for case in CASES:
-        inputs = [ARRAYS[f"{case}/in_{k}"] for k in range(sum(key.startswith(f"{case}/in_") for key in ARRAYS))]
-        (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}/model"].tobytes()), inputs)
-        if np.any(output != ARRAYS[f"{case}/out"]):
+        inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
+        (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}.model"].tobytes()), inputs)
+        if np.any(output != ARRAYS[f"{case}.out"]):
             different.add(case.rsplit("_", 2)[0])
     assert different >= {"ADD", "MUL", "MEAN", "QUANTIZE", "LEAKY_RELU"}
 
@@ -74,9 +74,9 @@ def test_what_the_delegate_does_not_take_stays(scale: str, multiplier: str, is_t
 
 def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportModelError, match="profile must be tflite or tflite-xnnpack, but got 'ort'"):
-        import_tflite(ARRAYS[f"{CASES[0]}/model"].tobytes(), profile="ort")
+        import_tflite(ARRAYS[f"{CASES[0]}.model"].tobytes(), profile="ort")
     path = tmp_path / "x.tflite"
-    path.write_bytes(ARRAYS[f"{CASES[0]}/model"].tobytes())
+    path.write_bytes(ARRAYS[f"{CASES[0]}.model"].tobytes())
     with pytest.raises(ImportModelError, match=r"profile of a \.tflite file must be .*, but got 'ort'"):
         qdialect.compile(path, profile="ort")
     text = tmp_path / "x.mlir"
