@@ -2,16 +2,15 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
+import operator_tables
 from lit_tests import first_function
 from op_pages import family_of, short_name
 
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import QDialectError
 from qdialect.dialect import OPS, ConstantOp, QnnOp
-from qdialect.frontends.tflite.operators import supported_operators
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference.interpreter import evaluators
 from qdialect.target import GENERIC
@@ -27,6 +26,16 @@ What exists for each op.
 - **vectorized**: those kernels are vector code at the phase `vector`.
 - **front ends**: the formats whose importer builds the op. An op that none builds comes from fusion or from a text.
 """
+OPERATORS = """\
+# Operators
+
+What the front ends take.
+
+- **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
+  empty for operators that only rename codes or are computed while importing.
+- **lowering**, **vectorized**: of those ops.
+- **exact with**: who gave the numbers of the cases; every element of every case is equal in the tests.
+"""
 # Operands that a kernel needs at compile time.
 _WEIGHTS = re.compile(r"(?:, )?%(weight|bias): (tensor<[^>]*>)")
 _SIGNATURE = re.compile(r"func\.func @\w+\((?P<arguments>[^)]*)\)")
@@ -39,16 +48,21 @@ def page(root: Path, tests: Path) -> str:
     }
     formats = {name: names for name, names in used.items() if names}
     rows = ["| op | verifier | reference | lowering | vectorized | front ends |", "|---|---|---|---|---|---|"]
-    rows += [_row(op_class, tests, formats) for op_class in OPS]
-    return "\n".join([INTRODUCTION, *rows, "", *_operators()])
+    lowered = {short_name(op_class): _lowered(op_class, tests) for op_class in OPS}
+    rows += [_row(op_class, tests, formats, lowered[short_name(op_class)]) for op_class in OPS]
+    vectors = root / "test" / "unit" / "vectors"
+    return "\n".join([INTRODUCTION, *rows, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
 
 
-def _row(op_class: type[QnnOp], tests: Path, formats: dict[str, set[str]]) -> str:
+def _lowered(op_class: type[QnnOp], tests: Path) -> tuple[str, str]:
+    return ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{short_name(op_class)}.mlir")
+
+
+def _row(op_class: type[QnnOp], tests: Path, formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
     name = short_name(op_class)
     refused = (tests / f"{name}-invalid.mlir").read_text().count("expected-error")
-    lowered, vectorized = ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{name}.mlir")
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
-    cells = [f"{refused} texts", _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), lowered, vectorized, builders]
+    cells = [f"{refused} texts", _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
     link = f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
     return f"| {link} | {' | '.join(cells)} |"
 
@@ -90,9 +104,3 @@ def _names_used(folder: Path) -> set[str]:
     """Every name in the code of a front end."""
     trees = (ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py")))
     return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
-def _operators() -> Iterator[str]:
-    """What the importers take, by the names of the formats."""
-    yield "## Operators of .tflite files\n"
-    yield ", ".join(f"`{name}`" for name in supported_operators()) + "\n"

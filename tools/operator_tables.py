@@ -1,0 +1,87 @@
+"""Tables of the operators each front end takes: what they become, and with whose numbers they were compared."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.frontends import onnx, tflite
+from qdialect.frontends.common import GraphNode
+from qdialect.lowering.qnn_to_linalg import main_function
+
+# Who gave the numbers of a file of recorded cases, by the first word of the file's name.
+_RECORDED_WITH = {
+    "tflite": "LiteRT 2.3.0, reference kernels",
+    "xnnpack": "LiteRT 2.3.0, XNNPACK delegate",
+    "onnx": "ONNX Runtime 1.31.1",
+}
+
+
+@dataclass
+class Operator:
+    """What is known of an operator: the ops it becomes, and how many recorded cases have it, by who recorded them."""
+
+    ops: dict[str, None] = field(default_factory=dict[str, None])
+    cases: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def tables(vectors: Path, lowered: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """The lines of a table for each format; `lowered` says of each op whether it is lowered, and vectorized."""
+    known = _recorded(vectors)
+    for suffix, operators in ((".tflite", tflite.supported_operators()), (".onnx", onnx.supported_operators())):
+        yield f"## Operators of {suffix} files\n"
+        yield "| operator | becomes | reference | lowering | vectorized | exact with |"
+        yield "|---|---|---|---|---|---|"
+        for name in operators:
+            yield _row(name, known.get((suffix, name), Operator()), lowered)
+        yield ""
+
+
+def _row(name: str, operator: Operator, lowered: Mapping[str, tuple[str, str]]) -> str:
+    ops = [op.removeprefix("qnn.") for op in operator.ops]
+    marks = [_all(lowered.get(op, ("yes", "yes"))[step] for op in ops) for step in (0, 1)] if ops else ["", ""]
+    cases = ", ".join(f"{who} ({count} case{'s' * (count != 1)})" for who, count in operator.cases.items())
+    cells = [f"`{name}`", ", ".join(f"`{op}`" for op in ops), "yes", *marks, cases]
+    return f"| {' | '.join(cells)} |"
+
+
+def _all(marks: Iterator[str]) -> str:
+    return "yes" if all(mark in ("yes", "data") for mark in marks) else "in part"
+
+
+def _recorded(vectors: Path) -> dict[tuple[str, str], Operator]:
+    """By format and operator."""
+    known: dict[tuple[str, str], Operator] = {}
+    for path in sorted(vectors.glob("*.npz")):
+        source = path.stem.split("_")[0]
+        with np.load(path) as arrays:
+            models = [arrays[key].tobytes() for key in arrays.files if key.endswith(".model")]
+        for content in models:
+            suffix, nodes, ops = _read(source, content)
+            for kind in dict.fromkeys(_subjects(nodes)):
+                entry = known.setdefault((suffix, kind), Operator())
+                entry.ops |= dict.fromkeys(ops)
+                who = _RECORDED_WITH[source]
+                entry.cases[who] = entry.cases.get(who, 0) + 1
+    return known
+
+
+def _read(source: str, content: bytes) -> tuple[str, Sequence[GraphNode], list[str]]:
+    if source == "onnx":
+        return ".onnx", onnx.nodes_of(content), _ops(onnx.import_onnx(content))
+    profile = "tflite-xnnpack" if source == "xnnpack" else "tflite"
+    return ".tflite", tflite.nodes_of(content), _ops(tflite.import_tflite(content, profile=profile))
+
+
+def _subjects(nodes: Sequence[GraphNode]) -> list[str]:
+    """The operators a case is about: those between quantizations, where there are any."""
+    inner = [node.kind for node in nodes if not node.kind.endswith(("QuantizeLinear", "DequantizeLinear"))]
+    return inner or [node.kind for node in nodes]
+
+
+def _ops(module: ir.Module) -> list[str]:
+    found = [op.operation.name for op in main_function(module).regions[0].blocks[0].operations]
+    return sorted({name for name in found if name not in (*CONSTANT_OPS, "func.return")})
