@@ -11,18 +11,19 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.quant_math import AddArithmetic
+from qdialect.quant_math import Activation, AddArithmetic, RealScaling, ResidualPlace, Rounding
 
 # Root mean square of a random code less its zero point, more or less.
 _SPREAD = 75.0
 
 
-def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -> dict[str, Any]:
+def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool, with_real: bool) -> dict[str, Any]:
     """Attributes of the stages after accumulators of the real size `accumulated`, for a result of type `element`."""
     with_table = d.flag()
     # The last stage's codes are the result's; a table may translate from the other type.
     before = d.element() if with_table else element
-    first = d.element() if with_residual else before
+    early = with_real and with_residual and d.flag()
+    first = d.element() if with_residual and not early else before
     low, high = d.bounds(first)
     # Multipliers far from the usual ones have shifts of their own.
     extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
@@ -36,8 +37,14 @@ def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -
         "output_max": high,
     }
     last = {name: values[f"output_{name}"] for name in ("scale", "zero_point", "min", "max")}
-    if with_residual:
+    if with_real:
+        values |= _real_stage(d)
+    if early:
+        place = ResidualPlace.BEFORE_ROUNDING
+        values |= {"residual_place": place, "residual_scale": output_scale * d.scale(0.2, 3.0)}
+    elif with_residual:
         values |= {
+            "residual_place": d.one_of((ResidualPlace.RIGHT, ResidualPlace.LEFT)),
             "residual_scale": output_scale * d.scale(0.2, 3.0),
             "sum_arithmetic": d.one_of(tuple(AddArithmetic)),
             "sum_rounding": d.rounding(),
@@ -50,6 +57,18 @@ def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool) -
     values["table_scale"] = 0.5 if with_table else last["scale"]
     values["table_zero_point"] = d.zero_point(element) if with_table else last["zero_point"]
     return values
+
+
+def _real_stage(d: Draw) -> dict[str, Any]:
+    """Attributes of a stage of real numbers with one rounding."""
+    activation = d.one_of(tuple(Activation))
+    floats = [rounding for rounding in Rounding if not rounding.is_fixed]
+    return {
+        "rounding": d.one_of(floats),
+        "real_scaling": d.one_of((RealScaling.DIVIDE, RealScaling.RECIPROCAL)),
+        "activation": activation,
+        "activation_alpha": d.one_of((0.01, 0.25, 1.0, -2.0)) if activation.has_alpha else 0.0,
+    }
 
 
 def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any]:
@@ -81,10 +100,13 @@ def _fused(
     weight, element = d.element(), d.element()
     attributes = _parameters(d, element_of(x.type), weight, shape[0])
     real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
-    attributes |= _stages(d, element, real, with_residual=residual is not None)
+    with_real = d.integer(0, 2) == 0
+    attributes |= _stages(d, element, real, with_residual=residual is not None, with_real=with_real)
     if residual is not None:
         attributes["residual_zero_point"] = d.zero_point(element_of(residual.type))
     bias = _bias(d, element_of(x.type), weight, shape, attributes)
+    if with_real and d.flag():
+        bias = constant((d.rng.normal(size=shape[0]) * real).astype(np.float32))
     operands = (x, d.codes_constant(weight, shape), bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 

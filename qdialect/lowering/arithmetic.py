@@ -129,7 +129,7 @@ def emit_requantize(
     if from_zero and how.rounding is Rounding.F32_UP_ZP_FIRST:
         value = body.binary("arith.addf", value, body.constant(0.5, wide), wide)
         return body.op(f"arith.fptosi {value} : f32 to i32")
-    return body.op(f"arith.fptosi {_ROUND[how.rounding](body, value)} : f32 to i32")
+    return body.op(f"arith.fptosi {ZERO_POINT_FIRST[how.rounding](body, value)} : f32 to i32")
 
 
 def _product(body: Body, value: str, value_type: str, multiplier: str) -> str:
@@ -205,9 +205,10 @@ def _half_even(body: Body, value: str) -> str:
     return body.op(f"math.roundeven {value} : f32")
 
 
-_ROUND: dict[Rounding, Callable[[Body, str], str]] = {
+ZERO_POINT_FIRST: dict[Rounding, Callable[[Body, str], str]] = {
     Rounding.F32_RNE_ZP_FIRST: _half_even,
     Rounding.F32_UP_ZP_FIRST: _half_up,
     Rounding.F32_NEAREST_ZP_FIRST: _half_away,
 }
+"""How the flavours round that add the zero point before."""
 ROUND_HALF_EVEN, ROUND_HALF_AWAY, ROUND_HALF_UP = _half_even, _half_away, _half_up

@@ -7,11 +7,17 @@ A kernel takes flat buffers and scalars, looks at the buffers through strided vi
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from qdialect.lowering.views import View
+
+# Of a number in scientific notation, after the first digit.
+_DIGITS = {"f32": 9, "f64": 17}
+_PACKED = {"f32": ">f", "f64": ">d"}
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,15 @@ def tensor_type(sizes: Sequence[int], element: str) -> str:
     return f"tensor<{'x'.join([*map(str, sizes), element])}>"
 
 
+def number_text(value: float, type_: str) -> str:
+    """A number as MLIR reads it: floats with as many digits as tell them apart, infinities and NaN as bits."""
+    if not type_.startswith("f"):
+        return str(int(value))
+    if not math.isfinite(value):
+        return f"0x{struct.pack(_PACKED[type_], value).hex().upper()}"
+    return f"{value:.{_DIGITS[type_]}e}"
+
+
 class Body:
     """The scalar body of a generic; constants go to the top of the function, where vectorization finds them."""
 
@@ -157,7 +172,7 @@ class KernelText:
 
     def constant(self, value: float, type_: str) -> str:
         """A constant of the function."""
-        literal = f"{value:.9e}" if type_.startswith("f") else str(int(value))
+        literal = number_text(value, type_)
         if (literal, type_) not in self._constants:
             self._constants[literal, type_] = f"%c{len(self._constants)}"
         return self._constants[literal, type_]

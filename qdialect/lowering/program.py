@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.arena import Lifetime, plan_arena
-from qdialect.lowering.kernel_text import Buffer, KernelText
+from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
 from qdialect.lowering.storage import ELEMENT_BYTES, Storage
 from qdialect.lowering.strategy import Strategy
 
@@ -202,7 +202,7 @@ class _Main:
 
     def _operand(self, actual: Actual) -> tuple[str, str]:
         if isinstance(actual, Scalar):
-            literal = f"{actual.value:.9e}" if actual.type.startswith("f") else str(int(actual.value))
+            literal = number_text(actual.value, actual.type)
             return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
         if isinstance(actual, Data):
             source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"

@@ -12,25 +12,22 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.matching import differences, producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math import AddArithmetic
+from qdialect.quant_math import ResidualPlace
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other."""
+    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other, at `place`."""
 
     fused: AnyFused
     residual: ir.Value
     scale: float
     zero_point: int
+    place: ResidualPlace
 
 
 class FuseResidual(Pattern[_Side]):
-    """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one.
-
-    ``float_once`` rounds after each float32 step, so there the order of its operands matters and the fused one must be
-    the left.
-    """
+    """``add(fused, residual)``, either way round; where both operands are fused ops, into the later one."""
 
     name: ClassVar[str] = "fuse-residual"
     roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
@@ -50,6 +47,7 @@ class FuseResidual(Pattern[_Side]):
                 fused,
                 *(fused.data, fused.weight, fused.bias, match.residual),
                 element=element_of(op.output.type),
+                residual_place=match.place,
                 residual_scale=match.scale,
                 residual_zero_point=match.zero_point,
                 sum_arithmetic=op.arithmetic,
@@ -72,7 +70,7 @@ def _left(op: AddOp) -> _Side | Refusal | None:
     reason = _obstacle(op, fused) or differences(
         lhs_scale=(fused.sum_scale, op.lhs_scale), lhs_zero_point=(fused.sum_zero_point, op.lhs_zero_point)
     )
-    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point)
+    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, ResidualPlace.RIGHT)
 
 
 def _right(op: AddOp) -> _Side | Refusal | None:
@@ -82,9 +80,7 @@ def _right(op: AddOp) -> _Side | Refusal | None:
     reason = _obstacle(op, fused) or differences(
         rhs_scale=(fused.sum_scale, op.rhs_scale), rhs_zero_point=(fused.sum_zero_point, op.rhs_zero_point)
     )
-    if op.arithmetic == AddArithmetic.FLOAT_ONCE:
-        reason = reason or "must have the fused op on its left: float_once depends on the order"
-    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point)
+    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, ResidualPlace.LEFT)
 
 
 def _obstacle(op: AddOp, fused: AnyFused) -> str | None:

@@ -3,6 +3,7 @@
 from qdialect.quant_math import activations
 from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_real
+from qdialect.quant_math.chains import Activation, activate
 from qdialect.quant_math.fixed_point import (
     IntArray,
     doubling_high_multiply,
@@ -17,6 +18,8 @@ from qdialect.quant_math.flavours import (
     FloatRounding,
     Multiplier,
     NanPolicy,
+    RealScaling,
+    ResidualPlace,
     Rounding,
     Scaling,
 )
@@ -32,7 +35,7 @@ from qdialect.quant_math.multipliers import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.quant_math.requantize import requantize
+from qdialect.quant_math.requantize import requantize, requantize_real
 from qdialect.quant_math.tables import (
     Table,
     build_table,
@@ -44,6 +47,7 @@ from qdialect.quant_math.tables import (
 )
 
 __all__ = [
+    "Activation",
     "AddArithmetic",
     "Division",
     "ElementFunction",
@@ -55,11 +59,14 @@ __all__ = [
     "Multiplier",
     "NanPolicy",
     "FloatRounding",
+    "RealScaling",
     "RequantizeParameters",
+    "ResidualPlace",
     "Rounding",
     "Scaling",
     "SumFactors",
     "Table",
+    "activate",
     "activations",
     "build_table",
     "clamp_of_table",
@@ -75,6 +82,7 @@ __all__ = [
     "real_multiplier",
     "requantize",
     "requantize_parameters",
+    "requantize_real",
     "round_real",
     "rounding_shift_right",
     "saturating_shift_left",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qdialect.quant_math.affine import along_axis, round_real, saturate_real
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import FloatRounding, Rounding
+from qdialect.quant_math.flavours import FloatRounding, RealScaling, Rounding
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
 
 _FLOAT_ROUNDING = {
@@ -49,7 +49,35 @@ def requantize(
         return np.clip(scaled + output_zero_point, lo, hi)
     with np.errstate(over="ignore"):
         value = acc.astype(np.float32) * along_axis(params.m, acc.ndim, -1)
+    return _round_real(value, output_zero_point, lo, hi, rounding)
+
+
+def _round_real(value: NDArray[np.float32], zero_point: int, lo: int, hi: int, rounding: Rounding) -> IntArray:
     if rounding is Rounding.F32_RNE_ZP_LAST:
         rounded = round_real(value, FloatRounding.HALF_EVEN)
-        return saturate_real(rounded, lo - output_zero_point, hi - output_zero_point) + output_zero_point
-    return saturate_real(round_real(value + np.float32(output_zero_point), _FLOAT_ROUNDING[rounding]), lo, hi)
+        return saturate_real(rounded, lo - zero_point, hi - zero_point) + zero_point
+    return saturate_real(round_real(value + np.float32(zero_point), _FLOAT_ROUNDING[rounding]), lo, hi)
+
+
+def requantize_real(
+    values: NDArray[np.float32],
+    output_scale: float,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    scaling: RealScaling,
+) -> IntArray:
+    """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float flavour `rounding`.
+
+    ``reciprocal`` multiplies by float32(1 / s) instead.  Steps are rounded to float32; no value is NaN.
+
+    Raises:
+        ValueError: `rounding` is a fixed-point flavour or `scaling` is ``none``.
+    """
+    if rounding.is_fixed or scaling is RealScaling.NONE:
+        raise ValueError(f"rounding and scaling must be of floats, but got {rounding} and {scaling}")
+    scale = np.float32(output_scale)
+    with np.errstate(over="ignore"):
+        value = values / scale if scaling is RealScaling.DIVIDE else values * (np.float32(1) / scale)
+    return _round_real(value, output_zero_point, lo, hi, rounding)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 V = TypeVar("V")
 
@@ -174,10 +173,9 @@ class NumpyMachine:
 
     def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
         """See `Machine`."""
-        return np.where(a < b, then, other)
+        return cast("Any", np.where(a < b, then, other))
 
-    def power_of_two(self, exponent: Any) -> NDArray[np.float64]:
+    def power_of_two(self, exponent: Any) -> Any:
         """See `Machine`."""
-        shifted: NDArray[np.float64] = np.asarray(exponent + (ROUNDER + EXPONENT_BIAS), dtype=np.float64)
-        bits: NDArray[np.int64] = shifted.view(np.int64)
-        return np.left_shift(bits, 52).view(np.float64)
+        bits = np.asarray(exponent + (ROUNDER + EXPONENT_BIAS), dtype=np.float64).view(np.int64)
+        return (bits << 52).view(np.float64)

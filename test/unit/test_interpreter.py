@@ -73,7 +73,8 @@ FUSED = """%w = "qnn.constant"() {{value = dense<[[1, 1, 0, 0], [0, 0, 2, 0]]> :
     %y = "qnn.fused_dense"(%x, %w, %b{residual}) {{input_scale = 1.0 : f64, input_zero_point = 0 : i64,
         weight_scales = array<f64: 1.0>, weight_zero_points = array<i64: 0>, output_scale = 1.0 : f64,
         output_zero_point = 5 : i64, output_min = 0 : i64, output_max = 20 : i64, rounding = "fixed64_up",
-        multiplier = "f64", residual_scale = {residual_scale} : f64, residual_zero_point = 1 : i64,
+        multiplier = "f64", real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64,
+        residual_place = "right", residual_scale = {residual_scale} : f64, residual_zero_point = 1 : i64,
         sum_arithmetic = "requantize_each", sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 1.0 : f64,
         sum_zero_point = {sum_zero_point} : i64, sum_min = 0 : i64, sum_max = {sum_max} : i64, table = {table},
         table_scale = 1.0 : f64, table_zero_point = {sum_zero_point} : i64}}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.arithmetic import requantization
@@ -19,10 +19,11 @@ from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, Residual
+from qdialect.lowering.kernels.real_stage import RealStage
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, accumulator_bound, center, folded_bias
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import Table, real_multiplier, requantize_parameters
+from qdialect.quant_math import RealScaling, ResidualPlace, Table, real_multiplier, requantize_parameters
 
 
 @lowers(Conv2DOp, FusedConv2DOp)
@@ -60,10 +61,11 @@ def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
-    """The bias of each output channel, zeros where the op has none."""
-    if op.bias is None:
+    """What the accumulators of each output channel start at: the bias, zeros where it is absent or real."""
+    bias = None if op.bias is None else required_constant("bias", op.bias)
+    if bias is None or bias.dtype != np.int32:
         return np.zeros(shape_of(op.weight.type)[0], np.int32)
-    return required_constant("bias", op.bias)
+    return bias
 
 
 def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: Matrix, epilogue: Epilogue) -> None:
@@ -107,29 +109,55 @@ def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, matrix: 
     """
     if not isinstance(op, AnyFused):
         return Epilogue()
-    residual = op.residual
-    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), matrix.bound)
     final = signed_shift(op.operation.results[0].type)
-    last = (op.sum_min, op.sum_max) if residual is not None else (op.output_min, op.output_max)
+    last = (op.sum_min, op.sum_max) if op.adds_codes else (op.output_min, op.output_max)
     shift = final if op.table is None else (128 if last[0] < 0 else 0)
     table = None if op.table is None else stored_table(op.table, shift, final)
-    codes = (op.output_zero_point, (op.output_min, op.output_max))
-    if residual is None:
-        return Epilogue(how, *codes, shift, None, table)
-    added = Residual(lowering.place(residual), _addition(op, residual, shift))
-    return Epilogue(how, *codes, 0, added, table)
+    residual = _residual(lowering, op, shift)
+    first_shift = 0 if op.adds_codes else shift
+    if op.real_scaling is not RealScaling.NONE:
+        return Epilogue(residual=residual, table=table, real=_real_stage(op, first_shift))
+    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, real), matrix.bound)
+    return Epilogue(how, op.output_zero_point, (op.output_min, op.output_max), first_shift, residual, table)
 
 
-def _addition(op: FusedOp, residual: ir.Value, shift: int) -> Addition:
-    return Addition(
+def _residual(lowering: GraphLowering, op: AnyFused, shift: int) -> Residual | None:
+    """The residual and how it is added to codes that are stored with `shift`."""
+    if op.residual is None:
+        return None
+    place = lowering.place(op.residual)
+    if not op.adds_codes:
+        return Residual(place, None)
+    addition = Addition(
         Quantization(op.output_scale, op.output_zero_point),
-        Quantization(op.residual_scale, op.residual_zero_point, signed_shift(residual.type)),
+        Quantization(op.residual_scale, op.residual_zero_point, signed_shift(op.residual.type)),
         Quantization(op.sum_scale, op.sum_zero_point, shift),
         (op.sum_min, op.sum_max),
         op.sum_arithmetic,
         op.sum_rounding,
         op.sum_multiplier,
+        swapped=op.residual_place is ResidualPlace.LEFT,
+    )
+    return Residual(place, addition)
+
+
+def _real_stage(op: AnyFused, shift: int) -> RealStage:
+    """The stage of real numbers, whose codes get `shift`."""
+    bias = required_constant("bias", op.bias)
+    residual = None
+    if op.residual is not None and not op.adds_codes:
+        residual = Quantization(op.residual_scale, op.residual_zero_point, signed_shift(op.residual.type))
+    return RealStage(
+        real_multiplier(op.input_scale, op.weight_scales, 1.0, op.multiplier).astype(np.float32),
+        bias if bias.dtype == np.float32 else None,
+        residual,
+        op.activation,
+        op.activation_alpha,
+        Quantization(op.output_scale, op.output_zero_point, shift),
+        (op.output_min, op.output_max),
+        op.rounding,
+        op.real_scaling,
     )
 
 

@@ -55,6 +55,8 @@ class Addition:
     arithmetic: AddArithmetic
     rounding: Rounding
     multiplier: Multiplier
+    swapped: bool = False
+    """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
@@ -143,7 +145,8 @@ class Addition:
 
         def emit(body: Body, left: str, right: str) -> str:
             a, b = scaled(body, left, 0), scaled(body, body.cast("arith.extui", right, "i8", "i32"), 1)
-            value = body.binary("arith.addf", a, body.binary("arith.addf", b, offset, "f32"), "f32")
+            first, second = (b, a) if self.swapped else (a, b)
+            value = body.binary("arith.addf", first, body.binary("arith.addf", second, offset, "f32"), "f32")
             value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
             return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
 

@@ -1,4 +1,4 @@
-"""What happens to an accumulator before it is stored: bias, requantization, residual sum, table."""
+"""What happens to an accumulator before it is stored: bias, requantization or real stage, residual sum, table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qdialect.lowering.arithmetic import Requantization
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Addition
+from qdialect.lowering.kernels.real_stage import EmitReal, RealStage
 from qdialect.lowering.kernels.rescaling import declare_code
 from qdialect.lowering.program import Kernel, Place
 from qdialect.quant_math import Table
@@ -19,15 +20,15 @@ from qdialect.quant_math import Table
 
 @dataclass(frozen=True)
 class Residual:
-    """A stored tensor to add, and how."""
+    """A stored tensor to add to codes, and how; without `addition` the real stage adds it."""
 
     place: Place
-    addition: Addition
+    addition: Addition | None
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The stages of a fused op; without `requantization` the accumulators themselves are the result.
+    """The stages of a fused op; without `requantization` and `real` the accumulators themselves are the result.
 
     `shift` is added to a requantized code, whose zero point and bounds are its own.
     """
@@ -38,9 +39,12 @@ class Epilogue:
     shift: int = 0
     residual: Residual | None = None
     table: Table | None = None
+    real: RealStage | None = None
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
         """Per-channel arrays beside the bias: name and values."""
+        if self.real is not None:
+            return self.real.channel_parameters()
         if self.requantization is None:
             return []
         return [(p.name, p.values) for p in self.requantization.parameters]
@@ -51,7 +55,7 @@ class Stages:
     """An epilogue whose scalars are declared as parameters of one kernel."""
 
     epilogue: Epilogue
-    emit_code: Callable[[Body, str, Sequence[str]], str] | None
+    emit_code: EmitReal | None
     emit_sum: Callable[[Body, str, str], str] | None
     table: str | None
 
@@ -64,7 +68,7 @@ class Stages:
         """From the biased accumulator (i32) to the stored element."""
         if self.emit_code is None:
             return acc
-        code = self.emit_code(body, acc, parameters)
+        code = self.emit_code(body, acc, parameters, residual)
         if self.emit_sum is not None and residual is not None:
             code = self.emit_sum(body, code, residual)
         if self.table is None:
@@ -75,16 +79,21 @@ class Stages:
 
 def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     """Declare the scalars and the table of `epilogue` as parameters of `kernel`."""
+    code = epilogue.real.declare(kernel) if epilogue.real is not None else _declare_rounding(kernel, epilogue)
+    if code is None:
+        return Stages(epilogue, None, None, None)
+    addition = epilogue.residual.addition if epilogue.residual else None
+    add = addition.declare(kernel) if addition else None
+    return Stages(epilogue, code, add, declare_table(kernel, epilogue.table))
+
+
+def _declare_rounding(kernel: Kernel, epilogue: Epilogue) -> EmitReal | None:
+    """Emit the code of an accumulator by one multiplier; None where accumulators are the result."""
     how = epilogue.requantization
     if how is None:
-        return Stages(epilogue, None, None, None)
+        return None
     rescale = declare_code(kernel, how, epilogue.zero_point, epilogue.bounds, epilogue.shift)
-
-    def code(body: Body, acc: str, parameters: Sequence[str]) -> str:
-        return rescale(body, acc, "i32", parameters)
-
-    add = epilogue.residual.addition.declare(kernel) if epilogue.residual else None
-    return Stages(epilogue, code, add, declare_table(kernel, epilogue.table))
+    return lambda body, acc, parameters, _: rescale(body, acc, "i32", parameters)
 
 
 def declare_table(kernel: Kernel, table: Table | None) -> str | None:

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.arithmetic import (
-    ROUND_HALF_AWAY,
-    ROUND_HALF_EVEN,
-    ROUND_HALF_UP,
-    Requantization,
-    emit_requantize,
-    emit_scale,
-)
+from qdialect.lowering.arithmetic import ZERO_POINT_FIRST, Requantization, emit_requantize, emit_scale
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
-from qdialect.quant_math import Rounding
 
 EmitRescale = Callable[[Body, str, str, Sequence[str]], str]
 """(body, integer, its type, multiplier parameters) -> stored element."""
@@ -23,11 +15,6 @@ EmitRescale = Callable[[Body, str, str, Sequence[str]], str]
 _INT32 = (-(2**31), 2**31 - 1)
 # Beyond int32 plus any zero point, and exact in float32.
 _FAR = 2.0**33
-_ZERO_POINT_FIRST = {
-    Rounding.F32_RNE_ZP_FIRST: ROUND_HALF_EVEN,
-    Rounding.F32_UP_ZP_FIRST: ROUND_HALF_UP,
-    Rounding.F32_NEAREST_ZP_FIRST: ROUND_HALF_AWAY,
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class Rescaling:
         real = kernel.number("real_zero_point", self.zero_point, "f32")
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-            if self.how.rounding in _ZERO_POINT_FIRST:
+            if self.how.rounding in ZERO_POINT_FIRST:
                 code = self._early(body, value, type_, parameters[0], real)
             else:
                 code = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
@@ -74,7 +61,7 @@ class Rescaling:
     def _early(self, body: Body, value: str, type_: str, multiplier: str, zero_point: str) -> str:
         product = body.binary("arith.mulf", body.cast("arith.sitofp", value, type_, "f32"), multiplier, "f32")
         code = body.binary("arith.addf", product, zero_point, "f32")
-        return _as_integer(body, _ZERO_POINT_FIRST[self.how.rounding](body, code))
+        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, code))
 
     def _late(self, body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
         """The scaled value before its zero point; fixed-point flavours saturate it to 32 bits."""
@@ -93,7 +80,7 @@ def declare_code(
 
     A zero point that joins before the rounding must be the codes' own: float32 rounds elsewhere around a shifted one.
     """
-    early = 0 if how.rounding in _ZERO_POINT_FIRST else shift
+    early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)
     low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
     from_zero = bounds[0] + early >= 0

@@ -6,6 +6,7 @@ func.func @fused_conv2d_c1(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -22,6 +23,7 @@ func.func @fused_conv2d_c1_negative_strides(%data: tensor<1x4x4x2xui8>, %weight:
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -38,6 +40,7 @@ func.func @fused_conv2d_c1_three_strides(%data: tensor<1x4x4x2xui8>, %weight: te
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -54,6 +57,7 @@ func.func @fused_conv2d_c1_dilation(%data: tensor<1x4x4x2xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -70,6 +74,7 @@ func.func @fused_conv2d_c1_padding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -86,6 +91,7 @@ func.func @fused_conv2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %weight: ten
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -102,6 +108,7 @@ func.func @fused_conv2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -118,6 +125,7 @@ func.func @fused_conv2d_c2_divides(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -134,6 +142,7 @@ func.func @fused_conv2d_c2_depth(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -150,6 +159,7 @@ func.func @fused_conv2d_c3(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x5x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -166,6 +176,7 @@ func.func @fused_conv2d_c3_dilated(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -182,6 +193,7 @@ func.func @fused_conv2d_c3_overflow(%data: tensor<1x4x4x2xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -199,6 +211,7 @@ func.func @fused_conv2d_c4(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -215,6 +228,7 @@ func.func @fused_conv2d_c4_zero_points(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -231,6 +245,7 @@ func.func @fused_conv2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, %weight: t
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -247,6 +262,7 @@ func.func @fused_conv2d_c5(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -263,6 +279,7 @@ func.func @fused_conv2d_c5_weight(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -279,6 +296,7 @@ func.func @fused_conv2d_c5_unsigned_weight(%data: tensor<1x4x4x2xui8>, %weight: 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -295,6 +313,7 @@ func.func @fused_conv2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -306,11 +325,12 @@ func.func @fused_conv2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
 // -----
 
 func.func @fused_conv2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<1x3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32, but got tensor<1x3xi32>}}
+  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<1x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -322,11 +342,12 @@ func.func @fused_conv2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
 // -----
 
 func.func @fused_conv2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi64>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32, but got tensor<3xi64>}}
+  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<3xi64>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -343,6 +364,7 @@ func.func @fused_conv2d_c7(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 128 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -359,6 +381,7 @@ func.func @fused_conv2d_c7_empty(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = 10 : i64, output_max = 9 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 10 : i64, sum_max = 9 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -375,6 +398,7 @@ func.func @fused_conv2d_c7_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 200 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 200 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64,
@@ -392,6 +416,7 @@ func.func @fused_conv2d_c7_signedness(%data: tensor<1x4x4x2xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -408,6 +433,7 @@ func.func @fused_conv2d_c7_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 0 : i64,
     output_min = -1 : i64, output_max = 255 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 0 : i64,
     sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -425,6 +451,7 @@ func.func @fused_conv2d_c8(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -441,6 +468,7 @@ func.func @fused_conv2d_c8_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -458,6 +486,7 @@ func.func @fused_conv2d_c9(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -474,6 +503,7 @@ func.func @fused_conv2d_c9_scale(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -490,6 +520,7 @@ func.func @fused_conv2d_c9_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = 128 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -506,6 +537,7 @@ func.func @fused_conv2d_c10(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -522,6 +554,7 @@ func.func @fused_conv2d_c10_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 6 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -538,6 +571,7 @@ func.func @fused_conv2d_c10_min(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 0 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -554,6 +588,7 @@ func.func @fused_conv2d_c10_max(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 126 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -570,6 +605,7 @@ func.func @fused_conv2d_c10_table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 5 : i64,
@@ -586,6 +622,7 @@ func.func @fused_conv2d_c10_table_zero_point(%data: tensor<1x4x4x2xui8>, %weight
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 6 : i64,
@@ -602,11 +639,114 @@ func.func @fused_conv2d_c10_table_range(%data: tensor<1x4x4x2xui8>, %weight: ten
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
     table_zero_point = 128 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
     dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op activation must be none where real_scaling is none, but got tanh}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "tanh", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11_place(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op residual_place must be left or right where real_scaling is none, but got before_rounding}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "before_rounding",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11_bias(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xf32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op bias element type must be i32 where real_scaling is none, but got f32}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xf32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11_rounding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op rounding must be a float flavour where real_scaling is divide, but got fixed64_up}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "divide", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11_alpha(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op activation_alpha must be 0 for activation none, but got 0.5}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.5 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_conv2d_c11_large_alpha(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_conv2d' op activation_alpha must be in [-2^30, 2^30], but got 2147483648.0}}
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "f32_rne_zp_last", multiplier = "f64",
+    real_scaling = "divide", activation = "elu", activation_alpha = 2147483648.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -619,6 +759,7 @@ func.func @fused_conv2d_table_size(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<255xi8>, table_scale = 0.25 : f64,
@@ -636,6 +777,7 @@ func.func @fused_conv2d_table_resource(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense_resource<blob> : tensor<256xi8>,
@@ -653,6 +795,7 @@ func.func @fused_conv2d_sum_arithmetic(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "exact",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -670,6 +813,7 @@ func.func @fused_conv2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -687,6 +831,7 @@ func.func @fused_conv2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -704,6 +849,7 @@ func.func @fused_conv2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %weight: te
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -720,6 +866,7 @@ func.func @fused_conv2d_too_few_operands(%data: tensor<1x4x4x2xui8>, %weight: te
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -736,6 +883,7 @@ func.func @fused_conv2d_too_many_operands(%data: tensor<1x4x4x2xui8>, %weight: t
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -752,6 +900,7 @@ func.func @fused_conv2d_no_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -768,6 +917,7 @@ func.func @fused_conv2d_two_results(%data: tensor<1x4x4x2xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -784,6 +934,7 @@ func.func @fused_conv2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: t
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -795,11 +946,12 @@ func.func @fused_conv2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: t
 // -----
 
 func.func @fused_conv2d_unknown_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point', 'strides', 'padding', 'dilation', 'groups'}}
+  // expected-error @+1 {{'qnn.fused_conv2d' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'real_scaling', 'activation', 'activation_alpha', 'residual_place', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point', 'strides', 'padding', 'dilation', 'groups'}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -817,6 +969,7 @@ func.func @fused_conv2d_attribute_kind(%data: tensor<1x4x4x2xui8>, %weight: tens
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i8, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -833,6 +986,7 @@ func.func @fused_conv2d_memref(%data: memref<1x4x4x2xui8>, %weight: tensor<3x2x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -849,6 +1003,7 @@ func.func @fused_conv2d_vector(%data: vector<1x4x4x2xui8>, %weight: tensor<3x2x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -865,6 +1020,7 @@ func.func @fused_conv2d_unranked(%data: tensor<*xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -881,6 +1037,7 @@ func.func @fused_conv2d_dynamic_shape(%data: tensor<?x4x4x2xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -897,6 +1054,7 @@ func.func @fused_conv2d_no_elements(%data: tensor<0x4x4x2xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -913,6 +1071,7 @@ func.func @fused_conv2d_element_type(%data: tensor<1x4x4x2xf64>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -929,6 +1088,7 @@ func.func @fused_conv2d_encoding(%data: tensor<1x4x4x2xui8, "encoding">, %weight
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -945,6 +1105,7 @@ func.func @fused_conv2d_too_large(%data: tensor<2147483648x4x4x2xui8>, %weight: 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -961,6 +1122,7 @@ func.func @fused_conv2d_rank(%data: tensor<4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -977,6 +1139,7 @@ func.func @fused_conv2d_result_shape(%data: tensor<1x4x4x2xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,

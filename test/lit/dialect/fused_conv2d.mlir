@@ -3,7 +3,7 @@
 // Every combination of the stages: clamp, table, residual sum. Covers R11: every scale and zero point is on the op.
 
 // CHECK-LABEL: func.func @requantize_only(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -19,6 +19,7 @@ func.func @requantize_only(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -28,7 +29,7 @@ func.func @requantize_only(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
 }
 
 // CHECK-LABEL: func.func @clamped(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 29 : i64, output_min = 5 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -44,6 +45,7 @@ func.func @clamped(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bia
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = 5 : i64, output_max = 29 : i64, rounding = "fixed32_double", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 5 : i64, sum_max = 29 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -53,7 +55,7 @@ func.func @clamped(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bia
 }
 
 // CHECK-LABEL: func.func @table(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -69,6 +71,7 @@ func.func @table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias:
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -79,7 +82,7 @@ func.func @table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias:
 }
 
 // CHECK-LABEL: func.func @table_to_unsigned(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -95,6 +98,7 @@ func.func @table_to_unsigned(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -105,7 +109,7 @@ func.func @table_to_unsigned(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2
 }
 
 // CHECK-LABEL: func.func @residual(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -121,6 +125,7 @@ func.func @residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -130,7 +135,7 @@ func.func @residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bi
 }
 
 // CHECK-LABEL: func.func @residual_and_table(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -146,6 +151,7 @@ func.func @residual_and_table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "shifted_fixed",
     sum_rounding = "fixed32_double", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -156,7 +162,7 @@ func.func @residual_and_table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x
 }
 
 // CHECK-LABEL: func.func @unsigned_residual(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -172,6 +178,7 @@ func.func @unsigned_residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = 200 : i64, sum_arithmetic = "float_once",
     sum_rounding = "fixed64_up", sum_multiplier = "f32", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
@@ -181,7 +188,7 @@ func.func @unsigned_residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2
 }
 
 // CHECK-LABEL: func.func @per_channel(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f32",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -198,6 +205,7 @@ func.func @per_channel(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.5, 0.25, 0.125>,
     weight_zero_points = array<i64: 1, -2, 3>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "f32_rne_zp_last", multiplier = "f32",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -207,7 +215,7 @@ func.func @per_channel(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, 
 }
 
 // CHECK-LABEL: func.func @unsigned(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 1 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 255 : i64, output_min = 0 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 0, 0, 0, 0>,
@@ -223,6 +231,7 @@ func.func @unsigned(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = 0 : i64, output_max = 255 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 0 : i64, sum_max = 255 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -232,7 +241,7 @@ func.func @unsigned(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bi
 }
 
 // CHECK-LABEL: func.func @depthwise(
-// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {dilation = array<i64: 1, 1>, groups = 4 : i64,
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2) {activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 4 : i64,
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = -1 : i64, multiplier = "f64",
 // CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, output_scale = 2.500000e-01 : f64,
 // CHECK-SAME: output_zero_point = 5 : i64, padding = array<i64: 1, 1, 1, 1>,
@@ -248,10 +257,31 @@ func.func @depthwise(%data: tensor<1x5x5x4xi8>, %weight: tensor<4x3x3x1xi8>, %bi
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
     strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 4 : i64
   } : (tensor<1x5x5x4xi8>, tensor<4x3x3x1xi8>, tensor<4xi32>) -> tensor<1x3x3x4xi8>
   return %y : tensor<1x3x3x4xi8>
+}
+
+// CHECK-LABEL: func.func @real_stage(
+// CHECK: "qnn.fused_conv2d"(%arg0, %arg1, %arg2, %arg3) {activation = "leaky_relu", activation_alpha = 1.000000e-01 : f64,
+// CHECK-SAME: real_scaling = "reciprocal", residual_place = "before_rounding", residual_scale = 5.000000e-01 : f64,
+// CHECK-SAME: rounding = "f32_rne_zp_last"
+// CHECK-SAME: tensor<3xf32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
+func.func @real_stage(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xf32>, %residual: tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8> {
+  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "f32_rne_zp_last", multiplier = "f64",
+    real_scaling = "reciprocal", activation = "leaky_relu", activation_alpha = 0.1 : f64,
+    residual_place = "before_rounding",
+    residual_scale = 0.5 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
+    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xf32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
+  return %y : tensor<1x3x3x3xi8>
 }

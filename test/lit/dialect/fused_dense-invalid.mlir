@@ -6,6 +6,7 @@ func.func @fused_dense_c1(%data: tensor<2x4xui8>, %weight: tensor<3x5xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -21,6 +22,7 @@ func.func @fused_dense_c4(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -36,6 +38,7 @@ func.func @fused_dense_c4_zero_points(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -51,6 +54,7 @@ func.func @fused_dense_c4_no_zero_points(%data: tensor<2x4xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -66,6 +70,7 @@ func.func @fused_dense_c5(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -81,6 +86,7 @@ func.func @fused_dense_c5_weight(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -96,6 +102,7 @@ func.func @fused_dense_c5_unsigned_weight(%data: tensor<2x4xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -111,6 +118,7 @@ func.func @fused_dense_c6(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -121,11 +129,12 @@ func.func @fused_dense_c6(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
 // -----
 
 func.func @fused_dense_bias_rank(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<1x3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op operand 'bias' must be a 1-d non-empty static tensor of i32, but got tensor<1x3xi32>}}
+  // expected-error @+1 {{'qnn.fused_dense' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<1x3xi32>}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -136,11 +145,12 @@ func.func @fused_dense_bias_rank(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
 // -----
 
 func.func @fused_dense_bias_type(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi64>) {
-  // expected-error @+1 {{'qnn.fused_dense' op operand 'bias' must be a 1-d non-empty static tensor of i32, but got tensor<3xi64>}}
+  // expected-error @+1 {{'qnn.fused_dense' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<3xi64>}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -156,6 +166,7 @@ func.func @fused_dense_c7(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 128 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -171,6 +182,7 @@ func.func @fused_dense_c7_empty(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = 10 : i64, output_max = 9 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 10 : i64, sum_max = 9 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -186,6 +198,7 @@ func.func @fused_dense_c7_zero_point(%data: tensor<2x4xui8>, %weight: tensor<3x4
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 200 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 200 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64,
@@ -202,6 +215,7 @@ func.func @fused_dense_c7_signedness(%data: tensor<2x4xui8>, %weight: tensor<3x4
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -217,6 +231,7 @@ func.func @fused_dense_c7_straddles(%data: tensor<2x4xui8>, %weight: tensor<3x4x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 0 : i64,
     output_min = -1 : i64, output_max = 255 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 0 : i64,
     sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -233,6 +248,7 @@ func.func @fused_dense_c8(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64
@@ -248,6 +264,7 @@ func.func @fused_dense_c8_straddles(%data: tensor<2x4xui8>, %weight: tensor<3x4x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
@@ -264,6 +281,7 @@ func.func @fused_dense_c9(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64
@@ -279,6 +297,7 @@ func.func @fused_dense_c9_scale(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64
@@ -294,6 +313,7 @@ func.func @fused_dense_c9_zero_point(%data: tensor<2x4xui8>, %weight: tensor<3x4
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = 128 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64
@@ -309,6 +329,7 @@ func.func @fused_dense_c10(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -324,6 +345,7 @@ func.func @fused_dense_c10_zero_point(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 6 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -339,6 +361,7 @@ func.func @fused_dense_c10_min(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = 0 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -354,6 +377,7 @@ func.func @fused_dense_c10_max(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 126 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -369,6 +393,7 @@ func.func @fused_dense_c10_table(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 5 : i64
@@ -384,6 +409,7 @@ func.func @fused_dense_c10_table_zero_point(%data: tensor<2x4xui8>, %weight: ten
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 6 : i64
@@ -399,10 +425,107 @@ func.func @fused_dense_c10_table_range(%data: tensor<2x4xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
     table_zero_point = 128 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op activation must be none where real_scaling is none, but got tanh}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "tanh", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11_place(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op residual_place must be left or right where real_scaling is none, but got before_rounding}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "before_rounding",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11_bias(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xf32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op bias element type must be i32 where real_scaling is none, but got f32}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xf32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11_rounding(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op rounding must be a float flavour where real_scaling is divide, but got fixed64_up}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "divide", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11_alpha(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op activation_alpha must be 0 for activation none, but got 0.5}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.5 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_dense_c11_large_alpha(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op activation_alpha must be in [-2^30, 2^30], but got 2147483648.0}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    output_min = -128 : i64, output_max = 127 : i64, rounding = "f32_rne_zp_last", multiplier = "f64",
+    real_scaling = "divide", activation = "elu", activation_alpha = 2147483648.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
+    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
+    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -415,6 +538,7 @@ func.func @fused_dense_table_size(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<255xi8>, table_scale = 0.25 : f64,
@@ -431,6 +555,7 @@ func.func @fused_dense_table_resource(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = dense_resource<blob> : tensor<256xi8>,
@@ -447,6 +572,7 @@ func.func @fused_dense_sum_arithmetic(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "exact",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -463,6 +589,7 @@ func.func @fused_dense_r6_wide_result(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -479,6 +606,7 @@ func.func @fused_dense_r6_wide_data(%data: tensor<2x4xi16>, %weight: tensor<3x4x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -495,6 +623,7 @@ func.func @fused_dense_r6_wide_residual(%data: tensor<2x4xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
     sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64
@@ -510,6 +639,7 @@ func.func @fused_dense_too_few_operands(%data: tensor<2x4xui8>, %weight: tensor<
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -525,6 +655,7 @@ func.func @fused_dense_too_many_operands(%data: tensor<2x4xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -540,6 +671,7 @@ func.func @fused_dense_no_result(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -555,6 +687,7 @@ func.func @fused_dense_two_results(%data: tensor<2x4xui8>, %weight: tensor<3x4xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -570,6 +703,7 @@ func.func @fused_dense_missing_attribute(%data: tensor<2x4xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -580,11 +714,12 @@ func.func @fused_dense_missing_attribute(%data: tensor<2x4xui8>, %weight: tensor
 // -----
 
 func.func @fused_dense_unknown_attribute(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point'}}
+  // expected-error @+1 {{'qnn.fused_dense' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'real_scaling', 'activation', 'activation_alpha', 'residual_place', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point'}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
@@ -601,6 +736,7 @@ func.func @fused_dense_attribute_kind(%data: tensor<2x4xui8>, %weight: tensor<3x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i8, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -616,6 +752,7 @@ func.func @fused_dense_memref(%data: memref<2x4xui8>, %weight: tensor<3x4xi8>, %
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -631,6 +768,7 @@ func.func @fused_dense_vector(%data: vector<2x4xui8>, %weight: tensor<3x4xi8>, %
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -646,6 +784,7 @@ func.func @fused_dense_unranked(%data: tensor<*xui8>, %weight: tensor<3x4xi8>, %
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -661,6 +800,7 @@ func.func @fused_dense_dynamic_shape(%data: tensor<?x4xui8>, %weight: tensor<3x4
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -676,6 +816,7 @@ func.func @fused_dense_no_elements(%data: tensor<0x4xui8>, %weight: tensor<3x4xi
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -691,6 +832,7 @@ func.func @fused_dense_element_type(%data: tensor<2x4xf64>, %weight: tensor<3x4x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -706,6 +848,7 @@ func.func @fused_dense_encoding(%data: tensor<2x4xui8, "encoding">, %weight: ten
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -721,6 +864,7 @@ func.func @fused_dense_too_large(%data: tensor<2147483648x4xui8>, %weight: tenso
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64
@@ -736,6 +880,7 @@ func.func @fused_dense_result_shape(%data: tensor<2x4xui8>, %weight: tensor<3x4x
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
     output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
     residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
     sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
     sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64

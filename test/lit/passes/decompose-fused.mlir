@@ -17,7 +17,9 @@ func.func @plain(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 2, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -44,7 +46,9 @@ func.func @all_stages(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) ->
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1, %arg1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 200 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.25 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.25 : f64,
     residual_zero_point = 4 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 20 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 1.0 : f64, sum_zero_point = 10 : i64,
@@ -65,11 +69,60 @@ func.func @dense(%arg0: tensor<3x2xi8>) -> tensor<3x2xi8> {
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   %2 = "qnn.fused_dense"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, multiplier = "f64", output_max = 127 : i64,
-    output_min = -128 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, residual_scale = 0.0 : f64,
+    output_min = -128 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "f32_rne_zp_last", sum_arithmetic = "requantize_each",
     sum_max = 127 : i64, sum_min = -128 : i64, sum_multiplier = "f64", sum_rounding = "fixed64_up",
     sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64, table_zero_point = 10 : i64,
     weight_scales = array<f64: 0.5>, weight_zero_points = array<i64: 0>
   } : (tensor<3x2xi8>, tensor<2x2xi8>, tensor<2xi32>) -> tensor<3x2xi8>
   return %2 : tensor<3x2xi8>
+}
+
+// CHECK-LABEL: func.func @real_stage(
+// CHECK: %[[ACC:.*]] = "qnn.conv2d"(%arg0, %{{[0-9a-z_]*}}) {{.*}}-> tensor<1x4x4x2xi32>
+// CHECK: %[[REAL:.*]] = "qnn.dequantize"(%[[ACC]]) {axis = 3 : i64, scales = array<f64: 1.250000e-01, 6.250000e-02>
+// CHECK: %[[BIAS:.*]] = "qnn.broadcast"
+// CHECK: %[[BIASED:.*]] = arith.addf %[[REAL]], %[[BIAS]]
+// CHECK: %[[RESIDUAL:.*]] = "qnn.dequantize"(%arg1)
+// CHECK: %[[SUM:.*]] = arith.addf %[[BIASED]], %[[RESIDUAL]]
+// CHECK: math.tanh %[[SUM]]
+// CHECK: "qnn.quantize"
+// CHECK-SAME: scaling = "reciprocal"
+func.func @real_stage(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+  %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
+  %1 = "qnn.constant"() {value = dense<[0.5, -0.25]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %2 = "qnn.fused_conv2d"(%arg0, %0, %1, %arg1) {
+    activation = "tanh", activation_alpha = 0.0 : f64, real_scaling = "reciprocal",
+    residual_place = "before_rounding", residual_scale = 0.25 : f64, rounding = "f32_rne_zp_last",
+    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
+    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_zero_point = 4 : i64,
+    strides = array<i64: 1, 1>, sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64,
+    sum_multiplier = "f64", sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table,
+    table_scale = 0.5 : f64, table_zero_point = 10 : i64, weight_scales = array<f64: 0.5, 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xf32>, tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8>
+  return %2 : tensor<1x4x4x2xui8>
+}
+
+// CHECK-LABEL: func.func @residual_on_the_left(
+// CHECK: %[[CODES:.*]] = "qnn.requantize"
+// CHECK: "qnn.add"(%arg1, %[[CODES]]) {arithmetic = "float_once", lhs_scale = 2.500000e-01 : f64
+func.func @residual_on_the_left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+  %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
+  %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
+  %2 = "qnn.fused_conv2d"(%arg0, %0, %1, %arg1) {
+    activation = "none", activation_alpha = 0.0 : f64, real_scaling = "none",
+    residual_place = "left", residual_scale = 0.25 : f64, rounding = "f32_rne_zp_last",
+    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
+    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_zero_point = 4 : i64,
+    strides = array<i64: 1, 1>, sum_arithmetic = "float_once", sum_max = 255 : i64, sum_min = 0 : i64,
+    sum_multiplier = "f64", sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table,
+    table_scale = 0.5 : f64, table_zero_point = 10 : i64, weight_scales = array<f64: 0.5, 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>, tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8>
+  return %2 : tensor<1x4x4x2xui8>
 }

@@ -11,7 +11,9 @@ func.func @second_use(%arg0: tensor<1x4x4x2xui8>) -> (tensor<1x4x4x2xui8>, tenso
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -34,7 +36,9 @@ func.func @mismatched_scale(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -57,7 +61,9 @@ func.func @mismatched_zero_point(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xu
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,

@@ -7,7 +7,7 @@
 // CHECK-NOT: qnn.add
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
 // CHECK-SAME: output_max = 255 : i64, output_min = 0 : i64
-// CHECK-SAME: residual_scale = 2.500000e-01 : f64, residual_zero_point = 4 : i64
+// CHECK-SAME: residual_place = "right", residual_scale = 2.500000e-01 : f64, residual_zero_point = 4 : i64
 // CHECK-SAME: sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 20 : i64
 // CHECK-SAME: sum_scale = 1.000000e+00 : f64, sum_zero_point = 20 : i64
 func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
@@ -16,7 +16,9 @@ func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tenso
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -33,7 +35,7 @@ func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tenso
 // CHECK-LABEL: func.func @right(
 // CHECK-NOT: qnn.add
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
-// CHECK-SAME: residual_scale = 2.500000e-01
+// CHECK-SAME: residual_place = "left", residual_scale = 2.500000e-01
 // CHECK-SAME: sum_arithmetic = "shifted_fixed"
 // CHECK-SAME: sum_rounding = "fixed32_double"
 func.func @right(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
@@ -42,7 +44,9 @@ func.func @right(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tens
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -66,7 +70,9 @@ func.func @later_of_two(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) 
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -77,7 +83,9 @@ func.func @later_of_two(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) 
   %5 = "qnn.fused_conv2d"(%arg1, %3, %4) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_scale = 0.0 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
     residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
     sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
     sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
@@ -89,4 +97,31 @@ func.func @later_of_two(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) 
     rhs_scale = 0.5 : f64, rhs_zero_point = 10 : i64, rounding = "fixed64_up"
   } : (tensor<1x4x4x2xui8>, tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8>
   return %6 : tensor<1x4x4x2xui8>
+}
+
+// CHECK-LABEL: func.func @order_of_floats(
+// CHECK-NOT: qnn.add
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
+// CHECK-SAME: residual_place = "left"
+// CHECK-SAME: sum_arithmetic = "float_once"
+func.func @order_of_floats(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+  %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
+  %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
+  %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
+    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
+    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
+    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
+    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
+    residual_scale = 0.0 : f64,
+    residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
+    sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
+    sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
+    table_zero_point = 10 : i64, weight_scales = array<f64: 0.5, 0.25>, weight_zero_points = array<i64: 0>
+  } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
+  %3 = "qnn.add"(%arg1, %2) {
+    arithmetic = "float_once", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
+    output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 20 : i64,
+    rhs_scale = 0.5 : f64, rhs_zero_point = 10 : i64, rounding = "fixed64_up"
+  } : (tensor<1x4x4x2xui8>, tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8>
+  return %3 : tensor<1x4x4x2xui8>
 }
