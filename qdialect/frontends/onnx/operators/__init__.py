@@ -2,12 +2,13 @@
 
 # Imported for the planners they register.
 from qdialect.frontends.onnx.operators import (
+    average_pool,
     concatenation,
     convolution,
     data_movement,
     elementwise,
     matmul,
-    pool,
+    max_pool,
     quantization,
     reduction,
     softmax,
@@ -17,12 +18,13 @@ from qdialect.frontends.onnx.operators import (
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
 
 FAMILIES = (
+    average_pool,
     concatenation,
     convolution,
     data_movement,
     elementwise,
     matmul,
-    pool,
+    max_pool,
     quantization,
     reduction,
     softmax,

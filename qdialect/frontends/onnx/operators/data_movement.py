@@ -102,13 +102,14 @@ class Moved(Real):
     movement: Movement
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return _move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
+        return move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
     def real(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("a float tensor must not be transposed, reshaped or padded without a QuantizeLinear")
 
 
-def _move_codes(plan: Plan, name: str, codes: Value, movement: Movement, to: Parameters | None) -> Value:
+def move_codes(plan: Plan, name: str, codes: Value, movement: Movement, to: Parameters | None) -> Value:
+    """Codes moved, in the order of dimensions that the model gives them; `to` says what they mean."""
     if codes.data is not None and not isinstance(movement, Padding):
         return known(name, movement.array(codes.data))
 
@@ -124,13 +125,13 @@ def moved(call: Call, movement: Movement) -> Tensor:
     if isinstance(source, Constant):
         return Constant(movement.array(source.array))
     if isinstance(source, Value):
-        return _move_codes(call.plan, call.name, source, movement, None)
+        return move_codes(call.plan, call.name, source, movement, None)
     if not isinstance(source, Quantized):
         return Moved(movement.shape, source, movement)
     whole = len(source.scales) == 1
     to = source.parameters if whole else None
     axis = source.axis if whole else movement.axis(source.axis)
-    codes = _move_codes(call.plan, call.name, source.codes, movement, to)
+    codes = move_codes(call.plan, call.name, source.codes, movement, to)
     return Quantized(movement.shape, codes, source.scales, source.zero_points, axis)
 
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
+from qdialect.frontends.onnx.emitter import Emitter, Value
 from qdialect.frontends.onnx.operators.registry import Call
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
@@ -26,8 +28,13 @@ class Window:
 
     @property
     def padding(self) -> Shape:
-        """Top, left, bottom and right, of a window over two dimensions."""
+        """Before all dimensions, then after them: top, left, bottom and right of a window over two dimensions."""
         return (*self.before, *self.after)
+
+    @property
+    def reach(self) -> Shape:
+        """The extent of the dilated kernel."""
+        return tuple((extent - 1) * step + 1 for extent, step in zip(self.kernel, self.dilation, strict=True))
 
     def two_dimensional(self) -> Window:
         """The same over an image of height 1 where there is one dimension."""
@@ -43,6 +50,22 @@ class Window:
             ones + self.output,
         )
 
+    def rounded_up(self, size: Shape) -> Window:
+        """As many windows as start in the padded image before its end, the padding grown for the last of them.
+
+        A window that starts in the padding after the image is none.
+        """
+        output: list[int] = []
+        after: list[int] = []
+        for i, extent in enumerate(size):
+            stride, before = self.strides[i], self.before[i]
+            reach = self.reach[i]
+            windows = math.ceil((extent + before + self.after[i] - reach) / stride) + 1
+            windows -= (windows - 1) * stride >= extent + before
+            output.append(windows)
+            after.append(max(self.after[i], (windows - 1) * stride + reach - extent - before))
+        return Window(self.kernel, self.strides, self.dilation, self.before, tuple(after), tuple(output))
+
 
 def window_of(call: Call, size: Shape, kernel: Shape) -> Window:
     """The window that a node's attributes describe over an image of `size`, which it fits at least once."""
@@ -56,9 +79,6 @@ def declared_window(call: Call, size: Shape, kernel: Shape) -> Window:
     strides, dilation, reach = steps_of(call, len(size), kernel)
     before, after = _padding(call, size, reach, strides)
     room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, reach, strict=True)]
-    if call.attribute("ceil_mode", 0):
-        divides = all(rest % stride == 0 for rest, stride in zip(room, strides, strict=True))
-        require(divides, "ceil_mode must not add a window")
     output = tuple(rest // stride + 1 for rest, stride in zip(room, strides, strict=True))
     return Window(kernel, strides, dilation, before, after, output)
 
@@ -72,6 +92,27 @@ def steps_of(call: Call, rank: int, kernel: Shape) -> tuple[Shape, Shape, Shape]
     dilation = _positive(call, "dilations", rank)
     reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
     return strides, dilation, reach
+
+
+def pool_window(call: Call, shape: Shape) -> Window:
+    """The window of a pool over one or two dimensions of channels-first data; `ceil_mode` may grow its padding."""
+    require(len(shape) in (3, 4), f"input must have 3 or 4 dimensions, but got {len(shape)}")
+    size, rank = shape[2:], len(shape) - 2
+    kernel: Shape = tuple(call.attribute("kernel_shape", [0] * rank))
+    holds = len(kernel) == rank and min(kernel) >= 1
+    require(holds, f"kernel_shape must be {rank} integers of at least 1, but got {list(kernel)}")
+    window = declared_window(call, size, kernel)
+    if call.attribute("ceil_mode", 0):
+        window = window.rounded_up(size)
+    require(min(window.output) >= 1, f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}")
+    return window
+
+
+def image_of(emitter: Emitter, codes: Value) -> ir.Value:
+    """Channels-first data over one or two dimensions as NHWC, of height 1 where there is one dimension."""
+    batch, channels, *size = codes.shape
+    height, width = (1, math.prod(size)) if len(size) != 2 else size
+    return emitter.reshape(emitter.last(codes), (batch, height, width, channels))
 
 
 def _positive(call: Call, name: str, rank: int) -> Shape:

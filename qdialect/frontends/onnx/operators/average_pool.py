@@ -1,0 +1,201 @@
+"""AveragePool, GlobalAveragePool and their QLinear forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.data_movement import Transposition, move_codes
+from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, mapping, quantize
+from qdialect.quant_math import Multiplier, Rounding, real_multiplier
+
+
+@dataclass(frozen=True, eq=False)
+class Average(Real):
+    """Means of windows: sums, which a convolution with ones gives, divided by the number of cells each one counts.
+
+    Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are real numbers first.
+    ONNX Runtime adds and divides in float32, so its codes may differ by one step.
+    """
+
+    source: Quantized
+    window: Window
+    counts_padding: bool
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+        counts = self._counts()
+        if counts.min() != counts.max():
+            return quantize(plan, name, self.real(plan, name), to)
+        share = 1 / int(counts.flat[0])
+
+        def emit(emitter: Emitter) -> Placed:
+            scaled = emitter.build(
+                RequantizeOp,
+                self._sums(emitter, share),
+                element=to.element,
+                input_scale=self.source.parameters.scale,
+                weight_scales=(share,),
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                axis=3,
+                rounding=Rounding.F32_RNE_ZP_FIRST,
+                multiplier=Multiplier.F32,
+            )
+            return emitter.reshape(scaled, self._last), True
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        counts = np.broadcast_to(self._counts()[..., np.newaxis], self._last).astype(np.float32)
+
+        def emit(emitter: Emitter) -> Placed:
+            sums = emitter.reshape(self._sums(emitter, 1.0), self._last)
+            parameters = {"scales": self.source.scales, "zero_points": (0,)}
+            totals = emitter.build(DequantizeOp, sums, element="f32", **parameters)
+            return emitter.float_op("arith.divf", totals, emitter.constant(counts)), True
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+    @property
+    def _last(self) -> tuple[int, ...]:
+        """The result's shape with the channels last."""
+        return (self.shape[0], *self.shape[2:], self.shape[1])
+
+    def _counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        """How many cells each window counts: those of the image, or all of them."""
+        window, size = self.window, self.source.shape[2:]
+        if self.counts_padding:
+            return np.full(window.output, math.prod(window.kernel))
+        inside: list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = []
+        dimensions = zip(size, window.kernel, window.strides, window.before, window.output, strict=True)
+        for extent, kernel, stride, before, windows in dimensions:
+            start = np.arange(windows) * stride - before
+            inside.append(np.minimum(start + kernel, extent) - np.maximum(start, 0))
+        return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
+
+    def _sums(self, emitter: Emitter, share: float) -> ir.Value:
+        """i32 sums of the codes less their zero point, which the padding holds; a cell weighs `share`."""
+        window, channels, before = self.window.two_dimensional(), self.shape[1], self.source.parameters
+        return emitter.build(
+            Conv2DOp,
+            image_of(emitter, self.source.codes),
+            emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.int8)),
+            element="i32",
+            strides=window.strides,
+            padding=window.padding,
+            groups=channels,
+            input_scale=before.scale,
+            input_zero_point=before.zero_point,
+            weight_scales=(share,),
+        )
+
+
+def _eight_bit(source: Quantized) -> Quantized:
+    element = source.parameters.element
+    require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
+    return source
+
+
+def _average(call: Call, source: Quantized) -> Average:
+    window = pool_window(call, _eight_bit(source).shape)
+    require(set(window.dilation) == {1}, f"dilations must be 1, but got {list(window.dilation)}")
+    # A window in the padding alone has nothing to count.
+    for pad, extent in zip(window.padding, window.reach * 2, strict=True):
+        require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
+    counts = call.attribute("count_include_pad", 0) != 0
+    return Average((*source.shape[:2], *window.output), source, window, counts)
+
+
+@imports("AveragePool")
+def _average_pool(call: Call) -> Tensor:
+    call.count(1)
+    return _average(call, call.quantized(0))
+
+
+@imports("com.microsoft.QLinearAveragePool")
+def _qlinear_average_pool(call: Call) -> Tensor:
+    source = _qlinear_source(call)
+    return _qlinear_result(call, _average(call, source), source)
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalAverage(Real):
+    """Means of whole images: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last."""
+
+    source: Quantized
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+        before = self.source.parameters
+        multiplier = _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
+
+        def emit(emitter: Emitter) -> Placed:
+            parameters = {**mapping(before, to), "rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": multiplier}
+            axes = tuple(range(1, len(self.shape) - 1))
+            data = emitter.last(self.source.codes)
+            return emitter.build(MeanOp, data, element=to.element, axes=axes, keep_dims=True, **parameters), True
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+
+def _multiplier(input_scale: float, output_scale: float, count: int) -> Multiplier:
+    """The way to form the multiplier that meets ONNX Runtime's, which divides once, by the product in float32."""
+    wanted = np.float32(input_scale) / (np.float32(output_scale) * np.float32(count))
+    ways = (Multiplier.F32, Multiplier.F64)
+    found = [np.float32(real_multiplier(input_scale, [1.0], output_scale, way)[0] / count) for way in ways]
+    return next((way for way, factor in zip(ways, found, strict=True) if factor == wanted), Multiplier.F32)
+
+
+@imports("GlobalAveragePool")
+def _global_average_pool(call: Call) -> Tensor:
+    call.count(1)
+    return _global(call.quantized(0))
+
+
+@imports("com.microsoft.QLinearGlobalAveragePool")
+def _qlinear_global_average_pool(call: Call) -> Tensor:
+    source = _qlinear_source(call)
+    return _qlinear_result(call, _global(source), source)
+
+
+def _global(source: Quantized) -> GlobalAverage:
+    _eight_bit(source)
+    require(len(source.shape) >= 3, f"input must have at least 3 dimensions, but got {len(source.shape)}")
+    return GlobalAverage((*source.shape[:2], *(1 for _ in source.shape[2:])), source)
+
+
+def _is_last(call: Call) -> bool:
+    return call.attribute("channels_last", 0) != 0
+
+
+def _qlinear_source(call: Call) -> Quantized:
+    """Inputs 0 to 2, the channels brought to dimension 1 where `channels_last` says that they are last."""
+    call.count(4, 5)
+    source = dequantized(call, 0, 1, 0)
+    rank = len(source.shape)
+    require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
+    if not _is_last(call):
+        return source
+    order = (0, rank - 1, *range(1, rank - 1))
+    return source.with_codes(_turned(call, source.codes, order))
+
+
+def _qlinear_result(call: Call, unit: Real, source: Quantized) -> Value:
+    codes = unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+    rank = len(codes.shape)
+    return _turned(call, codes, (0, *range(2, rank), 1)) if _is_last(call) else codes
+
+
+def _turned(call: Call, codes: Value, order: tuple[int, ...]) -> Value:
+    movement = Transposition(tuple(codes.shape[axis] for axis in order), order)
+    return move_codes(call.plan, call.name, codes, movement, None)
