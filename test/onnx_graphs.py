@@ -81,6 +81,12 @@ def run(content: bytes, *inputs: Array) -> Array:
     return result
 
 
+def drawn(shape: Sequence[int], dtype: type[np.generic], seed: int = 0) -> Array:
+    """Codes over their whole range."""
+    info = np.iinfo(np.dtype(dtype).name)
+    return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+
+
 def reals(codes: Array, by: Quantization) -> Array:
     """DequantizeLinear."""
     return (codes.astype(np.int32) - by[1]).astype(np.float32) * np.float32(by[0])

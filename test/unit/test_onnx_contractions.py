@@ -5,16 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, reals, requantized, run, spread
+from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, drawn, reals, requantized, run, spread
 
 Array = NDArray[Any]
 TYPES = [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]
 X, Y = (0.043, 7), (0.31, 5)
-
-
-def drawn(shape: tuple[int, ...], dtype: type[np.generic], seed: int = 0) -> Array:
-    info = np.iinfo(np.dtype(dtype).name)
-    return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
 WINDOWS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [

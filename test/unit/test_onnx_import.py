@@ -153,21 +153,21 @@ def test_casts_and_identities_that_change_nothing_go() -> None:
 def test_every_offender_is_named_at_once() -> None:
     b = ModelBuilder()
     data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
-    b.node("Softplus", data, output="a", name="soft")
+    b.node("StringNormalizer", data, output="a", name="soft")
     # It depends on an offender, and is one.
-    b.node("Elu", "a", output="b")
+    b.node("Unique", "a", output="b")
     b.node("Relu", "b", output="c")
     b.node("Conv", data, b.weight(WEIGHT, 0.02), group=3, output="d")
     b.node(f"{CONTRIB}.QAttention", data, output="e")
-    b.node("MaxPool", data, kernel_shape=[2, 2], dilations=[2, 2], output="f")
+    b.node("AveragePool", data, kernel_shape=[2, 2], dilations=[2, 2], output="f")
     b.node("Gemm", data, data, output="g", alpha=0.5)
     b.node("Transpose", b.input("y", (2, 3)), output="h")
     assert notes_of(b.finish("c", "h")) == [
-        "node 1 Softplus ('soft'): operator is not supported",
-        "node 2 Elu ('b'): operator is not supported",
+        "node 1 StringNormalizer ('soft'): operator is not supported",
+        "node 2 Unique ('b'): operator is not supported",
         "node 5 Conv ('d'): input must have 3 * 1 channels, but got 4",
         "node 6 com.microsoft.QAttention ('e'): operator is not supported",
-        "node 7 MaxPool ('f'): dilations must be 1, but got [2, 2]",
+        "node 7 AveragePool ('f'): dilations must be 1, but got [2, 2]",
         "node 8 Gemm ('g'): alpha must be 1, but got 0.5",
         "output 'h': a float tensor must not be transposed, reshaped or padded without a QuantizeLinear",
     ]
@@ -191,8 +191,19 @@ def offence(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 
         ("attribute 'alpha' must be of type float, but got int", "LeakyRelu", [], {"alpha": 1}),
         ("attribute 'kernel_shape' must be integers, but got [2.5, 2.0]", "MaxPool", [], {"kernel_shape": [2.5, 2.0]}),
         ("strides must be 2 integers of at least 1, but got [0, 1]", "MaxPool", [], {**SQUARE, "strides": [0, 1]}),
-        ("count_include_pad must be 1 where there is padding", "AveragePool", [], {**SQUARE, "pads": [1] * 4}),
-        ("ceil_mode must not add a window", "MaxPool", [], {**SQUARE, "strides": [4, 4], "ceil_mode": 1}),
+        ("pads must be less than the kernel's 2, but got 2", "AveragePool", [], {**SQUARE, "pads": [0, 0, 2, 0]}),
+        (
+            "windows must reach the end of [8, 8] where auto_pad is SAME",
+            "MaxPool",
+            [],
+            {**SQUARE, "strides": [5, 1], "auto_pad": "SAME_UPPER"},
+        ),
+        (
+            "dilations must be 1 where auto_pad is SAME, but got [2, 1]",
+            "MaxPool",
+            [],
+            {**SQUARE, "dilations": [2, 1], "auto_pad": "SAME_LOWER"},
+        ),
         ("kernel_shape must be 2 integers of at least 1, but got [2]", "MaxPool", [], {"kernel_shape": [2]}),
         ("perm must order 4 dimensions, but got [0, 1]", "Transpose", [], {"perm": [0, 1]}),
         ("shape must have 256 elements, but got [3, 3]", "Reshape", [np.array([3, 3])], {}),

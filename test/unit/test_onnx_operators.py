@@ -122,54 +122,6 @@ def test_dequantize_and_quantize_alone_are_a_table() -> None:
     assert np.array_equal(run(content, ALL), codes_of(reals(ALL, X), (0.02, -9), np.int8))
 
 
-def windows(x: Array, kernel: int, stride: int, pad: int, fill: float) -> Array:
-    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=fill)
-    view = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(2, 3))
-    return view[:, :, ::stride, ::stride]
-
-
-def test_max_pool() -> None:
-    x, window = image((1, 3, 9, 9)), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
-    b = ModelBuilder()
-    pooled = b.node("MaxPool", b.dequantize(b.input("x", x.shape, np.uint8), X), **window)
-    wanted = windows(x, 3, 2, 1, 0).max(axis=(4, 5))
-    assert np.array_equal(run(b.finish(b.quantize(pooled, X)), x), wanted)
-
-
-@pytest.mark.parametrize("is_qlinear", [True, False])
-def test_average_pool(is_qlinear: bool) -> None:
-    """The padding counts as real zeros; sums times s_x / (n * s_y), zero point first."""
-    x = image((1, 3, 9, 9))
-    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "count_include_pad": 1}
-    b = ModelBuilder()
-    data = b.input("x", x.shape, np.uint8)
-    if is_qlinear:
-        parameters = (*b.parameters(X, np.uint8), *b.parameters(Y, np.uint8))
-        out = b.node(f"{CONTRIB}.QLinearAveragePool", data, *parameters, **window)
-    else:
-        out = b.quantize(b.node("AveragePool", b.dequantize(data, X), **window), Y)
-    sums = windows(x.astype(int) - X[1], 3, 2, 1, 0).sum(axis=(4, 5))
-    factor = np.float32(X[0]) * np.float32(1 / 9) / np.float32(Y[0])
-    wanted = np.clip(np.rint(sums.astype(np.float32) * factor + np.float32(Y[1])), 0, 255)
-    assert np.array_equal(run(b.finish(out), x), wanted)
-
-
-@pytest.mark.parametrize("is_qlinear", [True, False])
-def test_global_average_pool(is_qlinear: bool) -> None:
-    x = image((2, 3, 7, 7))
-    b = ModelBuilder()
-    data = b.input("x", x.shape, np.uint8)
-    if is_qlinear:
-        parameters = (*b.parameters(X, np.uint8), *b.parameters(Y, np.uint8))
-        out = b.node(f"{CONTRIB}.QLinearGlobalAveragePool", data, *parameters)
-    else:
-        out = b.quantize(b.node("GlobalAveragePool", b.dequantize(data, X)), Y)
-    factor = np.float32(X[0]) / (np.float32(Y[0]) * np.float32(49))
-    sums = (x.astype(int) - X[1]).sum(axis=(2, 3), keepdims=True)
-    wanted = np.clip(np.rint(sums.astype(np.float32) * factor) + Y[1], 0, 255)
-    assert np.array_equal(run(b.finish(out), x), wanted)
-
-
 @pytest.mark.parametrize("is_qlinear", [True, False])
 def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
     x, constant = image((2, 3, 4)), image((2, 5, 4), 1)

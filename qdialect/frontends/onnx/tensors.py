@@ -204,7 +204,8 @@ def quantize_along(
     def emit(emitter: Emitter) -> Placed:
         parameters = {"scales": scales, "zero_points": zero_points, "axis": axis}
         rounding = {"rounding": FloatRounding.HALF_EVEN, "scaling": Scaling.DIVIDE, "nan": NanPolicy.MIN}
-        return emitter.build(QuantizeOp, emitter.plain(value), element=element, **parameters, **rounding), False
+        held, is_last = emitter.either(value) if len(scales) == 1 else (emitter.plain(value), False)
+        return emitter.build(QuantizeOp, held, element=element, **parameters, **rounding), is_last
 
     return plan.compute(name, value.shape, element, emit)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.data_movement import Transposition, move_codes
@@ -35,7 +36,7 @@ class Average(Real):
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
-            return quantize(plan, name, self.real(plan, name), to)
+            return quantize(plan, name, self._shifted(plan, name, to), Parameters(to.element, 1.0, 0))
         share = 1 / int(counts.flat[0])
 
         def emit(emitter: Emitter) -> Placed:
@@ -54,6 +55,18 @@ class Average(Real):
             return emitter.reshape(scaled, self._last), True
 
         return plan.compute(name, self.shape, to.element, emit)
+
+    def _shifted(self, plan: Plan, name: str, to: Parameters) -> Value:
+        """What is rounded to codes, the zero point added before."""
+        mean = self.real(plan, name)
+
+        def emit(emitter: Emitter) -> Placed:
+            value, is_last = emitter.either(mean)
+            for op, number in (("arith.divf", to.scale), ("arith.addf", to.zero_point)):
+                value = emitter.float_op(op, value, emitter.constant(np.full(shape_of(value.type), number, np.float32)))
+            return value, is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
 
     def real(self, plan: Plan, name: str) -> Value:
         counts = np.broadcast_to(self._counts()[..., np.newaxis], self._last).astype(np.float32)

@@ -102,10 +102,20 @@ def pool_window(call: Call, shape: Shape) -> Window:
     holds = len(kernel) == rank and min(kernel) >= 1
     require(holds, f"kernel_shape must be {rank} integers of at least 1, but got {list(kernel)}")
     window = declared_window(call, size, kernel)
+    if call.attribute("auto_pad", NOTSET) in (SAME_UPPER, SAME_LOWER):
+        _check_same(window, size)
     if call.attribute("ceil_mode", 0):
         window = window.rounded_up(size)
     require(min(window.output) >= 1, f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}")
     return window
+
+
+def _check_same(window: Window, size: Shape) -> None:
+    """The padding of a mode is not what ONNX Runtime takes where windows are dilated or leave cells out."""
+    require(set(window.dilation) == {1}, f"dilations must be 1 where auto_pad is SAME, but got {list(window.dilation)}")
+    cells = zip(size, window.output, window.strides, window.kernel, strict=True)
+    covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in cells)
+    require(covers, f"windows must reach the end of {list(size)} where auto_pad is SAME")
 
 
 def image_of(emitter: Emitter, codes: Value) -> ir.Value:
