@@ -5,7 +5,7 @@ package, which has the same modules under another name) touches this file alone.
 """
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, math, vector
+from torch_mlir.dialects import arith, ext, func, math, quant, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
@@ -17,6 +17,7 @@ __all__ = [
     "ir",
     "math",
     "passmanager",
+    "quant",
     "rewrite",
     "transform_interpreter",
     "vector",

@@ -1,0 +1,134 @@
+"""`qnn-import-tosa`: functions of upstream's `tosa` dialect become functions of `qnn` ops, with the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect._mlir import func, ir
+from qdialect.context import place_of
+from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.dialect import ConstraintError
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.pattern import apply_patterns
+from qdialect.passes.registry import register
+from qdialect.passes.tosa import Conversion, UnsupportedError, convert, is_quantized, storage_type
+from qdialect.passes.tosa.types import parameters_of
+
+
+@register
+@dataclass(frozen=True)
+class ImportTosa(Pass):
+    """Turn `tosa` ops on integers into `qnn` ops of the same numbers.
+
+    TOSA has no scales: RESCALE's multiplier and shift become `weight_scales` that quantize back to them, everything
+    else has the scale 1 unless an argument's or result's type is `!quant.uniform`; such types become `i8` or `ui8`,
+    with `qnn.scale` and `qnn.zero_point` on arguments and results.  SINGLE_ROUND and INEXACT_ROUND are `fixed64_up`,
+    DOUBLE_ROUND is `fixed64_double`.  Signless bytes that a rescale reads or writes as unsigned pass through a table.
+    A function with ops that have no counterpart is left as it is; all of them are notes of one error.
+    """
+
+    name: ClassVar[str] = "qnn-import-tosa"
+
+    def run(self, module: ir.Module) -> None:
+        with module.context:
+            offences: list[Diagnostic] = []
+            for function in [op for op in module.body.operations if _has_tosa(op.operation)]:
+                offences += _convert_function(function)
+            # What two ops of one kernel have made superfluous.
+            apply_patterns(module, ())
+        if offences:
+            message = f"{self.name}: {len(offences)} ops have no counterpart in qnn"
+            raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=tuple(offences)),))
+
+
+def _has_tosa(operation: ir.Operation) -> bool:
+    if operation.name != "func.func" or len(operation.regions[0].blocks) != 1:
+        return False
+    block = operation.regions[0].blocks[0]
+    quantized = any(is_quantized(argument.type) for argument in block.arguments)
+    return quantized or any(op.operation.name.startswith("tosa.") for op in block.operations)
+
+
+def _convert_function(function: ir.OpView) -> list[Diagnostic]:
+    """Put the converted function in the place of `function`; where ops have no counterpart, leave it and say so."""
+    created, conversion = _declared(function)
+    offences: list[Diagnostic] = []
+    *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]
+    block = created.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        for op in body:
+            offences += _converted(conversion, op)
+        if not offences:
+            with last.location:
+                func.ReturnOp([conversion.value(value) for value in last.operands])
+    if offences:
+        created.operation.erase()
+        return offences
+    function.operation.erase()
+    return []
+
+
+def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
+    """A function with the interface of `function` on storage types, and a conversion that knows its arguments."""
+    old = function.operation
+    type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
+    sides = ("arg_attrs", list(type_.inputs)), ("res_attrs", list(type_.results))
+    types = [[storage_type(one) for one in found] for _, found in sides]
+    with ir.InsertionPoint(function), old.location:
+        created = func.FuncOp(ir.StringAttr(old.attributes["sym_name"]).value, (types[0], types[1]))
+    for name, attribute in old.attributes.items():
+        if name != "function_type":
+            created.attributes[name] = attribute
+    for name, found in sides:
+        if name in old.attributes or any(map(is_quantized, found)):
+            created.attributes[name] = _interface(old, name, found)
+    conversion = Conversion()
+    arguments = old.regions[0].blocks[0].arguments
+    block = created.add_entry_block([argument.location for argument in arguments])
+    for before, after in zip(arguments, block.arguments, strict=True):
+        conversion.define(before, after)
+    return created, conversion
+
+
+def _interface(function: ir.Operation, name: str, types: Sequence[ir.Type]) -> ir.ArrayAttr:
+    known = (
+        ir.ArrayAttr(function.attributes[name]) if name in function.attributes else [ir.DictAttr.get({})] * len(types)
+    )
+    return ir.ArrayAttr.get(
+        [_with_parameters(ir.DictAttr(one), type_) for one, type_ in zip(known, types, strict=True)]
+    )
+
+
+def _with_parameters(attributes: ir.DictAttr, type_: ir.Type) -> ir.DictAttr:
+    parameters = parameters_of(type_)
+    if parameters is None:
+        return attributes
+    found = {named.name: named.attr for named in attributes}
+    found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), parameters[0])
+    found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parameters[1])
+    return ir.DictAttr.get(found)
+
+
+def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Diagnostic]:
+    with op.location:
+        try:
+            if op.name.startswith("tosa."):
+                convert(conversion, op)
+            else:
+                _cloned(conversion, op)
+        except (UnsupportedError, ConstraintError, TypeError) as error:
+            file, line, column = place_of(op.location)
+            yield Diagnostic(Severity.NOTE, f"'{op.name}' op {error}", file, line, column)
+
+
+def _cloned(conversion: Conversion, op: ir.Operation) -> None:
+    """An op of another dialect goes along."""
+    if not all(conversion.knows(operand) for operand in op.operands):
+        return
+    clone = op.clone()
+    for index, operand in enumerate(op.operands):
+        clone.operands[index] = conversion.value(operand)
+    for before, after in zip(op.results, clone.results, strict=True):
+        conversion.define(before, after)

@@ -1,0 +1,20 @@
+"""From ops of upstream's `tosa` dialect to `qnn` ops: one converter for each op, found by its name."""
+
+# Imported for the converters they register.
+from qdialect.passes.tosa import contraction, elementwise, movement, pool, rescale
+from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, convert, converted_ops
+from qdialect.passes.tosa.types import is_quantized, storage_type
+
+__all__ = [
+    "Conversion",
+    "UnsupportedError",
+    "contraction",
+    "convert",
+    "converted_ops",
+    "elementwise",
+    "is_quantized",
+    "movement",
+    "pool",
+    "rescale",
+    "storage_type",
+]

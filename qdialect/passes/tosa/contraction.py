@@ -1,0 +1,87 @@
+"""Convolutions and matrix products, whose accumulators a rescale usually reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, DenseOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.tosa.conversion import Array, Conversion, Plan, UnsupportedError, converts, require, window
+from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
+
+
+@converts("tosa.conv2d")
+def _conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    weight = conversion.value(op.operands[1])
+    return _convolution(conversion, op, weight, groups=1)
+
+
+@converts("tosa.depthwise_conv2d")
+def _depthwise_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """Weights [KH, KW, C, M] are those of C groups of M results."""
+    weight = conversion.array(op.operands[1], "weight").transpose(2, 3, 0, 1)
+    channels, multiplier, height, width = weight.shape
+    weight = constant(np.ascontiguousarray(weight).reshape(channels * multiplier, height, width, 1))
+    return _convolution(conversion, op, weight, groups=channels)
+
+
+def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, groups: int) -> ir.Value:
+    channels = shape_of(weight.type)[0]
+    convolution = build(
+        Conv2DOp,
+        conversion.value(op.operands[0]),
+        weight,
+        constant(_bias(conversion, op, channels)),
+        element="i32",
+        strides=window(op, "stride"),
+        padding=window(op, "pad"),
+        dilation=window(op, "dilation"),
+        groups=groups,
+        weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
+        **_data(conversion, op, op.operands[3]),
+    )
+    return convolution.output
+
+
+@converts("tosa.matmul")
+def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """A constant right-hand side of one batch is the weight of a dense op."""
+    right = conversion.array(op.operands[1], "b")
+    require(right.shape[0] == 1, f"a constant b must have 1 batch, but got {right.shape[0]}")
+    weight = constant(np.ascontiguousarray(right[0].T))
+    zero_point = conversion.zero_point(op.operands[3], "b_zp")
+    data = _data(conversion, op, op.operands[2])
+    value = conversion.value(op.operands[0])
+    return build(DenseOp, value, weight, None, element="i32", weight_zero_points=(zero_point,), **data).output
+
+
+def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> Array:
+    bias = conversion.array(op.operands[2], "bias")
+    require(bias.dtype == np.int32, f"bias must be of i32, but got {bias.dtype.name}")
+    return np.ascontiguousarray(np.broadcast_to(bias.ravel(), (channels,)))
+
+
+def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:
+    """Parameters of the data, and the weights' scales that the rescale of the accumulators wants."""
+    plan = _plan(conversion, op)
+    conversion.plans[op.results[0]] = plan
+    return {
+        "input_scale": plan.input_scale,
+        "input_zero_point": conversion.zero_point(zero_point, "input_zp"),
+        "weight_scales": plan.weight_scales,
+    }
+
+
+def _plan(conversion: Conversion, op: ir.Operation) -> Plan:
+    scale, rescale = conversion.scale(op.operands[0]), sole_rescale(op.results[0])
+    if rescale is not None:
+        try:
+            return plan_of(scale, scaling_of(conversion, rescale), conversion.scale(rescale.results[0]))
+        except UnsupportedError:
+            # The rescale says so itself.
+            pass
+    return Plan(scale, (1 / scale,), 1.0)

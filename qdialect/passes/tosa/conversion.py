@@ -1,0 +1,160 @@
+"""What the converters share: values made so far, constants, scales, and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.dialect.constants import constant, elements_array
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.passes.tosa.types import parameters_of, storage_type
+
+Array = NDArray[Any]
+
+_CONSTANTS = ("tosa.const", "tosa.const_shape")
+
+
+class UnsupportedError(Exception):
+    """An op has no counterpart in `qnn`; the text says why."""
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise `UnsupportedError` with `reason` unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(reason)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The scales that accumulators and their rescale agree on, so that both can become one kernel."""
+
+    input_scale: float
+    weight_scales: tuple[float, ...]
+    output_scale: float
+
+
+class Conversion:
+    """One function on its way; values of the `tosa` function are keys, those of the new one are what they became.
+
+    TOSA has zero points and multipliers but no scales.  A scale is that of a quantized type or of the interface, where
+    one is given, that of the data where only places change, and 1 elsewhere: multipliers alone decide the codes.
+    """
+
+    def __init__(self) -> None:
+        self.plans: dict[ir.Value, Plan] = {}
+        self._values: dict[ir.Value, ir.Value] = {}
+        self._scales: dict[ir.Value, float] = {}
+
+    def define(self, old: ir.Value, new: ir.Value) -> None:
+        """`new` holds what `old` held."""
+        self._values[old] = new
+
+    def knows(self, old: ir.Value) -> bool:
+        """Whether `old` has become something, or is a constant."""
+        return old in self._values or _is_constant(old)
+
+    def value(self, old: ir.Value) -> ir.Value:
+        """What `old` became; a constant is built where it is first asked for."""
+        if old not in self._values:
+            self._values[old] = constant(self.array(old, "operand"))
+        return self._values[old]
+
+    def array(self, old: ir.Value, what: str) -> Array:
+        """The values of a constant; `what` is named where it is none."""
+        require(_is_constant(old), f"{what} must be a constant, but got a value that is known at run time only")
+        attribute = old.owner.attributes["values"]
+        require(isinstance(attribute, ir.DenseElementsAttr), f"{what} must have dense elements, but got a resource")
+        type_ = storage_type(old.type)
+        require(element_of(type_) in NUMPY_DTYPES, f"{what} must be of a known element type, but got {type_}")
+        return elements_array(ir.DenseElementsAttr(attribute), NUMPY_DTYPES[element_of(type_)], shape_of(type_))
+
+    def integers(self, old: ir.Value, what: str) -> tuple[int, ...]:
+        """The values of a constant shape, or of a constant tensor of integers."""
+        require(_is_constant(old), f"{what} must be a constant, but got a value that is known at run time only")
+        if old.owner.name == "tosa.const":
+            return tuple(int(number) for number in self.array(old, what).ravel())
+        return tuple(ir.DenseIntElementsAttr(old.owner.attributes["values"]))
+
+    def zero_point(self, old: ir.Value, what: str, *, is_unsigned: bool = False) -> int:
+        """The one entry of a constant; with `is_unsigned` its bits are those of an unsigned number."""
+        array = self.array(old, what)
+        require(array.size == 1, f"{what} must have 1 entry, but got {array.size}")
+        return int(array.astype(np.int64).item()) & (0xFF if is_unsigned and array.itemsize == 1 else -1)
+
+    def scale(self, old: ir.Value) -> float:
+        """The scale that the codes of `old` have."""
+        return self._scales.get(old) or known_scale(old) or 1.0
+
+    def keep_scale(self, old: ir.Value, scale: float | None) -> None:
+        """Say which scale the codes of `old` have; None, or one that the dialect cannot hold, says nothing."""
+        if scale is not None and is_scale(scale):
+            self._scales[old] = scale
+
+
+def known_scale(old: ir.Value) -> float | None:
+    """The scale that the type of `old` gives it."""
+    parameters = parameters_of(old.type)
+    return parameters[0] if parameters is not None and is_scale(parameters[0]) else None
+
+
+def _is_constant(old: ir.Value) -> bool:
+    return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
+
+
+Converter = Callable[[Conversion, ir.Operation], ir.Value]
+"""Builds, at the current insertion point, what gives the result of a `tosa` op."""
+
+_CONVERTERS: dict[str, Converter] = {}
+
+
+def converts(*names: str) -> Callable[[Converter], Converter]:
+    """Register the converter of the `tosa` ops called `names`."""
+
+    def register(converter: Converter) -> Converter:
+        _CONVERTERS.update(dict.fromkeys(names, converter))
+        return converter
+
+    return register
+
+
+def converted_ops() -> Sequence[str]:
+    """The names of all ops with a converter, sorted."""
+    return sorted((*_CONVERTERS, *_CONSTANTS))
+
+
+def convert(conversion: Conversion, op: ir.Operation) -> None:
+    """Build what `op` becomes; raises `UnsupportedError` where it has no counterpart.
+
+    An op below an unsupported one has no operands to work on: all that is asked then is whether it has a converter.
+    """
+    if op.name in _CONSTANTS:
+        return
+    require(op.name in _CONVERTERS, "has no counterpart in qnn")
+    if all(conversion.knows(operand) for operand in op.operands):
+        conversion.define(op.results[0], _CONVERTERS[op.name](conversion, op))
+
+
+def result_element(op: ir.Operation) -> str:
+    """Element type of what the result of a `tosa` op is stored in."""
+    return element_of(storage_type(op.results[0].type))
+
+
+def integer_attribute(op: ir.Operation, name: str) -> int:
+    """An integer attribute."""
+    return int(ir.IntegerAttr(op.attributes[name]).value)
+
+
+def flag(op: ir.Operation, name: str) -> bool:
+    """A bool attribute."""
+    return bool(ir.BoolAttr(op.attributes[name]).value)
+
+
+def window(op: ir.Operation, name: str) -> tuple[int, ...]:
+    """An attribute of several integers."""
+    return tuple(ir.DenseI64ArrayAttr(op.attributes[name]))

@@ -1,0 +1,51 @@
+"""Data movement: codes and their scales stay what they are."""
+
+from __future__ import annotations
+
+from qdialect._mlir import ir
+from qdialect.dialect import ConcatOp, PadOp, QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, require
+
+
+def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: object) -> ir.Value:
+    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
+    value = conversion.value(op.operands[0])
+    return build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
+
+
+@converts("tosa.reshape")
+def _reshape(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    return _moved(conversion, op, ReshapeOp, shape=shape_of(op.results[0].type))
+
+
+@converts("tosa.transpose")
+def _transpose(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    return _moved(conversion, op, TransposeOp, permutation=tuple(ir.DenseI32ArrayAttr(op.attributes["perms"])))
+
+
+@converts("tosa.pad")
+def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    pairs = conversion.integers(op.operands[1], "padding")
+    value = conversion.zero_point(op.operands[2], "pad_const")
+    return _moved(conversion, op, PadOp, low=pairs[::2], high=pairs[1::2], value=value)
+
+
+@converts("tosa.concat")
+def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    values = [conversion.value(operand) for operand in op.operands]
+    require(len(values) <= MOST_VARIADIC, f"must have at most {MOST_VARIADIC} operands, but got {len(values)}")
+    scale = conversion.scale(op.operands[0])
+    conversion.keep_scale(op.results[0], scale)
+    joined = build(
+        ConcatOp,
+        *values,
+        element=element_of(values[0].type),
+        axis=integer_attribute(op, "axis"),
+        input_scales=(scale,) * len(values),
+        input_zero_points=(0,) * len(values),
+        output_scale=scale,
+        output_zero_point=0,
+    )
+    return joined.output

@@ -1,0 +1,50 @@
+"""Windows: means and maxima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, RequantizeOp, build
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.passes.tosa.conversion import Conversion, converts, require, window
+from qdialect.quant_math import Division, Rounding
+
+# Up to there TOSA's reciprocal is exact, see `qdialect.reference.pool`.
+_MOST_CELLS = 2**20
+
+
+@converts("tosa.max_pool2d")
+def _max_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    value = conversion.value(op.operands[0])
+    return build(MaxPool2DOp, value, element=element_of(value.type), **_window(conversion, op, value)).output
+
+
+@converts("tosa.avg_pool2d")
+def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """The mean lies within the range of the data; another zero point of the result moves it, and clamps."""
+    value = conversion.value(op.operands[0])
+    before, after = (
+        conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input_zp", "output_zp"))
+    )
+    height, width = window(op, "kernel")
+    cells = f"kernel must have at most {_MOST_CELLS} cells, but got {height * width}"
+    require(height * width <= _MOST_CELLS, cells)
+    element = element_of(value.type)
+    how: dict[str, Any] = {"division": Division.HALF_AWAY_CENTERED, "zero_point": before}
+    mean = build(AvgPool2DOp, value, element=element, **_window(conversion, op, value), **how).output
+    if before == after:
+        return mean
+    scale = conversion.scale(op.results[0])
+    moved = {"input_scale": scale, "output_scale": scale, "rounding": Rounding.FIXED64_UP}
+    points = {"input_zero_points": (before,), "output_zero_point": after}
+    return build(RequantizeOp, mean, element=element, **moved, **points).output
+
+
+def _window(conversion: Conversion, op: ir.Operation, value: ir.Value) -> dict[str, Any]:
+    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
+    element = element_of(value.type)
+    require(element in ("i8", "ui8"), f"must be on 8-bit codes, but got {element}")
+    low, high = ELEMENT_RANGES[element]
+    names = {"kernel": "kernel", "strides": "stride", "padding": "pad"}
+    return {**{name: window(op, key) for name, key in names.items()}, "output_min": low, "output_max": high}
