@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from qdialect._mlir import ir
-from qdialect.dialect import ConcatOp, PadOp, QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import BroadcastOp, ConcatOp, GatherOp, PadOp, QnnOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.op_base import MOST_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, require
 
 
-def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: object) -> ir.Value:
+def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: Any) -> ir.Value:
     conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     value = conversion.value(op.operands[0])
     return build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
@@ -30,6 +32,30 @@ def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
     pairs = conversion.integers(op.operands[1], "padding")
     value = conversion.zero_point(op.operands[2], "pad_const")
     return _moved(conversion, op, PadOp, low=pairs[::2], high=pairs[1::2], value=value)
+
+
+@converts("tosa.slice")
+def _slice(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    begin, size = (conversion.integers(op.operands[1 + i], name) for i, name in enumerate(("start", "size")))
+    return _moved(conversion, op, SliceOp, begin=begin, size=size, strides=(1,) * len(size))
+
+
+@converts("tosa.reverse")
+def _reverse(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    axis = integer_attribute(op, "axis")
+    return _moved(
+        conversion, op, GatherOp, axis=axis, indices=tuple(reversed(range(shape_of(op.results[0].type)[axis])))
+    )
+
+
+@converts("tosa.tile")
+def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """Each dimension gets one before it, along which it is repeated."""
+    shape, multiples = shape_of(op.operands[0].type), conversion.integers(op.operands[1], "multiples")
+    spread = tuple(extent for pair in zip(multiples, shape, strict=True) for extent in pair)
+    value = _moved(conversion, op, ReshapeOp, shape=tuple(extent for own in shape for extent in (1, own)))
+    repeated = build(BroadcastOp, value, element=element_of(value.type), shape=spread).output
+    return build(ReshapeOp, repeated, element=element_of(value.type), shape=shape_of(op.results[0].type)).output
 
 
 @converts("tosa.concat")

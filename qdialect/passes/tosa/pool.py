@@ -36,9 +36,9 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     if before == after:
         return mean
     scale = conversion.scale(op.results[0])
-    moved = {"input_scale": scale, "output_scale": scale, "rounding": Rounding.FIXED64_UP}
-    points = {"input_zero_points": (before,), "output_zero_point": after}
-    return build(RequantizeOp, mean, element=element, **moved, **points).output
+    moved: dict[str, Any] = {"input_scale": scale, "output_scale": scale, "rounding": Rounding.FIXED64_UP}
+    moved |= {"input_zero_points": (before,), "output_zero_point": after}
+    return build(RequantizeOp, mean, element=element, **moved).output
 
 
 def _window(conversion: Conversion, op: ir.Operation, value: ir.Value) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def signed_codes(conversion: Conversion, old: ir.Value, zero_point: int, *, is_u
 
 def _with_other_sign(value: ir.Value) -> ir.Value:
     """Bytes less or plus 128: a signed code and an unsigned one in the same 8 bits."""
-    plain = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
+    plain: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
     return build(LutOp, value, element="i8", table=_SIGN_BIT, **plain).output
 
 
@@ -160,5 +161,10 @@ def _cast(conversion: Conversion, op: ir.Operation) -> ir.Value:
     require(element in wider.get(found, ()), f"must go to a wider integer type, but got {found} to {element}")
     scale = conversion.scale(op.operands[0])
     conversion.keep_scale(op.results[0], scale)
-    same = {"input_scale": scale, "output_scale": scale, "output_zero_point": 0, "rounding": Rounding.FIXED64_UP}
+    same: dict[str, Any] = {
+        "input_scale": scale,
+        "output_scale": scale,
+        "output_zero_point": 0,
+        "rounding": Rounding.FIXED64_UP,
+    }
     return build(RequantizeOp, value, element=element, **same).output
