@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdialect._mlir import ir
-from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import GraphNode
 
@@ -88,9 +87,28 @@ def _onnx_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
+    from qdialect.frontends.tosa import import_tosa
+
+    return import_tosa(path)
+
+
+def _mlir_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+    from qdialect.frontends.tosa import nodes_of
+
+    return nodes_of(path)
+
+
+def _tosa_operators() -> Sequence[str]:
+    from qdialect.frontends.tosa import supported_operators
+
+    return supported_operators()
+
+
 FORMATS = {
     entry.suffix: entry
     for entry in (
+        Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
         Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators, _tflite_profiles),
         Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",)),
     )
@@ -100,30 +118,19 @@ FORMATS = {
 def format_of(path: Path) -> Format:
     """The format of a model file, by its suffix; raises `ImportModelError` where there is none."""
     if path.suffix not in FORMATS:
-        raise _unknown(path, tuple(FORMATS))
+        *others, last = FORMATS
+        kinds = f"{', '.join(others)} or {last}"
+        raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
     return FORMATS[path.suffix]
 
 
-def _unknown(path: Path, suffixes: Sequence[str]) -> ImportModelError:
-    kinds = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    return ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
-
-
 def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
-    """The module of a ``.mlir`` file or of one in a format of `FORMATS`; a module is itself.
+    """The module of a file in one of `FORMATS`; a module is itself.
 
     Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or uses what is not supported,
     and for a file of another kind.
     """
     if isinstance(model, ir.Module):
         return model
-    path, options = Path(model), options or ImportOptions()
-    if path.suffix == ".mlir":
-        if options.profile:
-            raise ImportModelError(
-                f"'{path}' has its arithmetic in it, so profile '{options.profile}' cannot be chosen"
-            )
-        return parse(path)
-    if path.suffix not in FORMATS:
-        raise _unknown(path, (".mlir", *FORMATS))
-    return format_of(path).read(path, options)
+    path = Path(model)
+    return format_of(path).read(path, options or ImportOptions())

@@ -16,6 +16,7 @@ from qdialect.dialect.type_constraints import dtype_of, shape_of
 Array = NDArray[Any]
 
 _PASSES = (
+    "func.func(tosa-optional-decompositions)",
     "func.func(tosa-to-linalg-named,tosa-to-linalg,tosa-to-arith{include-apply-rescale=true use-32-bit=false})",
     "func.func(tosa-to-tensor)",
     "canonicalize",
@@ -68,9 +69,8 @@ class _Unranked(ctypes.Structure):
         rank = int(self.rank)
         _, aligned, offset, *rest = self.descriptor[: 3 + 2 * rank]
         sizes, strides = rest[:rank], [stride * item_size for stride in rest[rank:]]
-        extent = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) + item_size
-        memory = (ctypes.c_uint8 * extent).from_address(aligned + offset * item_size)
-        return np.ndarray(sizes, np.dtype(f"V{item_size}"), memory, strides=strides)
+        first = np.ctypeslib.as_array((ctypes.c_uint8 * item_size).from_address(aligned + offset * item_size))
+        return np.lib.stride_tricks.as_strided(first, (*sizes, item_size), (*strides, 1))
 
 
 def _copy(item_size: int, source: Any, target: Any) -> None:

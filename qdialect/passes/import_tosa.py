@@ -32,18 +32,39 @@ class ImportTosa(Pass):
     name: ClassVar[str] = "qnn-import-tosa"
 
     def run(self, module: ir.Module) -> None:
-        with module.context:
-            offences: list[Diagnostic] = []
-            for function in [op for op in module.body.operations if _has_tosa(op.operation)]:
-                offences += _convert_function(function)
-            # What two ops of one kernel have made superfluous.
-            apply_patterns(module, ())
+        offences = converted(module)
         if offences:
             message = f"{self.name}: {len(offences)} ops have no counterpart in qnn"
-            raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=tuple(offences)),))
+            notes = tuple(offence.note() for offence in offences)
+            raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
-def _has_tosa(operation: ir.Operation) -> bool:
+@dataclass(frozen=True)
+class Offence:
+    """An op without a counterpart."""
+
+    kind: str
+    location: ir.Location
+    reason: str
+
+    def note(self) -> Diagnostic:
+        """It as a note at its place."""
+        file, line, column = place_of(self.location)
+        return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
+
+
+def converted(module: ir.Module) -> list[Offence]:
+    """Convert every function of `module` that has `tosa` ops, in place; a function with offenders stays as it is."""
+    functions = [op for op in module.body.operations if has_tosa(op.operation)]
+    with module.context, ir.Location.unknown():
+        offences = [offence for function in functions for offence in _convert_function(function)]
+        # What two ops of one kernel have made superfluous.
+        apply_patterns(module, ())
+    return offences
+
+
+def has_tosa(operation: ir.Operation) -> bool:
+    """Whether it is a function of one block with `tosa` ops or quantized arguments."""
     if operation.name != "func.func" or len(operation.regions[0].blocks) != 1:
         return False
     block = operation.regions[0].blocks[0]
@@ -51,10 +72,10 @@ def _has_tosa(operation: ir.Operation) -> bool:
     return quantized or any(op.operation.name.startswith("tosa.") for op in block.operations)
 
 
-def _convert_function(function: ir.OpView) -> list[Diagnostic]:
+def _convert_function(function: ir.OpView) -> list[Offence]:
     """Put the converted function in the place of `function`; where ops have no counterpart, leave it and say so."""
     created, conversion = _declared(function)
-    offences: list[Diagnostic] = []
+    offences: list[Offence] = []
     *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]
     block = created.regions[0].blocks[0]
     with ir.InsertionPoint(block):
@@ -111,7 +132,7 @@ def _with_parameters(attributes: ir.DictAttr, type_: ir.Type) -> ir.DictAttr:
     return ir.DictAttr.get(found)
 
 
-def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Diagnostic]:
+def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Offence]:
     with op.location:
         try:
             if op.name.startswith("tosa."):
@@ -119,8 +140,7 @@ def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Diagnostic]
             else:
                 _cloned(conversion, op)
         except (UnsupportedError, ConstraintError, TypeError) as error:
-            file, line, column = place_of(op.location)
-            yield Diagnostic(Severity.NOTE, f"'{op.name}' op {error}", file, line, column)
+            yield Offence(op.name, op.location, str(error).removeprefix(f"'{op.name}' op "))
 
 
 def _cloned(conversion: Conversion, op: ir.Operation) -> None:

@@ -1,7 +1,7 @@
 """From ops of upstream's `tosa` dialect to `qnn` ops: one converter for each op, found by its name."""
 
 # Imported for the converters they register.
-from qdialect.passes.tosa import contraction, elementwise, movement, pool, rescale
+from qdialect.passes.tosa import contraction, elementwise, movement, pool, reduction, rescale
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, convert, converted_ops
 from qdialect.passes.tosa.types import is_quantized, storage_type
 
@@ -15,6 +15,7 @@ __all__ = [
     "is_quantized",
     "movement",
     "pool",
+    "reduction",
     "rescale",
     "storage_type",
 ]

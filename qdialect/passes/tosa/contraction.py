@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp, build
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.passes.tosa.conversion import Array, Conversion, Plan, UnsupportedError, converts, require, window
+from qdialect.passes.tosa.conversion import (
+    Array,
+    Conversion,
+    Plan,
+    UnsupportedError,
+    converts,
+    padding,
+    require,
+    window,
+)
 from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
 
 
@@ -38,9 +47,30 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
         constant(_bias(conversion, op, channels)),
         element="i32",
         strides=window(op, "stride"),
-        padding=window(op, "pad"),
+        padding=padding(op),
         dilation=window(op, "dilation"),
         groups=groups,
+        weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
+        **_data(conversion, op, op.operands[3]),
+    )
+    return convolution.output
+
+
+@converts("tosa.transpose_conv2d")
+def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """Negative padding of the result cuts rows and columns off; what is added at its end holds the bias."""
+    top, bottom, left, right = window(op, "out_pad")
+    require(max(top, left) <= 0, f"out_pad must not be positive at the top and at the left, but got {top} and {left}")
+    weight = conversion.value(op.operands[1])
+    convolution = build(
+        ConvTranspose2DOp,
+        conversion.value(op.operands[0]),
+        weight,
+        constant(_bias(conversion, op, shape_of(weight.type)[0])),
+        element="i32",
+        strides=window(op, "stride"),
+        padding=(-top, -left, max(-bottom, 0), max(-right, 0)),
+        output_padding=(max(bottom, 0), max(right, 0)),
         weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
         **_data(conversion, op, op.operands[3]),
     )
@@ -68,7 +98,6 @@ def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> Array:
 def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:
     """Parameters of the data, and the weights' scales that the rescale of the accumulators wants."""
     plan = _plan(conversion, op)
-    conversion.plans[op.results[0]] = plan
     return {
         "input_scale": plan.input_scale,
         "input_zero_point": conversion.zero_point(zero_point, "input_zp"),
@@ -80,7 +109,9 @@ def _plan(conversion: Conversion, op: ir.Operation) -> Plan:
     scale, rescale = conversion.scale(op.operands[0]), sole_rescale(op.results[0])
     if rescale is not None:
         try:
-            return plan_of(scale, scaling_of(conversion, rescale), conversion.scale(rescale.results[0]))
+            plan = plan_of(scale, scaling_of(conversion, rescale), conversion.scale(rescale.results[0]))
+            conversion.plans[op.results[0]] = plan
+            return plan
         except UnsupportedError:
             # The rescale says so itself.
             pass

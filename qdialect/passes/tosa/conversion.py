@@ -67,19 +67,15 @@ class Conversion:
 
     def array(self, old: ir.Value, what: str) -> Array:
         """The values of a constant; `what` is named where it is none."""
-        require(_is_constant(old), f"{what} must be a constant, but got a value that is known at run time only")
-        attribute = old.owner.attributes["values"]
-        require(isinstance(attribute, ir.DenseElementsAttr), f"{what} must have dense elements, but got a resource")
+        attribute = _elements(old, what)
         type_ = storage_type(old.type)
         require(element_of(type_) in NUMPY_DTYPES, f"{what} must be of a known element type, but got {type_}")
-        return elements_array(ir.DenseElementsAttr(attribute), NUMPY_DTYPES[element_of(type_)], shape_of(type_))
+        return elements_array(attribute, NUMPY_DTYPES[element_of(type_)], shape_of(type_))
 
     def integers(self, old: ir.Value, what: str) -> tuple[int, ...]:
-        """The values of a constant shape, or of a constant tensor of integers."""
-        require(_is_constant(old), f"{what} must be a constant, but got a value that is known at run time only")
-        if old.owner.name == "tosa.const":
-            return tuple(int(number) for number in self.array(old, what).ravel())
-        return tuple(ir.DenseIntElementsAttr(old.owner.attributes["values"]))
+        """The values of a constant shape."""
+        attribute = _elements(old, what)
+        return tuple(elements_array(attribute, np.dtype(np.int64), (len(attribute),)).tolist())
 
     def zero_point(self, old: ir.Value, what: str, *, is_unsigned: bool = False) -> int:
         """The one entry of a constant; with `is_unsigned` its bits are those of an unsigned number."""
@@ -105,6 +101,16 @@ def known_scale(old: ir.Value) -> float | None:
 
 def _is_constant(old: ir.Value) -> bool:
     return isinstance(old.owner, ir.Operation | ir.OpView) and old.owner.name in _CONSTANTS
+
+
+def _elements(old: ir.Value, what: str) -> ir.DenseElementsAttr:
+    owner = old.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name not in _CONSTANTS:
+        raise UnsupportedError(f"{what} must be a constant, but got a value that is known at run time only")
+    attribute = owner.attributes["values"]
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        raise UnsupportedError(f"{what} must have its elements in the text, but got a resource")
+    return attribute
 
 
 Converter = Callable[[Conversion, ir.Operation], ir.Value]
@@ -136,8 +142,11 @@ def convert(conversion: Conversion, op: ir.Operation) -> None:
     if op.name in _CONSTANTS:
         return
     require(op.name in _CONVERTERS, "has no counterpart in qnn")
-    if all(conversion.knows(operand) for operand in op.operands):
-        conversion.define(op.results[0], _CONVERTERS[op.name](conversion, op))
+    if not all(conversion.knows(operand) for operand in op.operands):
+        return
+    result, wanted = _CONVERTERS[op.name](conversion, op), storage_type(op.results[0].type)
+    require(result.type == wanted, f"result must be {wanted}, but its counterpart gives {result.type}")
+    conversion.define(op.results[0], result)
 
 
 def result_element(op: ir.Operation) -> str:
@@ -158,3 +167,9 @@ def flag(op: ir.Operation, name: str) -> bool:
 def window(op: ir.Operation, name: str) -> tuple[int, ...]:
     """An attribute of several integers."""
     return tuple(ir.DenseI64ArrayAttr(op.attributes[name]))
+
+
+def padding(op: ir.Operation) -> tuple[int, int, int, int]:
+    """`pad`, which is top, bottom, left, right, as top, left, bottom, right."""
+    top, bottom, left, right = window(op, "pad")
+    return top, left, bottom, right

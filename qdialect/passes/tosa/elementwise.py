@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -26,8 +28,10 @@ def _identity(conversion: Conversion, op: ir.Operation) -> ir.Value:
 def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
     conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     value = conversion.value(op.operands[0])
-    bounds = {"min": integer_attribute(op, "min_val"), "max": integer_attribute(op, "max_val")}
-    return build(ClipOp, value, element=element_of(value.type), **bounds).output
+    element = element_of(value.type)
+    require(element.startswith(("i", "ui")), f"must clamp integers, but got {element}")
+    low, high = integer_attribute(op, "min_val"), integer_attribute(op, "max_val")
+    return build(ClipOp, value, element=element, min=low, max=high).output
 
 
 @converts("tosa.table")
@@ -50,7 +54,7 @@ def _look_up(conversion: Conversion, op: ir.Operation, entries: Array) -> ir.Val
     require(element_of(value.type) == result_element(op) == "i8", f"must be from i8 to i8, but got {value.type}")
     # The first half belongs to negative codes, whose bit patterns are the larger ones.
     table = np.roll(entries.astype(np.int8), -128).view(np.uint8)
-    scales = {"input_scale": conversion.scale(source), "output_scale": conversion.scale(op.results[0])}
+    scales: dict[str, Any] = {"input_scale": conversion.scale(source), "output_scale": conversion.scale(op.results[0])}
     return build(LutOp, value, element="i8", table=table, input_zero_point=0, output_zero_point=0, **scales).output
 
 

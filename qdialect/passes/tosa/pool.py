@@ -7,7 +7,7 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, RequantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
-from qdialect.passes.tosa.conversion import Conversion, converts, require, window
+from qdialect.passes.tosa.conversion import Conversion, converts, padding, require, window
 from qdialect.quant_math import Division, Rounding
 
 # Up to there TOSA's reciprocal is exact, see `qdialect.reference.pool`.
@@ -46,5 +46,5 @@ def _window(conversion: Conversion, op: ir.Operation, value: ir.Value) -> dict[s
     element = element_of(value.type)
     require(element in ("i8", "ui8"), f"must be on 8-bit codes, but got {element}")
     low, high = ELEMENT_RANGES[element]
-    names = {"kernel": "kernel", "strides": "stride", "padding": "pad"}
-    return {**{name: window(op, key) for name, key in names.items()}, "output_min": low, "output_max": high}
+    shape = {"kernel": window(op, "kernel"), "strides": window(op, "stride"), "padding": padding(op)}
+    return {**shape, "output_min": low, "output_max": high}

@@ -74,7 +74,7 @@ def signed_codes(conversion: Conversion, old: ir.Value, zero_point: int, *, is_u
     value = conversion.value(old)
     if not is_unsigned or element_of(value.type) == "ui8":
         return Codes(value, zero_point)
-    require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {value.type}")
+    require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {element_of(value.type)}")
     return Codes(_with_other_sign(value), zero_point - 128)
 
 

@@ -1,6 +1,6 @@
 // Errors are one line or a list of notes, end with status 1, and leave no file behind.
 // RUN: not %qimport nowhere.tflite 2>&1 | filecheck %s --check-prefix=ABSENT
-// RUN: not %qimport %s -o %t.mlir 2>&1 | filecheck %s --check-prefix=FORMAT
+// RUN: not %qimport nowhere.txt -o %t.mlir 2>&1 | filecheck %s --check-prefix=FORMAT
 // RUN: cp %s %t.plain.tflite
 // RUN: not %qimport %t.plain.tflite -o %t.mlir 2>&1 | filecheck %s --check-prefix=NOMODEL
 // RUN: not ls %t.mlir
@@ -12,7 +12,7 @@
 // RUN: %qimport --help | filecheck %s --check-prefix=HELP
 
 // ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
-// FORMAT: error: '{{.*}}import-errors.mlir' must be a model of kind .tflite or .onnx, but got '.mlir'
+// FORMAT: error: 'nowhere.txt' must be a model of kind .mlir, .tflite or .onnx, but got '.txt'
 // NOMODEL: error: '{{.*}}.plain.tflite': file is no .tflite model: it must have the identifier 'TFL3'
 // SHORT: error: '{{.*}}.short.tflite': file is damaged
 // OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory

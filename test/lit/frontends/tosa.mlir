@@ -1,0 +1,21 @@
+// RUN: %qimport %s | filecheck %s
+// RUN: %qimport %s --mlir-print-debuginfo | filecheck %s --check-prefix=PLACE
+// RUN: %qimport %s --report | filecheck %s --check-prefix=REPORT
+// RUN: %qrun %s --reference | filecheck %s --check-prefix=VALUES
+// RUN: not %qimport %S/../passes/import-tosa-no-match.mlir 2>&1 | filecheck %s --check-prefix=ERROR
+
+// CHECK: func.func @main(%arg0: tensor<256xi8>) -> tensor<256xi8>
+// CHECK-NOT: tosa
+// CHECK: "qnn.lut"(%arg0)
+
+// PLACE: loc("%1"(
+// VALUES: res0: 0 of 256 elements differ from the reference
+// ERROR: error: 'import-tosa-no-match.mlir' uses what is not supported, in 8 places
+// ERROR: note: tosa.exp %0: has no counterpart in qnn
+// REPORT: tosa.table %1
+// REPORT-SAME: lut
+func.func @main(%x: tensor<256xi8>) -> tensor<256xi8> {
+  %table = "tosa.const"() <{values = dense<7> : tensor<256xi8>}> : () -> tensor<256xi8>
+  %0 = tosa.table %x, %table : (tensor<256xi8>, tensor<256xi8>) -> tensor<256xi8>
+  return %0 : tensor<256xi8>
+}
