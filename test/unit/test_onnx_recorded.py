@@ -1,6 +1,6 @@
-"""Contractions of ONNX models against numbers that ONNX Runtime 1.31.1 gave, graph optimization off.
+"""ONNX models against numbers that ONNX Runtime 1.31.1 gave, for contractions with graph optimization off.
 
-`vectors/onnx_contractions.npz` holds, for each case, a model, its inputs and its output.
+`vectors/onnx_*.npz` hold, for each case, a model, its inputs and its outputs.
 """
 
 from pathlib import Path
@@ -11,15 +11,18 @@ import pytest
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
-ARRAYS = dict(np.load(Path(__file__).parent / "vectors" / "onnx_contractions.npz"))
+VECTORS = [Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in ("contractions", "movement")]
+ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_the_recorded_output(case: str) -> None:
     inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
-    (output,) = interpreter.run(import_onnx(ARRAYS[f"{case}.model"].tobytes()), inputs)
-    expected = ARRAYS[f"{case}.out"]
-    assert output.dtype == expected.dtype
-    assert output.shape == expected.shape
-    assert np.count_nonzero(output != expected) == 0
+    outputs = interpreter.run(import_onnx(ARRAYS[f"{case}.model"].tobytes()), inputs)
+    names = sorted(key for key in ARRAYS if key.startswith(f"{case}.out"))
+    for output, name in zip(outputs, names, strict=True):
+        expected = ARRAYS[name]
+        assert output.dtype == expected.dtype
+        assert output.shape == expected.shape
+        assert np.count_nonzero(output != expected) == 0

@@ -76,7 +76,7 @@ def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     data, *entries = arrays
     begins, ends, strides = ([int(value) for value in entry.ravel()] for entry in entries)
     selection = select(data.shape, begins, ends, strides, masks_of(operator))
-    places = [np.arange(cut.count) * cut.step + cut.first for cut in selection.cuts]
+    places = [cut.indices for cut in selection.cuts]
     return data[np.ix_(*places)].reshape(selection.shape) if places else data.reshape(selection.shape)
 
 

@@ -9,6 +9,7 @@ from enum import Enum
 import tflite
 
 from qdialect.frontends.common import require
+from qdialect.frontends.cuts import Cut
 from qdialect.frontends.tflite.model import Operator, Shape
 from qdialect.frontends.tflite.reader import read_options
 
@@ -22,16 +23,6 @@ class Masks:
     ellipsis: int
     new_axis: int
     shrink: int
-
-
-@dataclass(frozen=True)
-class Cut:
-    """`count` elements of a dimension: first, first + step, ...; the dimension itself goes away where `is_shrunk`."""
-
-    first: int
-    step: int
-    count: int
-    is_shrunk: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.operators.data_movement import Transposition, move_codes
+from qdialect.frontends.onnx.operators.movements import Transposition, move_codes
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window

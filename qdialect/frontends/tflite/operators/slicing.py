@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import GatherOp, SliceOp
-from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
+from qdialect.frontends.cuts import Cut, cut
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.frontends.tflite.strided_slice import Cut, masks_of, select
+from qdialect.frontends.tflite.strided_slice import masks_of, select
 
 
 @imports("SPLIT")
@@ -65,20 +64,6 @@ def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) 
         return values
 
     return emit
-
-
-def cut(emitter: Emitter, value: ir.Value, cuts: Sequence[Cut]) -> ir.Value:
-    """What `cuts` take of `value`, dimension by dimension; itself where they take everything."""
-    for axis, one in enumerate(cuts):
-        if one.step < 0:
-            indices = range(one.first, one.first + one.step * one.count, one.step)
-            value = emitter.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
-    forward = [one if one.step > 0 else Cut(0, 1, one.count) for one in cuts]
-    size = tuple(one.count for one in forward)
-    if size == shape_of(value.type):
-        return value
-    begin, strides = tuple(one.first for one in forward), tuple(one.step for one in forward)
-    return emitter.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
 
 
 def _selection(operator: Operator, data: Tensor, cuts: Sequence[Cut], shape: Shape) -> Emission:

@@ -1,0 +1,55 @@
+"""Parts of a tensor: what a front end's slices take of each dimension, as ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from qdialect._mlir import ir
+from qdialect.dialect import GatherOp, QnnOp, SliceOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`count` elements of a dimension: first, first + step, ...; the dimension itself goes away where `is_shrunk`."""
+
+    first: int
+    step: int
+    count: int
+    is_shrunk: bool = False
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The elements, in order."""
+        return tuple(range(self.first, self.first + self.step * self.count, self.step))
+
+
+class Builder(Protocol):
+    """What both emitters do."""
+
+    def build(self, op_class: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value: ...
+
+
+def cut(builder: Builder, value: ir.Value, cuts: Sequence[Cut]) -> ir.Value:
+    """What `cuts` take of `value`, dimension by dimension; itself where they take everything.
+
+    A slice goes forwards, a gather whichever way.
+    """
+    for axis, one in enumerate(cuts):
+        if one.step < 0:
+            value = gather(builder, value, axis, one.indices)
+    forward = [one if one.step > 0 else Cut(0, 1, one.count) for one in cuts]
+    size = tuple(one.count for one in forward)
+    if size == shape_of(value.type):
+        return value
+    begin, strides = tuple(one.first for one in forward), tuple(one.step for one in forward)
+    return builder.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
+
+
+def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
+    """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
+    if tuple(indices) == tuple(range(shape_of(value.type)[axis])):
+        return value
+    return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))

@@ -1,0 +1,165 @@
+"""Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other places, some of them more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.cuts import Cut
+from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
+from qdialect.frontends.onnx.operators.movements import (
+    Cutting,
+    Gathering,
+    Movement,
+    Padding,
+    Reshaping,
+    Transposition,
+    move,
+)
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Quantized, Tensor, shape_of
+
+# Which element stands at a place outside: mirrored at the last one, the last one, or from the other end.
+_BORDERS: dict[str, Callable[[int, int], int]] = {
+    "reflect": lambda place, extent: abs(place) if place < extent else 2 * (extent - 1) - place,
+    "edge": lambda place, extent: min(max(place, 0), extent - 1),
+    "wrap": lambda place, extent: place % extent,
+}
+
+
+def _chain(call: Call, *movements: Movement) -> Tensor:
+    """Input 0 of a node, moved in several steps."""
+    tensor = call.tensor(0)
+    for movement in movements:
+        if isinstance(movement, Reshaping) and movement.shape == shape_of(tensor):
+            continue
+        tensor = move(call.plan, call.name, tensor, movement)
+    return tensor
+
+
+@imports("Gather")
+def _gather(call: Call) -> Tensor:
+    """The dimension `axis` makes way for those of the constant indices."""
+    call.count(2)
+    shape, indices = shape_of(call.tensor(0)), call.constant(1)
+    (axis,) = places_of([call.attribute("axis", 0)], len(shape))
+    extent = shape[axis]
+    require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
+    holds = bool((indices >= -extent).all() and (indices < extent).all())
+    require(holds, f"indices must be in [-{extent}, {extent})")
+    flat = tuple(int(index) % extent for index in indices.ravel())
+    before, after = shape[:axis], shape[axis + 1 :]
+    gathered = Gathering((*before, len(flat), *after), axis, flat)
+    return _chain(call, gathered, Reshaping((*before, *indices.shape, *after)))
+
+
+@imports("Tile")
+def _tile(call: Call) -> Tensor:
+    call.count(2)
+    shape, repeats = shape_of(call.tensor(0)), integers_of(call, 1, "repeats") or ()
+    holds = len(repeats) == len(shape) and all(count >= 1 for count in repeats)
+    require(holds, f"repeats must be {len(shape)} integers of at least 1, but got {list(repeats)}")
+    return _along(call, [tuple(range(extent)) * count for extent, count in zip(shape, repeats, strict=True)])
+
+
+def _along(call: Call, places: list[tuple[int, ...]]) -> Tensor:
+    """Input 0 of a node with the elements at `places` along each dimension."""
+    shape = shape_of(call.tensor(0))
+    movements: list[Movement] = []
+    for axis, (extent, indices) in enumerate(zip(shape, places, strict=True)):
+        shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
+        if indices != tuple(range(extent)):
+            movements.append(Gathering(shape, axis, indices))
+    return _chain(call, *movements)
+
+
+@imports("Pad")
+def _pad(call: Call) -> Tensor:
+    """Amounts and the number to fill with are attributes in old operator sets and constant inputs in later ones.
+
+    A negative amount cuts; a border that is not constant repeats elements.
+    """
+    call.count(1, 4)
+    mode: str = call.attribute("mode", "constant")
+    modes = ("constant", *_BORDERS)
+    require(mode in modes, f"mode must be {' or '.join(modes)}, but got {mode}")
+    shape, low, high = shape_of(call.tensor(0)), *_amounts(call)
+    if mode != "constant":
+        return _along(call, [_border(*entry, mode) for entry in zip(shape, low, high, strict=True)])
+    sides = list(zip(shape, low, high, strict=True))
+    cuts = tuple(Cut(max(-before, 0), 1, n + min(before, 0) + min(after, 0)) for n, before, after in sides)
+    require(all(one.count >= 1 for one in cuts), f"pads must not cut away all of {list(shape)}")
+    low, high = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
+    kept = tuple(one.count for one in cuts)
+    grown = tuple(map(sum, zip(kept, low, high, strict=True)))
+    movements = [Cutting(kept, cuts)] if kept != shape else []
+    return _chain(call, *movements, Padding(grown, low, high, _fill_of(call)))
+
+
+def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = len(shape_of(call.tensor(0)))
+    given = integers_of(call, 1, "pads")
+    axes = places_of(integers_of(call, 3, "axes") or range(rank), rank)
+    count = len(axes)
+    if given is None or len(given) != 2 * count:
+        raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
+    low, high = [0] * rank, [0] * rank
+    for place, axis in enumerate(axes):
+        low[axis], high[axis] = given[place], given[count + place]
+    return tuple(low), tuple(high)
+
+
+def _border(extent: int, low: int, high: int, mode: str) -> tuple[int, ...]:
+    """Where each element of a padded dimension comes from."""
+    require(min(low, high) >= 0, f"pads must be at least 0 in mode {mode}, but got {min(low, high)}")
+    most = extent - 1 if mode == "reflect" else max(low, high)
+    require(max(low, high) <= most, f"pads must be at most {most} in mode {mode}, but got {max(low, high)}")
+    return tuple(_BORDERS[mode](place, extent) for place in range(-low, extent + high))
+
+
+def _fill_of(call: Call) -> float:
+    tensor = call.optional(2)
+    if isinstance(tensor, Quantized) and tensor.reals() is not None:
+        return float(np.asarray(tensor.reals()).ravel()[0])
+    if tensor is not None:
+        return float(call.constant(2).ravel()[0])
+    return call.attribute("value", 0.0)
+
+
+@imports("DepthToSpace")
+def _depth_to_space(call: Call) -> Tensor:
+    """Channels are numbered [row, column, channel] in mode DCR, [channel, row, column] in mode CRD."""
+    call.count(1)
+    size, mode = call.attribute("blocksize", 0), call.attribute("mode", "DCR")
+    require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
+    shape = shape_of(call.tensor(0))
+    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
+    batch, channels, height, width = shape
+    fits = size >= 1 and channels % (size * size) == 0
+    require(fits, f"channels must be a multiple of the square of blocksize {size}, but got {channels}")
+    depth = channels // (size * size)
+    split = (batch, size, size, depth, height, width) if mode == "DCR" else (batch, depth, size, size, height, width)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    return _blocks(call, split, order, (batch, depth, height * size, width * size))
+
+
+@imports("SpaceToDepth")
+def _space_to_depth(call: Call) -> Tensor:
+    """Channels are numbered [row, column, channel]."""
+    call.count(1)
+    size, shape = call.attribute("blocksize", 0), shape_of(call.tensor(0))
+    require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
+    batch, channels, height, width = shape
+    fits = size >= 1 and height % size == width % size == 0
+    require(fits, f"height and width must be multiples of blocksize {size}, but got {height} and {width}")
+    rows, columns = height // size, width // size
+    split = (batch, channels, rows, size, columns, size)
+    return _blocks(call, split, (0, 3, 5, 1, 2, 4), (batch, channels * size * size, rows, columns))
+
+
+def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """Dimensions taken apart, reordered and put together again."""
+    reordered = Transposition(tuple(split[i] for i in order), order)
+    return _chain(call, Reshaping(split), reordered, Reshaping(shape))

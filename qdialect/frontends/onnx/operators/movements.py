@@ -1,0 +1,190 @@
+"""Ways to move the elements of a tensor, on codes and on real numbers.
+
+Moving real numbers moves their codes, so a movement goes to whichever side of a quantization has integers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, PadOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.cuts import Cut, cut, gather
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
+from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.onnx.tensors import Constant, Parameters, Plan, Quantized, Real, Tensor, known
+
+_LARGEST_WHOLE = 2**24
+
+
+@dataclass(frozen=True)
+class Movement(ABC):
+    """A way to move the elements of a tensor; `shape` is the result's."""
+
+    shape: Shape
+
+    @abstractmethod
+    def array(self, array: Array) -> Array:
+        """A moved array."""
+
+    @abstractmethod
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        """Codes moved by ops; `to` says what they mean, where that is known."""
+
+    def ordered(self, order: Sequence[int]) -> Movement | None:
+        """The same on a tensor with its dimensions in this order, the result's alike; None where there is no such."""
+        return None
+
+    def axis(self, axis: int) -> int:
+        """Where dimension `axis`, which has parameters of its own, comes to lie."""
+        raise UnsupportedError("tensor with a scale for each channel must not be moved")
+
+
+@dataclass(frozen=True)
+class Transposition(Movement):
+    """Dimensions in another order."""
+
+    order: tuple[int, ...]
+
+    def array(self, array: Array) -> Array:
+        return np.ascontiguousarray(array.transpose(self.order))
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        return emitter.transpose(value, self.order)
+
+    def axis(self, axis: int) -> int:
+        return self.order.index(axis)
+
+
+@dataclass(frozen=True)
+class Reshaping(Movement):
+    """Another shape of as many elements."""
+
+    def array(self, array: Array) -> Array:
+        return array.reshape(self.shape)
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        return emitter.reshape(value, self.shape)
+
+
+@dataclass(frozen=True)
+class Broadcasting(Movement):
+    """Repeated along dimensions of extent 1 and along new ones."""
+
+    def array(self, array: Array) -> Array:
+        return np.broadcast_to(array, self.shape)
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=self.shape)
+
+
+@dataclass(frozen=True)
+class Padding(Movement):
+    """Cells with the number `fill` around the tensor."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    fill: float
+
+    def array(self, array: Array) -> Array:
+        return np.pad(array, list(zip(self.low, self.high, strict=True)), constant_values=self.fill)
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        code = int(self.fill) if to is None else to.code(self.fill)
+        attributes = {"low": self.low, "high": self.high, "value": code}
+        return emitter.build(PadOp, value, element=element_of(value.type), **attributes)
+
+    def ordered(self, order: Sequence[int]) -> Movement:
+        shape, low, high = (tuple(values[i] for i in order) for values in (self.shape, self.low, self.high))
+        return Padding(shape, low, high, self.fill)
+
+
+@dataclass(frozen=True)
+class Cutting(Movement):
+    """Some elements of each dimension."""
+
+    cuts: tuple[Cut, ...]
+
+    def array(self, array: Array) -> Array:
+        return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.cuts))]) if self.cuts else array
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        return cut(emitter, value, self.cuts)
+
+    def ordered(self, order: Sequence[int]) -> Movement:
+        return Cutting(tuple(self.shape[i] for i in order), tuple(self.cuts[i] for i in order))
+
+    def axis(self, axis: int) -> int:
+        whole = range(self.shape[axis])
+        require(self.cuts[axis].indices == tuple(whole), "tensor must not be cut along the dimension of its scales")
+        return axis
+
+
+@dataclass(frozen=True)
+class Gathering(Movement):
+    """The elements at `indices` along a dimension."""
+
+    along: int
+    indices: tuple[int, ...]
+
+    def array(self, array: Array) -> Array:
+        return np.take(array, self.indices, axis=self.along)
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        return gather(emitter, value, self.along, self.indices)
+
+    def ordered(self, order: Sequence[int]) -> Movement:
+        return Gathering(tuple(self.shape[i] for i in order), list(order).index(self.along), self.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Moved(Real):
+    """Moved real numbers: once they are codes, those are moved."""
+
+    source: Real
+    movement: Movement
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        return move_codes(plan, name, self.source.real(plan, name), self.movement, None)
+
+
+def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
+    """`source`, moved."""
+    if isinstance(source, Constant):
+        return Constant(movement.array(source.array))
+    if isinstance(source, Value):
+        return move_codes(plan, name, source, movement, None)
+    if not isinstance(source, Quantized):
+        return Moved(movement.shape, source, movement)
+    whole = len(source.scales) == 1
+    to = source.parameters if whole else None
+    axis = source.axis if whole else movement.axis(source.axis)
+    codes = move_codes(plan, name, source.codes, movement, to)
+    return Quantized(movement.shape, codes, source.scales, source.zero_points, axis)
+
+
+def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Parameters | None) -> Value:
+    """Integers or floats, moved; `to` says what codes mean, where that is known."""
+    if isinstance(movement, Padding) and value.element == "f32":
+        holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
+        require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
+    elif value.data is not None and not isinstance(movement, Padding):
+        return known(name, movement.array(value.data))
+
+    def emit(emitter: Emitter) -> Placed:
+        held, is_last = emitter.either(value)
+        ordered = movement.ordered(channels_last(len(value.shape))) if is_last else None
+        if ordered is None:
+            return movement.emit(emitter, emitter.plain(value), to), False
+        return ordered.emit(emitter, held, to), True
+
+    return plan.compute(name, movement.shape, value.element, emit)

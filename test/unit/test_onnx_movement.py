@@ -1,0 +1,108 @@
+"""What moves elements in ONNX models: which order of dimensions it takes, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_graphs import ModelBuilder, run
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.onnx import import_onnx
+
+X = (0.04, 117)
+WEIGHT = np.ones((4, 1, 3, 3), dtype=np.int8)
+
+
+def names(module: ir.Module) -> list[str]:
+    found = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    return [name for name in found if name not in ("qnn.constant", "func.return")]
+
+
+MOVED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
+    ("qnn.slice", "Slice", [np.array([1]), np.array([3]), np.array([1])], {}),
+    ("qnn.gather", "Gather", [np.array([3, 0])], {"axis": 1}),
+    ("qnn.pad", "Pad", [np.array([0, 0, 1, 1, 0, 0, 1, 1])], {}),
+]
+
+
+@pytest.mark.parametrize(("op", "kind", "operands", "attributes"), MOVED)
+def test_channels_stay_last(op: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
+    """Between convolutions nothing is transposed for a movement that works in either order."""
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
+    first = b.dequantize(b.quantize(b.node("Conv", data, b.weight(WEIGHT, 0.02), group=4), X), X)
+    moved = b.node(kind, first, *[b.constant(operand) for operand in operands], **attributes)
+    pooled = b.node("MaxPool", b.dequantize(b.quantize(moved, X), X), kernel_shape=[2, 2])
+    found = names(import_onnx(b.finish(b.quantize(pooled, X))))
+    assert found == ["qnn.transpose", "qnn.conv2d", "qnn.requantize", op, "qnn.max_pool2d", "qnn.transpose"]
+
+
+def test_an_unused_part_may_have_no_name() -> None:
+    b = ModelBuilder()
+    b.node_of_many("Split", [b.input("x", (4, 3), np.uint8)], ["", "rest"])
+    codes = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    assert np.array_equal(run(b.finish("rest"), codes), codes[2:])
+
+
+LONG = np.array
+REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
+    ("sizes must be at least 1 and add up to 6, but got [5]", "Split", [LONG([5])], {}),
+    ("must have 2 outputs, but got 1", "Split", [LONG([3, 3])], {}),
+    ("axes must be in [-2, 2), but got [2]", "Split", [], {"axis": 2}),
+    ("number of outputs must be in [1, 6], but got 0", "Split", [], {"num_outputs": 0}),
+    ("starts and ends must be given", "Slice", [LONG([1])], {}),
+    ("step must not be 0", "Slice", [LONG([1]), LONG([2]), LONG([0]), LONG([0])], {}),
+    ("result must not be empty, but takes [2, 2) of 6", "Slice", [LONG([2]), LONG([2])], {}),
+    ("axes must name a dimension once, but got [1, 1]", "Slice", [LONG([0, 0]), LONG([1, 1]), LONG([1, -1])], {}),
+    (
+        "starts, ends, axes and steps must have as many entries, but got [1, 2, 1, 1]",
+        "Slice",
+        [LONG([0]), LONG([1, 1])],
+        {},
+    ),
+    ("indices must be in [-6, 6)", "Gather", [LONG([6])], {}),
+    ("indices must be integers, at least one", "Gather", [np.zeros(0, np.int64)], {}),
+    ("repeats must be 2 integers of at least 1, but got [2]", "Tile", [LONG([2])], {}),
+    ("repeats must be 2 integers of at least 1, but got [2, 0]", "Tile", [LONG([2, 0])], {}),
+    ("shape must be one that [6, 4] broadcasts with, but got [3, 4]", "Expand", [LONG([3, 4])], {}),
+    ("mode must be constant or reflect or edge or wrap, but got fold", "Pad", [LONG([0, 0, 0, 0])], {"mode": "fold"}),
+    ("pads must be at most 5 in mode reflect, but got 6", "Pad", [LONG([6, 0, 0, 0])], {"mode": "reflect"}),
+    ("pads must be at least 0 in mode edge, but got -1", "Pad", [LONG([0, 0, -1, 0])], {"mode": "edge"}),
+    ("pads must not cut away all of [6, 4]", "Pad", [LONG([-3, 0, -3, 0])], {}),
+    ("pads must be 2 integers, but got (1,)", "Pad", [LONG([1]), np.float32(0), LONG([1])], {}),
+    ("input must have 4 dimensions, but got 2", "DepthToSpace", [], {"blocksize": 2}),
+    ("mode must be DCR or CRD, but got X", "DepthToSpace", [], {"blocksize": 2, "mode": "X"}),
+    ("input must have 4 dimensions, but got 2", "SpaceToDepth", [], {"blocksize": 2}),
+]
+
+
+def offence(shape: tuple[int, ...], kind: str, operands: list[Any], attributes: dict[str, Any]) -> str:
+    b = ModelBuilder()
+    given = [b.constant(operand) for operand in operands]
+    content = b.finish(b.node(kind, b.input("x", shape, np.uint8), *given, **attributes))
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(content)
+    return caught.value.diagnostics[0].notes[0].message.partition(": ")[2]
+
+
+@pytest.mark.parametrize(("reason", "kind", "operands", "attributes"), REFUSED)
+def test_what_does_not_fit_is_refused(reason: str, kind: str, operands: list[Any], attributes: dict[str, Any]) -> None:
+    assert offence((6, 4), kind, operands, attributes) == reason
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_blocks_must_fill_the_tensor(size: int) -> None:
+    channels = f"channels must be a multiple of the square of blocksize {size}, but got 8"
+    assert offence((1, 8, 4, 6), "DepthToSpace", [], {"blocksize": size}) == channels
+    sides = f"height and width must be multiples of blocksize {size}, but got 4 and 6"
+    assert offence((1, 8, 4, 6), "SpaceToDepth", [], {"blocksize": size}) == sides
+
+
+def test_a_float_is_padded_with_a_whole_number() -> None:
+    b = ModelBuilder()
+    padded = b.node("Pad", b.input("x", (4,)), b.constant(np.array([1, 1])), b.constant(0.5))
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish(padded, dtype=np.float32))
+    reason = "a float tensor must be padded with a whole number of at most 2^24, but got 0.5"
+    assert reason in caught.value.render()
