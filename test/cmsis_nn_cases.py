@@ -1,0 +1,230 @@
+"""Arm's CMSIS-NN unit tests as `qnn` modules: its arrays and numbers, in the order of dimensions of this project.
+
+They are no part of the project: `vectors/cmsis_nn` is looked for beside the folder of the models.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absence import absent
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AvgPool2DOp,
+    ClipOp,
+    Conv2DOp,
+    ConvTranspose2DOp,
+    DenseOp,
+    MaxPool2DOp,
+    QnnOp,
+    RequantizeOp,
+    build,
+)
+from qdialect.dialect.constants import constant
+from qdialect.quant_math import Division, Rounding
+
+Array = NDArray[Any]
+FOLDER = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "cmsis_nn"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test: a module, its inputs and the elements of its output."""
+
+    module: ir.Module
+    inputs: tuple[Array, ...]
+    expected: Array
+
+
+class Source:
+    """The arrays and the numbers of a case, by their names without the case's own."""
+
+    def __init__(self, name: str) -> None:
+        index = FOLDER / "index.json"
+        if not index.exists():
+            absent("cmsis_nn is not here")
+        found = json.loads(index.read_text())["cases"][name]
+        with np.load(FOLDER / f"{name}.npz") as arrays:
+            self._arrays = {key.removeprefix(f"{name}_"): array for key, array in arrays.items()}
+        self._numbers: Mapping[str, int] = {
+            key.removeprefix(f"{name.upper()}_"): value for key, value in found["defines"].items()
+        }
+
+    def number(self, name: str, default: int = 0) -> int:
+        return int(self._numbers.get(name, default))
+
+    def array(self, *names: str) -> Array:
+        return next(self._arrays[name] for name in names if name in self._arrays)
+
+    def shape(self, *names: str) -> tuple[int, ...]:
+        return tuple(self.number(name) for name in names)
+
+    def multipliers(self, channels: int) -> list[float]:
+        """``q * 2^(e - 31)`` for each output channel, exact in float64."""
+        if "OUTPUT_MULTIPLIER" not in self._numbers:
+            q, e = self.array("output_mult", "output_multiplier")[:channels], self.array("output_shift")[:channels]
+        else:
+            q, e = np.array([self.number("OUTPUT_MULTIPLIER")]), np.array([self.number("OUTPUT_SHIFT")])
+        return np.ldexp(q.astype(np.float64), e.astype(np.int64) - 31).tolist()
+
+    def bias(self, filters: int) -> Array:
+        names = [name for name in ("biases", "bias") if name in self._arrays]
+        return self._arrays[names[0]] if names else np.zeros(filters, np.int32)
+
+    def bounds(self) -> tuple[int, int]:
+        names = ("OUT_ACTIVATION_MIN", "OUT_ACTIVATION_MAX")
+        return self.number(names[0]), self.number(names[1])
+
+
+def result(op: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
+    return build(op, *operands, element=element, **attributes).operation.results[0]
+
+
+def finished(source: Source, accumulators: ir.Value, channels: int, axis: int) -> ir.Value:
+    """Accumulators of input scale 1, rescaled twice rounding as gemmlowp does, and clamped."""
+    codes = result(
+        RequantizeOp,
+        accumulators,
+        element="i8",
+        input_scale=1.0,
+        weight_scales=source.multipliers(channels),
+        output_scale=1.0,
+        output_zero_point=source.number("OUTPUT_OFFSET"),
+        axis=axis,
+        rounding=Rounding.FIXED32_DOUBLE,
+    )
+    low, high = source.bounds()
+    return result(ClipOp, codes, element="i8", min=low, max=high)
+
+
+def case_of(data: Array, expected: Array, body: Callable[[ir.Value], ir.Value]) -> Case:
+    shape = "x".join(map(str, data.shape))
+    return Case(graph([f"tensor<{shape}xi8>"], body), (data,), expected)
+
+
+def convolution(name: str) -> Case:
+    """A convolution, grouped where its filters are not as deep as the input, or depthwise."""
+    source = Source(name)
+    batches, height, width, channels = source.shape("INPUT_BATCHES", "INPUT_H", "INPUT_W", "IN_CH")
+    filters = source.number("OUT_CH")
+    kernel = source.shape("FILTER_Y", "FILTER_X")
+    is_depthwise = name.startswith("depthwise")
+    weights = source.array("weights")
+    if is_depthwise:
+        weights = np.moveaxis(weights.reshape(*kernel, filters), 2, 0)[..., None]
+    else:
+        weights = weights.reshape(filters, *kernel, -1)
+    strides, padding = source.shape("STRIDE_Y", "STRIDE_X"), source.shape("PAD_Y", "PAD_X")
+    dilation = (source.number("DILATION_Y", 1), source.number("DILATION_X", 1))
+    output = source.shape("OUTPUT_H", "OUTPUT_W")
+    # What the output's size asks for beyond the end of the data.
+    ends = [
+        max((output[i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 - padding[i] - (height, width)[i], 0)
+        for i in range(2)
+    ]
+    bias = source.bias(filters)
+
+    def body(x: ir.Value) -> ir.Value:
+        accumulators = result(
+            Conv2DOp,
+            x,
+            constant(weights),
+            constant(bias),
+            element="i32",
+            input_scale=1.0,
+            input_zero_point=-source.number("INPUT_OFFSET"),
+            weight_scales=source.multipliers(filters),
+            strides=strides,
+            padding=(*padding, *ends),
+            dilation=dilation,
+            groups=channels // weights.shape[3],
+        )
+        return finished(source, accumulators, filters, 3)
+
+    data = source.array("input").reshape(batches, height, width, channels)
+    return case_of(data, source.array("output_ref"), body)
+
+
+def fully_connected(name: str) -> Case:
+    source = Source(name)
+    filters, depth = source.shape("OUT_CH", "ACCUMULATION_DEPTH")
+    weights = source.array("weights").reshape(filters, depth)
+    bias = source.bias(filters)
+
+    def body(x: ir.Value) -> ir.Value:
+        accumulators = result(
+            DenseOp,
+            x,
+            constant(weights),
+            constant(bias),
+            element="i32",
+            input_scale=1.0,
+            input_zero_point=-source.number("INPUT_OFFSET"),
+            weight_scales=source.multipliers(filters),
+            weight_zero_points=(-source.number("FILTER_OFFSET"),),
+        )
+        return finished(source, accumulators, filters, 1)
+
+    return case_of(source.array("input").reshape(-1, depth), source.array("output_ref", "output"), body)
+
+
+def transposed_convolution(name: str) -> Case:
+    source = Source(name)
+    batches, height, width, channels = source.shape("INPUT_BATCHES", "INPUT_H", "INPUT_W", "IN_CH")
+    filters, kernel = source.number("OUT_CH"), source.shape("FILTER_Y", "FILTER_X")
+    strides, padding = source.shape("STRIDE_Y", "STRIDE_X"), source.shape("PAD_Y", "PAD_X")
+    output = source.shape("OUTPUT_H", "OUTPUT_W")
+    whole = [((height, width)[i] - 1) * strides[i] + kernel[i] for i in range(2)]
+    ends = [whole[i] - padding[i] - output[i] for i in range(2)]
+    bias = source.bias(filters)
+
+    def body(x: ir.Value) -> ir.Value:
+        accumulators = result(
+            ConvTranspose2DOp,
+            x,
+            constant(source.array("weights").reshape(filters, *kernel, channels)),
+            constant(bias),
+            element="i32",
+            input_scale=1.0,
+            input_zero_point=-source.number("INPUT_OFFSET"),
+            weight_scales=source.multipliers(filters),
+            strides=strides,
+            padding=(*padding, *(max(end, 0) for end in ends)),
+            output_padding=tuple(max(-end, 0) for end in ends),
+        )
+        return finished(source, accumulators, filters, 3)
+
+    data = source.array("input")[: batches * height * width * channels].reshape(batches, height, width, channels)
+    return case_of(data, source.array("output_ref"), body)
+
+
+def pool(name: str) -> Case:
+    source = Source(name)
+    batches, height, width, channels = source.shape("BATCH_SIZE", "INPUT_H", "INPUT_W", "INPUT_C")
+    kernel, strides = source.shape("FILTER_H", "FILTER_W"), source.shape("STRIDE_H", "STRIDE_W")
+    padding, output = source.shape("PADDING_H", "PADDING_W"), source.shape("OUTPUT_H", "OUTPUT_W")
+    ends = [max((output[i] - 1) * strides[i] + kernel[i] - padding[i] - (height, width)[i], 0) for i in range(2)]
+    is_average = name.startswith("avg")
+    average = {"zero_point": 0, "division": Division.HALF_AWAY} if is_average else {}
+
+    def body(x: ir.Value) -> ir.Value:
+        return result(
+            AvgPool2DOp if is_average else MaxPool2DOp,
+            x,
+            element="i8",
+            kernel=kernel,
+            strides=strides,
+            padding=(*padding, *ends),
+            output_min=source.number("ACTIVATION_MIN"),
+            output_max=source.number("ACTIVATION_MAX"),
+            **average,
+        )
+
+    data = source.array("input_tensor").reshape(batches, height, width, channels)
+    return case_of(data, source.array("output"), body)
