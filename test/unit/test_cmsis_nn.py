@@ -57,10 +57,6 @@ POOLS = [
     *(f"avgpooling{suffix}" for suffix in ("", "_1", "_2", "_3", "_4", "_5")),
     *(f"maxpooling{suffix}" for suffix in ("", "_1", "_2", "_3", "_4", "_5", "_6", "_7")),
 ]
-    f"{kind}{k}"
-    for kind, most in (("avgpooling", 5), ("maxpooling", 7))
-    for k in ("", *(f"_{i}" for i in range(1, most + 1)))
-]
 
 
 def check(case: Case) -> None:
