@@ -16,25 +16,40 @@ from qdialect.dialect import (
     ClipOp,
     ConcatOp,
     DequantizeOp,
+    DivOp,
     GatherOp,
     HardswishOp,
     LutOp,
+    MaximumOp,
     MaxPool2DOp,
     MeanOp,
+    MinimumOp,
     MulOp,
     PadOp,
+    PreluOp,
     QuantizeOp,
     RequantizeOp,
     ReshapeOp,
     SliceOp,
     SoftmaxOp,
+    SquaredDifferenceOp,
+    SubOp,
     TanhOp,
     TransposeOp,
     build,
 )
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
-from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math import (
+    AddArithmetic,
+    Division,
+    FloatRounding,
+    NanPolicy,
+    PairArithmetic,
+    Scaling,
+    SubArithmetic,
+)
 
 Drawn = tuple[Sequence[str], Build]
 
@@ -61,7 +76,7 @@ def _broadcast_to(d: Draw, shape: Sequence[int]) -> tuple[int, ...]:
     return kept if kind == 1 else kept[d.integer(0, len(shape)) :]
 
 
-def _binary(d: Draw, op: type[AddOp] | type[MulOp], **more: Any) -> Drawn:
+def _binary(d: Draw, op: type[BinaryOp], **more: Any) -> Drawn:
     shape = _shape(d)
     shapes = [shape, _broadcast_to(d, shape)]
     if d.flag():
@@ -69,22 +84,37 @@ def _binary(d: Draw, op: type[AddOp] | type[MulOp], **more: Any) -> Drawn:
     left, right, element = d.element(), d.element(), d.element()
     attributes = _quantization(d, "lhs", left) | _quantization(d, "rhs", right) | _quantization(d, "output", element)
     low, high = d.bounds(element)
-    attributes |= {"output_min": low, "output_max": high, "rounding": d.rounding(), "multiplier": d.multiplier()}
+    attributes |= {"output_min": low, "output_max": high, **more}
     types = [tensor(shapes[0], left), tensor(shapes[1], right)]
     if d.integer(0, 3) == 0:
         # One operand known at compile time.
         return types[
             :1
-        ], lambda v: build(op, v[0], d.codes_constant(right, shapes[1]), element=element, **attributes, **more).output
-    return types, lambda v: build(op, v[0], v[1], element=element, **attributes, **more).output
+        ], lambda v: build(op, v[0], d.codes_constant(right, shapes[1]), element=element, **attributes).output
+    return types, lambda v: build(op, v[0], v[1], element=element, **attributes).output
+
+
+def _requantization(d: Draw) -> dict[str, Any]:
+    return {"rounding": d.rounding(), "multiplier": d.multiplier()}
 
 
 def _add(d: Draw) -> Drawn:
-    return _binary(d, AddOp, arithmetic=d.one_of(tuple(AddArithmetic)))
+    return _binary(d, AddOp, arithmetic=d.one_of(tuple(AddArithmetic)), **_requantization(d))
 
 
 def _mul(d: Draw) -> Drawn:
-    return _binary(d, MulOp)
+    return _binary(d, MulOp, **_requantization(d))
+
+
+def _pair(d: Draw) -> Drawn:
+    """The other functions of two tensors."""
+    op, arithmetic = d.one_of((SubOp, DivOp, MaximumOp, MinimumOp, SquaredDifferenceOp, PreluOp)), None
+    if op in (DivOp, PreluOp):
+        arithmetic = d.one_of(tuple(PairArithmetic))
+    if op is SubOp:
+        arithmetic = d.one_of(tuple(SubArithmetic))
+    more = {} if arithmetic is None else {"arithmetic": arithmetic}
+    return _binary(d, op, **more, **(_requantization(d) if op is SubOp else {}))
 
 
 def _pool(d: Draw, op: type[MaxPool2DOp] | type[AvgPool2DOp], element: str, **more: Any) -> Drawn:
@@ -285,6 +315,7 @@ def _movement(d: Draw) -> Drawn:
 OTHERS = {
     "add": drawn_module(_add),
     "mul": drawn_module(_mul),
+    "pair": drawn_module(_pair),
     "max_pool2d": drawn_module(_max_pool),
     "avg_pool2d": drawn_module(_avg_pool),
     "mean": drawn_module(_mean),

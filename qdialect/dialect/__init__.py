@@ -4,7 +4,18 @@ from typing import cast
 
 from qdialect._mlir import ir
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp
-from qdialect.dialect.elementwise_ops import AddOp, ClipOp, ConcatOp, MulOp
+from qdialect.dialect.elementwise_ops import (
+    AddOp,
+    ClipOp,
+    ConcatOp,
+    DivOp,
+    MaximumOp,
+    MinimumOp,
+    MulOp,
+    PreluOp,
+    SquaredDifferenceOp,
+    SubOp,
+)
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -71,6 +82,7 @@ __all__ = [
     "ConvTranspose2DOp",
     "DenseOp",
     "DequantizeOp",
+    "DivOp",
     "EluOp",
     "ErfOp",
     "ExpOp",
@@ -86,9 +98,12 @@ __all__ = [
     "LogOp",
     "LutOp",
     "MaxPool2DOp",
+    "MaximumOp",
     "MeanOp",
+    "MinimumOp",
     "MulOp",
     "PadOp",
+    "PreluOp",
     "Qnn",
     "QnnOp",
     "QuantizeOp",
@@ -102,6 +117,8 @@ __all__ = [
     "SliceOp",
     "SoftmaxOp",
     "SqrtOp",
+    "SubOp",
+    "SquaredDifferenceOp",
     "TanhOp",
     "TransposeOp",
     "UnaryOp",

@@ -10,7 +10,7 @@ from qdialect.dialect.constraints import check_axis, check_bounds, check_zero_po
 from qdialect.dialect.fields import attribute, operand, result, variadic_operand
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -85,6 +85,87 @@ class MulOp(BinaryOp, name="mul"):
 
     rounding = attribute(choice(Rounding))
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
+
+
+class SubOp(BinaryOp, name="sub"):
+    """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+
+    `rounding` and `multiplier` govern ``requantize_each`` alone: the other two arithmetics fix theirs.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+    arithmetic = attribute(choice(SubArithmetic))
+    rounding = attribute(choice(Rounding), Rounding.FIXED64_UP)
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+
+
+class DivOp(BinaryOp, name="div"):
+    """Quantized quotient, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
+
+    A divisor of zero gives the end of the clamp on the dividend's side. Nothing divided by nothing gives the zero
+    point, clamped, in ``tflite_fixed``, and `output_min` in ``float``, as NaN does in ONNX Runtime.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+    arithmetic = attribute(choice(PairArithmetic))
+
+
+class MaximumOp(BinaryOp, name="maximum"):
+    """The larger of two real numbers, clamped: that code itself where all three quantizations are one.
+
+    Else real numbers are compared in float32, and the larger divided by the output scale, ties to even.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+
+class MinimumOp(BinaryOp, name="minimum"):
+    """The smaller of two real numbers, clamped: that code itself where all three quantizations are one.
+
+    Else real numbers are compared in float32, and the smaller divided by the output scale, ties to even.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+
+class SquaredDifferenceOp(BinaryOp, name="squared_difference"):
+    """``(lhs - rhs)^2``, clamped, in the fixed point of TFLite's reference kernel.
+
+    Operands meet at twice the larger input scale with 7 more bits; the square of their difference is rescaled.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+
+class PreluOp(BinaryOp, name="prelu"):
+    """``lhs`` where it is positive, ``lhs * rhs`` elsewhere, clamped; `arithmetic` says how it is formed.
+
+    The slopes `rhs` are quantized like any tensor, often with one for each channel.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
+
+    arithmetic = attribute(choice(PairArithmetic))
 
 
 class ConcatOp(QnnOp, name="concat"):

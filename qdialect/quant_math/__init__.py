@@ -18,10 +18,12 @@ from qdialect.quant_math.flavours import (
     FloatRounding,
     Multiplier,
     NanPolicy,
+    PairArithmetic,
     RealScaling,
     ResidualPlace,
     Rounding,
     Scaling,
+    SubArithmetic,
 )
 from qdialect.quant_math.hard_swish import tflite_hard_swish_table
 from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
@@ -58,12 +60,14 @@ __all__ = [
     "IntArray",
     "Multiplier",
     "NanPolicy",
+    "PairArithmetic",
     "FloatRounding",
     "RealScaling",
     "RequantizeParameters",
     "ResidualPlace",
     "Rounding",
     "Scaling",
+    "SubArithmetic",
     "SumFactors",
     "Table",
     "activate",

@@ -117,6 +117,26 @@ class AddArithmetic(StrEnum):
     """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
 
 
+class SubArithmetic(StrEnum):
+    """How one quantized tensor is subtracted from another."""
+
+    REQUANTIZE_EACH = "requantize_each"
+    """Each operand is rounded to the output's parameters, then integers are subtracted: TVM."""
+    SHIFTED_FIXED = "shifted_fixed"
+    """Operands meet at twice the larger input scale with 20 more bits, and the difference is rescaled: TFLite."""
+    FLOAT = "float"
+    """Real numbers are subtracted in float32, and the difference divided by the output scale to even: ONNX Runtime."""
+
+
+class PairArithmetic(StrEnum):
+    """How a function of two quantized tensors is computed."""
+
+    TFLITE_FIXED = "tflite_fixed"
+    """In integers with fixed-point multipliers, as TFLite's reference kernel of the op."""
+    FLOAT = "float"
+    """On real numbers in float32, whose result is divided by the output scale to even: ONNX Runtime."""
+
+
 class Division(StrEnum):
     """How the sum of a pooling window is divided by the number of its elements."""
 

@@ -74,22 +74,39 @@ def rescale(codes: _Codes, affine: Affine, output: Affine, rounding: Rounding, m
     return requantize(offsets, params, output.zero_point, *code_range(np.int32), rounding)
 
 
-def _add_shifted(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
-    """TFLite reference ADD.  With t = 2 * max(s_l, s_r), the operands become round((x - z) * 2^20 * s / t).
+@dataclass(frozen=True)
+class ShiftedOperands:
+    """Operands at one scale with 20 more bits, and the (q, e) that takes their sum or difference to the output's."""
+
+    lhs: IntArray
+    rhs: IntArray
+    multiplier: tuple[int, int]
+
+
+def shifted_operands(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine
+) -> ShiftedOperands:
+    """TFLite reference ADD and SUB.  With t = 2 * max(s_l, s_r), operands become round((x - z) * 2^20 * s / t).
 
     The factor two keeps both multipliers at one half or less, so the sum stays within int32; it is then multiplied by
     t / (2^20 * s_y).  Multipliers are formed in float64, every rounding is `fixed32_double`.
     """
-    rounding = Rounding.FIXED32_DOUBLE
     twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
-    total = np.int64(0)
-    for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine)):
-        shifted = (codes.astype(np.int64) - affine.zero_point) << _ADD_LEFT_SHIFT
-        total = total + multiply_by_quantized_multiplier(
-            shifted, *quantize_multiplier(affine.scale / twice_max), rounding
+    left, right = (
+        multiply_by_quantized_multiplier(
+            (codes.astype(np.int64) - affine.zero_point) << _ADD_LEFT_SHIFT,
+            *quantize_multiplier(affine.scale / twice_max),
+            Rounding.FIXED32_DOUBLE,
         )
-    output_multiplier = quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale))
-    return multiply_by_quantized_multiplier(total, *output_multiplier, rounding) + output.zero_point
+        for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
+    )
+    return ShiftedOperands(left, right, quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale)))
+
+
+def _add_shifted(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
+    operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output)
+    total = operands.lhs + operands.rhs
+    return multiply_by_quantized_multiplier(total, *operands.multiplier, Rounding.FIXED32_DOUBLE) + output.zero_point
 
 
 def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:

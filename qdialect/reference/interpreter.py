@@ -19,11 +19,19 @@ from qdialect.reference import (
     evaluators,
     float_evaluators,
     fused_evaluators,
+    pair_evaluators,
     qnn_evaluators,
     reduction_evaluators,
 )
 
-_REGISTERED = (contraction_evaluators, float_evaluators, fused_evaluators, qnn_evaluators, reduction_evaluators)
+_REGISTERED = (
+    contraction_evaluators,
+    float_evaluators,
+    fused_evaluators,
+    qnn_evaluators,
+    pair_evaluators,
+    reduction_evaluators,
+)
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 
 Array = NDArray[Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect.dialect import AddOp, MulOp
+from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.lowering.arithmetic import requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
@@ -22,14 +22,20 @@ _LARGEST_PRODUCT = 255 * 255
 
 @lowers(AddOp)
 def _add(lowering: GraphLowering, op: AddOp) -> None:
+    add_or_subtract(lowering, op, op.arithmetic)
+
+
+def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddArithmetic) -> None:
+    """Lower a sum or a difference in an arithmetic that both have."""
     addition = Addition(
         Quantization(op.lhs_scale, op.lhs_zero_point, signed_shift(op.lhs.type)),
         Quantization(op.rhs_scale, op.rhs_zero_point, signed_shift(op.rhs.type)),
         Quantization(op.output_scale, op.output_zero_point, signed_shift(op.output.type)),
         (op.output_min, op.output_max),
-        AddArithmetic(op.arithmetic),
+        arithmetic,
         op.rounding,
         op.multiplier,
+        is_difference=isinstance(op, SubOp),
     )
 
     def declare(kernel: Kernel) -> Emit:

@@ -43,7 +43,7 @@ class Quantization:
 
 @dataclass(frozen=True)
 class Addition:
-    """lhs + rhs at the output's quantization, clamped to `bounds`.
+    """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
 
     Zero points and bounds are those of the codes, not of stored ones: float32 rounds elsewhere around larger numbers.
     """
@@ -57,6 +57,8 @@ class Addition:
     multiplier: Multiplier
     swapped: bool = False
     """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
+    is_difference: bool = False
+    """Of the arithmetics that round each operand."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
@@ -74,11 +76,15 @@ class Addition:
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
+    @property
+    def _join(self) -> str:
+        return "arith.subi" if self.is_difference else "arith.addi"
+
     def _shifted(self, kernel: Kernel) -> EmitSum:
         twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
-        lhs = _Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max)
-        rhs = _Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max)
-        total = _Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale))
+        lhs = Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max)
+        rhs = Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max)
+        total = Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale))
         points = {
             name: kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i64")
             for name, q in self._named().items()
@@ -93,7 +99,7 @@ class Addition:
         def emit(body: Body, left: str, right: str) -> str:
             a = lhs.emit(body, lifted(body, left, "i32", points["lhs"]), "i64")
             b = rhs.emit(body, lifted(body, right, "i8", points["rhs"]), "i64")
-            value = total.emit(body, body.binary("arith.addi", a, b, "i64"), "i64")
+            value = total.emit(body, body.binary(self._join, a, b, "i64"), "i64")
             value = body.clamp(body.binary("arith.addi", value, points["sum"], "i64"), low, high, "i64")
             return body.cast("arith.trunci", value, "i64", "i32")
 
@@ -103,13 +109,14 @@ class Addition:
         lhs = self._to_output(kernel, "lhs", self.lhs)
         rhs = self._to_output(kernel, "rhs", self.rhs)
         # Both rescaled operands carry the zero point, and neither the shift of a stored sum.
-        surplus = kernel.number("sum_surplus", self.output.zero_point - self.output.shift, "i64")
+        carried = 0 if self.is_difference else 2
+        surplus = kernel.number("sum_surplus", (carried - 1) * self.output.zero_point - self.output.shift, "i64")
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
         def emit(body: Body, left: str, right: str) -> str:
             a = body.cast("arith.extsi", lhs(body, left), "i32", "i64")
             b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i8", "i32")), "i32", "i64")
-            value = body.binary("arith.addi", a, b, "i64")
+            value = body.binary(self._join, a, b, "i64")
             value = body.clamp(body.binary("arith.subi", value, surplus, "i64"), low, high, "i64")
             return body.cast("arith.trunci", value, "i64", "i32")
 
@@ -177,20 +184,22 @@ class Addition:
 
 
 @dataclass(frozen=True)
-class _Rescale:
+class Rescale:
     """A doubly rounding multiplier whose parameters are scalars of a kernel."""
 
     how: Requantization
     names: list[str]
 
     @classmethod
-    def fixed(cls, kernel: Kernel, name: str, real: float) -> _Rescale:
+    def fixed(cls, kernel: Kernel, name: str, real: float) -> Rescale:
+        """The multiplier nearest to `real`."""
         q, e = quantize_multiplier(real)
         pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
         how = requantization(Rounding.FIXED32_DOUBLE, pair)
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
 
     def emit(self, body: Body, value: str, type_: str) -> str:
+        """``value * M`` rounded, in the wide type of `how`."""
         return emit_scale(body, self.how, value, type_, self.names)
 
 

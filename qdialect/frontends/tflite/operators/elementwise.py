@@ -1,52 +1,126 @@
-"""ADD and MUL, with broadcasting and fused activations."""
+"""Functions of two tensors that broadcast, with fused activations where the operator has one."""
 
 from __future__ import annotations
 
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, MulOp
+from qdialect.dialect import (
+    AddOp,
+    DivOp,
+    MaximumOp,
+    MinimumOp,
+    MulOp,
+    PreluOp,
+    SquaredDifferenceOp,
+    SubOp,
+)
 from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
-from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
-from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.checks import (
+    check_rescale,
+    code_range,
+    eight_bit,
+    operands,
+    same_quantization,
+    same_type,
+)
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+
+Bounds = tuple[int, int]
 
 
 @imports("ADD")
 def _add(operator: Operator) -> Emission:
     """Both operands meet at twice the larger scale with 20 more bits; the factors are evaluated in double."""
     activation = read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
-    return _binary(
-        operator,
-        AddOp,
-        activation,
-        arithmetic=AddArithmetic.SHIFTED_FIXED,
-        rounding=Rounding.FIXED32_DOUBLE,
-        multiplier=Multiplier.F64,
-    )
+    lhs, rhs = _checked(operator)
+    _check_shifted(operator, lhs, rhs, 20)
+    how = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64}
+    bounds = activation_range(activation, operator.outputs[0])
+    return _binary(operator, AddOp, bounds, arithmetic=AddArithmetic.SHIFTED_FIXED, **how)
+
+
+@imports("SUB")
+def _sub(operator: Operator) -> Emission:
+    """As ADD."""
+    activation = read_options(operator, tflite.SubOptions, lambda options: options.FusedActivationFunction())
+    lhs, rhs = _checked(operator)
+    _check_shifted(operator, lhs, rhs, 20)
+    how = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64}
+    bounds = activation_range(activation, operator.outputs[0])
+    return _binary(operator, SubOp, bounds, arithmetic=SubArithmetic.SHIFTED_FIXED, **how)
 
 
 @imports("MUL")
 def _mul(operator: Operator) -> Emission:
     """The factor of the product is evaluated in float32."""
     activation = read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
-    lhs, rhs = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    scales = (eight_bit(lhs, "input").scale, [eight_bit(rhs, "input").scale])
-    check_rescale(*scales, output.scale, Multiplier.F32)
-    return _binary(operator, MulOp, activation, rounding=Rounding.FIXED32_DOUBLE, multiplier=Multiplier.F32)
+    lhs, rhs = _checked(operator)
+    check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
+    bounds = activation_range(activation, operator.outputs[0])
+    return _binary(operator, MulOp, bounds, rounding=Rounding.FIXED32_DOUBLE, multiplier=Multiplier.F32)
 
 
-def _binary(operator: Operator, op_class: type[BinaryOp], activation: int, **arithmetic: object) -> Emission:
+@imports("DIV")
+def _div(operator: Operator) -> Emission:
+    """The kernel fails where a divisor is zero; the op gives the end of the range there."""
+    activation = read_options(operator, tflite.DivOptions, lambda options: options.FusedActivationFunction())
+    lhs, rhs = _checked(operator)
+    check_rescale(lhs.scale / rhs.scale, [1.0], operator.outputs[0].scale, Multiplier.F64)
+    bounds = activation_range(activation, operator.outputs[0])
+    return _binary(operator, DivOp, bounds, arithmetic=PairArithmetic.TFLITE_FIXED)
+
+
+@imports("MAXIMUM", "MINIMUM")
+def _extreme(operator: Operator) -> Emission:
+    """Codes are compared as they are, which means something where all parameters are equal."""
+    for tensor in _checked(operator):
+        same_quantization(operator, tensor)
+    op_class = MaximumOp if operator.kind == "MAXIMUM" else MinimumOp
+    return _binary(operator, op_class, code_range(operator.outputs[0]))
+
+
+@imports("SQUARED_DIFFERENCE")
+def _squared_difference(operator: Operator) -> Emission:
+    lhs, rhs = _checked(operator)
+    require(lhs.element == "i8", f"input must be i8, but got {lhs.element}")
+    _check_shifted(operator, lhs, rhs, 0)
+    twice_max, output = 2 * max(lhs.scale, rhs.scale), operator.outputs[0]
+    check_rescale(twice_max * twice_max, [2.0**-14], output.scale, Multiplier.F64)
+    return _binary(operator, SquaredDifferenceOp, code_range(output))
+
+
+@imports("PRELU")
+def _prelu(operator: Operator) -> Emission:
+    """One factor for positive numbers, one with the slope's scale for the others; both evaluated in float32."""
+    data, slope = _checked(operator)
+    output = operator.outputs[0]
+    check_rescale(data.scale, [1.0, slope.scale], output.scale, Multiplier.F32)
+    return _binary(operator, PreluOp, code_range(output), arithmetic=PairArithmetic.TFLITE_FIXED)
+
+
+def _checked(operator: Operator) -> tuple[Tensor, Tensor]:
+    """Both operands, of the output's 8-bit type."""
     lhs, rhs = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
+    eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(lhs, "input"), eight_bit(rhs, "input"))
-    check_rescale(2 * max(lhs.scale, rhs.scale), [2.0**-20], output.scale, Multiplier.F64)
-    low, high = activation_range(activation, output)
+    return lhs, rhs
+
+
+def _check_shifted(operator: Operator, lhs: Tensor, rhs: Tensor, shift: int) -> None:
+    """The rescale of operands that meet at twice the larger scale with `shift` more bits."""
+    check_rescale(2 * max(lhs.scale, rhs.scale), [2.0**-shift], operator.outputs[0].scale, Multiplier.F64)
+
+
+def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arithmetic: object) -> Emission:
+    lhs, rhs = operands(operator, 2)
+    output = operator.outputs[0]
 
     def emit(emitter: Emitter) -> ir.Value:
         return emitter.build(
@@ -60,8 +134,8 @@ def _binary(operator: Operator, op_class: type[BinaryOp], activation: int, **ari
             rhs_zero_point=rhs.zero_point,
             output_scale=output.scale,
             output_zero_point=output.zero_point,
-            output_min=low,
-            output_max=high,
+            output_min=bounds[0],
+            output_max=bounds[1],
             **arithmetic,
         )
 

@@ -1,0 +1,184 @@
+"""Functions of two quantized tensors beside sum and product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect.dialect import DivOp, MaximumOp, MinimumOp, PreluOp, SquaredDifferenceOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.binary import add_or_subtract
+from qdialect.lowering.handlers.maps import Declare, map_values
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.addition import Quantization, Rescale
+from qdialect.lowering.kernels.elementwise import Emit, byte_literal
+from qdialect.lowering.kernels.real_pair import (
+    EmitReal,
+    RealPair,
+    difference,
+    larger,
+    quotient,
+    smaller,
+    with_slope,
+)
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math import AddArithmetic, PairArithmetic, SubArithmetic
+from qdialect.reference import pairs
+from qdialect.reference.pair_evaluators import pair_parameters
+
+_LANES, _BYTES = 16, 64
+_SQUARE_LEFT_SHIFT = 7
+
+
+@lowers(SubOp)
+def _sub(lowering: GraphLowering, op: SubOp) -> None:
+    if op.arithmetic is SubArithmetic.FLOAT:
+        _lower_real(lowering, op, difference)
+        return
+    add_or_subtract(lowering, op, AddArithmetic(str(op.arithmetic)))
+
+
+@lowers(MaximumOp)
+def _maximum(lowering: GraphLowering, op: MaximumOp) -> None:
+    _extreme(lowering, op, "arith.maxui", larger)
+
+
+@lowers(MinimumOp)
+def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
+    _extreme(lowering, op, "arith.minui", smaller)
+
+
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, of_reals: EmitReal) -> None:
+    shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
+    lhs, rhs, output, low, high = pair_parameters(op)
+    if not lhs == rhs == output or len(shifts) > 1:
+        _lower_real(lowering, op, of_reals)
+        return
+    (shift,) = shifts
+
+    def declare(kernel: Kernel) -> Emit:
+        least, most = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            found = body.binary(of_codes, values[0], values[1], "i8")
+            return body.binary("arith.minui", body.binary("arith.maxui", found, least, "i8"), most, "i8")
+
+        return emit
+
+    _lower(lowering, op, declare, _BYTES)
+
+
+@lowers(PreluOp)
+def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
+    if op.arithmetic is PairArithmetic.FLOAT:
+        _lower_real(lowering, op, with_slope)
+        return
+
+    def declare(kernel: Kernel) -> Emit:
+        lhs, rhs, output, _, _ = pair_parameters(op)
+        rescales = [
+            Rescale.fixed(kernel, name, pairs.prelu_multiplier(slope, lhs, output))
+            for name, slope in (("positive", 1.0), ("negative", rhs.scale))
+        ]
+        ends = _Ends(kernel, op)
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            data, slope = ends.offsets(body, values)
+            is_positive = body.op(f"arith.cmpi sge, {data}, {body.constant(0, 'i64')} : i64")
+            product = body.binary("arith.muli", data, slope, "i64")
+            above, below = (r.emit(body, v, "i64") for r, v in zip(rescales, (data, product), strict=True))
+            return ends.code(body, body.op(f"arith.select {is_positive}, {above}, {below} : i64"))
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+@lowers(SquaredDifferenceOp)
+def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
+    twice_max = 2 * max(op.lhs_scale, op.rhs_scale)
+    output = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * op.output_scale)
+
+    def declare(kernel: Kernel) -> Emit:
+        reals = {"lhs": op.lhs_scale / twice_max, "rhs": op.rhs_scale / twice_max, "square": output}
+        *sides, square = (Rescale.fixed(kernel, name, real) for name, real in reals.items())
+        ends = _Ends(kernel, op)
+
+        def lifted(body: Body, value: str, rescale: Rescale) -> str:
+            shifted = body.binary("arith.shli", value, body.constant(_SQUARE_LEFT_SHIFT, "i64"), "i64")
+            return rescale.emit(body, shifted, "i64")
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            left, right = (lifted(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
+            apart = body.binary("arith.subi", left, right, "i64")
+            return ends.code(body, square.emit(body, body.binary("arith.muli", apart, apart, "i64"), "i64"))
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+@lowers(DivOp)
+def _div(lowering: GraphLowering, op: DivOp) -> None:
+    """The fixed-point quotient is a table of all pairs of codes: it has a reciprocal for each divisor, and no rule."""
+    if op.arithmetic is PairArithmetic.FLOAT:
+        _lower_real(lowering, op, quotient)
+        return
+    shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
+    stored = np.arange(256)
+    codes = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
+    table = (codes + shifts[2]).astype(np.uint8).reshape(-1)
+
+    def declare(kernel: Kernel) -> Emit:
+        name = kernel.whole(kernel.data("table", table)).name
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            left, right = (body.cast("arith.extui", value, "i8", "i32") for value in values)
+            row = body.binary("arith.shli", left, body.constant(8, "i32"), "i32")
+            index = body.cast("arith.index_castui", body.binary("arith.ori", row, right, "i32"), "i32", "index")
+            return body.op(f"tensor.extract {name}[{index}] : tensor<65536xi8>")
+
+        return emit
+
+    _lower(lowering, op, declare)
+
+
+class _Ends:
+    """How stored codes become 64-bit offsets from their zero points, and a 64-bit result a stored code."""
+
+    def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
+        shift = signed_shift(op.output.type)
+        points = {
+            "lhs_zero_point": op.lhs_zero_point + signed_shift(op.lhs.type),
+            "rhs_zero_point": op.rhs_zero_point + signed_shift(op.rhs.type),
+        }
+        self._points = [kernel.number(name, point, "i64") for name, point in points.items()]
+        self._output = kernel.number("output_zero_point", op.output_zero_point + shift, "i64")
+        self._low = kernel.number("low", op.output_min + shift, "i64")
+        self._high = kernel.number("high", op.output_max + shift, "i64")
+
+    def offsets(self, body: Body, values: Sequence[str]) -> list[str]:
+        pairs_ = zip(values, self._points, strict=True)
+        return [body.binary("arith.subi", body.cast("arith.extui", c, "i8", "i64"), z, "i64") for c, z in pairs_]
+
+    def code(self, body: Body, value: str) -> str:
+        code = body.clamp(body.binary("arith.addi", value, self._output, "i64"), self._low, self._high, "i64")
+        return body.cast("arith.trunci", code, "i64", "i8")
+
+
+def _lower_real(lowering: GraphLowering, op: BinaryOp, function: EmitReal) -> None:
+    pair = RealPair(
+        Quantization(op.lhs_scale, op.lhs_zero_point, signed_shift(op.lhs.type)),
+        Quantization(op.rhs_scale, op.rhs_zero_point, signed_shift(op.rhs.type)),
+        Quantization(op.output_scale, op.output_zero_point, signed_shift(op.output.type)),
+        (op.output_min, op.output_max),
+        function,
+    )
+    _lower(lowering, op, pair.declare)
+
+
+def _lower(lowering: GraphLowering, op: BinaryOp, declare: Declare, width: int = _LANES) -> None:
+    map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, width)
