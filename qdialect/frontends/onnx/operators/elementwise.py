@@ -1,35 +1,43 @@
-"""Add, Mul, Sub, Div and their QLinear forms, with broadcasting."""
+"""Functions of two tensors that broadcast, and their QLinear forms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, MulOp
+from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, quantize
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.frontends.onnx.operators.unary import Table
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, Tensor, quantize
+from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.quant_math.activations import leaky_relu
 
 _FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf"}
-_INTEGER_OPS: dict[str, tuple[type[AddOp | MulOp], dict[str, Any]]] = {
+_OF_ONE_TYPE = ("Add", "Mul")
+_EXTREMES = {"Max": "arith.maximumf", "Min": "arith.minimumf"}
+_INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": AddArithmetic.FLOAT_ONCE}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
+    "Sub": (SubOp, {"arithmetic": SubArithmetic.FLOAT}),
+    "Div": (DivOp, {"arithmetic": PairArithmetic.FLOAT}),
+    "PRelu": (PreluOp, {"arithmetic": PairArithmetic.FLOAT}),
+    "Max": (MaximumOp, {}),
+    "Min": (MinimumOp, {}),
 }
+"""Sums and products have an integer kernel in ONNX Runtime; the others compute in float32 and quantize the result."""
 
 
 @dataclass(frozen=True, eq=False)
 class Binary(Real):
-    """A sum, difference, product or quotient.
-
-    A sum or product of two quantized tensors is one integer op, whose result ONNX Runtime rounds once in float32;
-    everything else runs in float32.
-    """
+    """A function of two tensors: of two quantized ones an integer op, else it runs in float32."""
 
     kind: str
     lhs: Real
@@ -64,9 +72,14 @@ class Binary(Real):
             return None
         elements = (lhs.codes.element, rhs.codes.element, to.element)
         whole = len(lhs.scales) == len(rhs.scales) == 1
-        return (lhs, rhs) if whole and all(element in EIGHT_BIT for element in elements) else None
+        # ONNX Runtime has integer kernels for tensors of one type alone.
+        fits = self.kind not in _OF_ONE_TYPE or len(set(elements)) == 1
+        return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
 
     def real(self, plan: Plan, name: str) -> Value:
+        float_op = (_FLOAT_OPS | _EXTREMES).get(self.kind)
+        require(float_op is not None, "operands must be quantized as wholes, and so must the result")
+        assert float_op is not None
         values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
         for value in values:
             fits = value.data is not None or value.shape == self.shape
@@ -78,7 +91,7 @@ class Binary(Real):
             return emitter.constant(np.broadcast_to(value.data, self.shape))
 
         def emit(emitter: Emitter) -> Placed:
-            return emitter.float_op(_FLOAT_OPS[self.kind], *(held(emitter, value) for value in values)), False
+            return emitter.float_op(float_op, *(held(emitter, value) for value in values)), False
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -98,6 +111,26 @@ def _broadcast(lhs: Shape, rhs: Shape) -> Shape:
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
     return _binary(call.node.kind, call.real(0), call.real(1))
+
+
+@imports(*_EXTREMES)
+def _extreme(call: Call) -> Tensor:
+    """Of any number of tensors; only that of two is one op."""
+    call.count(1, len(call.inputs))
+    first, *others = (call.real(index) for index in range(len(call.inputs)))
+    return reduce(lambda lhs, rhs: _binary(call.node.kind, lhs, rhs), others, first)
+
+
+@imports("PRelu")
+def _prelu(call: Call) -> Tensor:
+    """Slopes broadcast to the data; one number is a function of the data alone."""
+    call.count(2)
+    data, slope = call.real(0), call.tensor(1)
+    if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized):
+        return Table(data.shape, data, leaky_relu(float(slope.array.ravel()[0])))
+    unit = _binary("PRelu", data, call.real(1))
+    require(unit.shape == data.shape, f"slope must broadcast to {list(data.shape)}, but got {list(unit.rhs.shape)}")
+    return unit
 
 
 @imports("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
