@@ -22,33 +22,33 @@ def pair_parameters(op: BinaryOp) -> _Parameters:
 
 @evaluates(SubOp)
 def _sub(op: SubOp, operands: Arrays) -> Array:
-    return pairs.sub(*operands, *pair_parameters(op), op.arithmetic, op.rounding, op.multiplier)
+    return pairs.sub(operands[0], operands[1], *pair_parameters(op), op.arithmetic, op.rounding, op.multiplier)
 
 
 @evaluates(MaximumOp)
 def _maximum(op: MaximumOp, operands: Arrays) -> Array:
-    return pairs.extreme(*operands, *pair_parameters(op), is_max=True)
+    return pairs.extreme(operands[0], operands[1], *pair_parameters(op), is_max=True)
 
 
 @evaluates(MinimumOp)
 def _minimum(op: MinimumOp, operands: Arrays) -> Array:
-    return pairs.extreme(*operands, *pair_parameters(op), is_max=False)
+    return pairs.extreme(operands[0], operands[1], *pair_parameters(op), is_max=False)
 
 
 @evaluates(SquaredDifferenceOp)
 def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
-    return pairs.squared_difference(*operands, *pair_parameters(op))
+    return pairs.squared_difference(operands[0], operands[1], *pair_parameters(op))
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.real_pair(*operands, *pair_parameters(op), pairs.prelu_real)
-    return pairs.prelu_fixed(*operands, *pair_parameters(op))
+        return pairs.real_pair(operands[0], operands[1], *pair_parameters(op), pairs.prelu_real)
+    return pairs.prelu_fixed(operands[0], operands[1], *pair_parameters(op))
 
 
 @evaluates(DivOp)
 def _div(op: DivOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.real_pair(*operands, *pair_parameters(op), np.divide)
-    return pairs.div_fixed(*operands, *pair_parameters(op))
+        return pairs.real_pair(operands[0], operands[1], *pair_parameters(op), np.divide)
+    return pairs.div_fixed(operands[0], operands[1], *pair_parameters(op))
