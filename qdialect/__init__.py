@@ -8,8 +8,10 @@ result = executable(image)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
@@ -43,18 +45,26 @@ except PackageNotFoundError:
     __version__ = "unknown"
 
 
-def compile(model: str | Path | ir.Module, *, target: str = "host", batch: int = 1, profile: str = "") -> Executable:
+def compile(
+    model: str | Path | ir.Module,
+    *,
+    target: str = "host",
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
+    profile: str = "",
+) -> Executable:
     """Compile a model for a CPU.
 
     `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
     module, which stays as it is.  `target` is ``host`` or the name of a CPU.  Of a model file `batch` is the first
-    extent of inputs that leave it open, and `profile` says whose arithmetic it has, the format's own by default.
+    extent of inputs that leave it open, `dims` has other open extents by their name, and `profile` says whose
+    arithmetic it has, the format's own by default.
 
     Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
     """
     from qdialect.runtime import compile_module
 
-    return compile_module(read_model(model, ImportOptions(batch, profile)), target=target)
+    return compile_module(read_model(model, ImportOptions(batch, dims, profile)), target=target)
 
 
 def __getattr__(name: str) -> object:

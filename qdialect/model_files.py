@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdialect._mlir import ir
@@ -17,6 +17,8 @@ class ImportOptions:
 
     batch: int = 1
     """First extent of inputs that leave it open."""
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Other extents that inputs leave open, by their name or as ``INPUT:AXIS``."""
     profile: str = ""
     """Whose arithmetic the module has, by name; empty for the format's own."""
 
@@ -72,13 +74,13 @@ def _tflite_profiles() -> Sequence[str]:
 def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
     from qdialect.frontends.onnx import import_onnx
 
-    return import_onnx(path, batch=options.batch)
+    return import_onnx(path, batch=options.batch, dims=options.dims)
 
 
 def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     from qdialect.frontends.onnx import nodes_of
 
-    return nodes_of(path, batch=options.batch)
+    return nodes_of(path, batch=options.batch, dims=options.dims)
 
 
 def _onnx_operators() -> Sequence[str]:

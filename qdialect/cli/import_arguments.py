@@ -12,6 +12,14 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch", type=int, default=1, metavar="N", help="first extent of inputs that leave it open (default 1)"
     )
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        type=_dim,
+        metavar="NAME=N",
+        help="another extent that an input leaves open, by its name or as INPUT:AXIS; may be given again",
+    )
     profiles = "; ".join(f"{suffix}: {', '.join(entry.profiles())}" for suffix, entry in FORMATS.items())
     parser.add_argument(
         "--profile", default="", metavar="NAME", help=f"whose arithmetic, the first by default ({profiles})"
@@ -20,4 +28,11 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
     """What the arguments say."""
-    return ImportOptions(batch=arguments.batch, profile=arguments.profile)
+    return ImportOptions(batch=arguments.batch, dims=dict(arguments.dim), profile=arguments.profile)
+
+
+def _dim(text: str) -> tuple[str, int]:
+    name, _, extent = text.rpartition("=")
+    if not name or not extent.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be NAME=N, but got '{text}'")
+    return name, int(extent)

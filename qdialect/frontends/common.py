@@ -48,11 +48,11 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
         raise ImportModelError(f"cannot read '{source}': {error.strerror}") from error
 
 
-def refuse(name: str, offences: Sequence[str]) -> None:
-    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any."""
+def refuse(name: str, offences: Sequence[str], hints: Sequence[str] = ()) -> None:
+    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any, then `hints`."""
     if not offences:
         return
-    notes = tuple(Diagnostic(Severity.NOTE, offence) for offence in offences)
+    notes = tuple(Diagnostic(Severity.NOTE, text) for text in (*offences, *hints))
     message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
     raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
@@ -21,6 +22,7 @@ from qdialect.frontends.common import (
     require,
 )
 from qdialect.frontends.onnx.emitter import Emitter, Value
+from qdialect.frontends.onnx.extents import Extents
 from qdialect.frontends.onnx.folding import folded, folded_shape
 from qdialect.frontends.onnx.model import Array, Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
@@ -30,19 +32,27 @@ from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Real, Tens
 _ELEMENTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
 
 
-def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *, batch: int = 1) -> ir.Module:
+def import_onnx(
+    source: str | Path | bytes,
+    context: ir.Context | None = None,
+    *,
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
+) -> ir.Module:
     """A verified module with one public function ``@main`` from an .onnx file, or from its content.
 
-    Arguments and results keep the model's order, shapes and types; their attribute is `qnn.name`.  An input whose first
-    extent the model leaves open gets `batch` there.  Operators between DequantizeLinear and QuantizeLinear become the
-    integer ops that ONNX Runtime's default optimization makes of them.  Every op is located at the name of the tensor
-    it computes.
+    Arguments and results keep the model's order, shapes and types; their attribute is `qnn.name`.  Extents that the
+    model leaves open are looked up in `dims`, by their name or as ``INPUT:AXIS``; a first one that is not there is
+    `batch`.  Operators between DequantizeLinear and QuantizeLinear become the integer ops that ONNX Runtime's default
+    optimization makes of them.  Every op is located at the name of the tensor it computes.
 
-    Raises `ImportModelError` for a file that is damaged or lacks its external data, where the package `onnx` is not
-    installed, and for a model with nodes that the dialect cannot express; then every such node is a note.
+    Raises `ImportModelError` for a file that is damaged or lacks its external data, for extents that stay open, where
+    the package `onnx` is not installed, and for a model with nodes that the dialect cannot express; then every such
+    node is a note.
     """
-    graph, name = _read(source, batch)
-    planned = _Planner(graph, name).run()
+    extents = Extents(batch, dims)
+    graph, name = _read(source, extents)
+    planned = _Planner(graph, name, extents.hints()).run()
     with context or make_context(), ir.Location.file(name, 0, 0):
         try:
             module = _build(graph, planned, name)
@@ -54,18 +64,18 @@ def import_onnx(source: str | Path | bytes, context: ir.Context | None = None, *
     return module
 
 
-def nodes_of(source: str | Path | bytes, *, batch: int = 1) -> tuple[GraphNode, ...]:
+def nodes_of(
+    source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+) -> tuple[GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source, batch)
+    graph, _ = _read(source, Extents(batch, dims))
     return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in graph.nodes)
 
 
-def _read(source: str | Path | bytes, batch: int) -> tuple[Graph, str]:
-    if batch < 1:
-        raise ImportModelError(f"batch must be at least 1, but got {batch}")
+def _read(source: str | Path | bytes, extents: Extents) -> tuple[Graph, str]:
     content, name = content_of(source, "model.onnx")
     try:
-        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, batch), name
+        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error}") from error
 
@@ -83,6 +93,7 @@ class _Planner:
 
     graph: Graph
     name: str
+    hints: Sequence[str]
     plan: Plan = field(default_factory=Plan)
     tensors: dict[str, Tensor | None] = field(default_factory=dict[str, Tensor | None])
     offences: list[str] = field(default_factory=list[str])
@@ -96,7 +107,7 @@ class _Planner:
         for node in self.graph.nodes:
             self._visit(node)
         results = [self._result(output) for output in self.graph.outputs]
-        refuse(self.name, self.offences)
+        refuse(self.name, self.offences, self.hints)
         return _Planned(arguments, tuple(self.plan.values), tuple(value for value in results if value is not None))
 
     def _visit(self, node: Node) -> None:

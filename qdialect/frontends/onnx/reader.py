@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Interface
+from qdialect.frontends.onnx.extents import Extents
 from qdialect.frontends.onnx.model import ELEMENTS, Array, Graph, Node
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 _STANDARD_DOMAINS = ("", "ai.onnx")
 
 
-def read_graph(content: bytes, folder: Path | None, batch: int) -> Graph:
-    """The graph of a model file; `folder` is where its external data lies, `batch` an unknown first extent of inputs.
+def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
+    """The graph of a model file; `folder` is where its external data lies, `extents` says what inputs leave open.
 
-    Raises `ImportModelError` for a damaged file, missing external data, an unknown extent elsewhere and where the
-    package `onnx` is not installed.
+    Raises `ImportModelError` for a damaged file, missing external data, an extent that stays open and where the package
+    `onnx` is not installed.
     """
     try:
         import onnx
@@ -41,7 +42,8 @@ def read_graph(content: bytes, folder: Path | None, batch: int) -> Graph:
     if not graph.output:
         raise ImportModelError("file is damaged: it must have a graph with at least 1 output, but got none")
     constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
-    inputs = tuple(_input(value, batch) for value in graph.input if value.name not in constants)
+    inputs = tuple(_input(value, extents) for value in graph.input if value.name not in constants)
+    extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
     return Graph(nodes, inputs, tuple(value.name for value in graph.output), constants)
@@ -71,18 +73,13 @@ def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
     tensor.ClearField("data_location")
 
 
-def _input(value: onnx.ValueInfoProto, batch: int) -> Interface:
+def _input(value: onnx.ValueInfoProto, extents: Extents) -> Interface:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         raise ImportModelError(f"input '{value.name}' must be a tensor with a shape")
-    extents: list[int] = []
-    for axis, dimension in enumerate(tensor.shape.dim):
-        if dimension.dim_value < 1 and axis > 0:
-            unknown = dimension.dim_param or "nothing"
-            raise ImportModelError(f"input '{value.name}': extent {axis} must be known, but got {unknown}")
-        extents.append(dimension.dim_value if dimension.dim_value >= 1 else batch)
+    shape = [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in tensor.shape.dim]
     element = ELEMENTS.get(tensor.elem_type, f"element type {tensor.elem_type}")
-    return Interface(value.name, tuple(extents), element)
+    return Interface(value.name, extents.shape(value.name, shape), element)
 
 
 def _domain(domain: str) -> str:

@@ -1,0 +1,66 @@
+"""What a user says about extents that a model leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import Shape
+
+OpenShape = Sequence[int | str]
+"""Extents that are known, and names of those that are not; a name may be empty."""
+
+
+@dataclass
+class Extents:
+    """Sizes of open extents, by their name or by ``INPUT:AXIS``; `batch` is that of a first one that has none.
+
+    Raises `ImportModelError` for sizes below 1.
+    """
+
+    batch: int = 1
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    assumed: list[str] = field(default_factory=list[str])
+    """Inputs whose first extent is `batch`."""
+    _used: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
+            if extent < 1:
+                raise ImportModelError(f"{name} must be at least 1, but got {extent}")
+
+    def shape(self, name: str, declared: OpenShape) -> Shape:
+        """The shape of the input `name`; raises `ImportModelError` where an extent stays open."""
+        return tuple(self._extents(name, declared))
+
+    def _extents(self, name: str, declared: OpenShape) -> Iterator[int]:
+        for axis, extent in enumerate(declared):
+            if isinstance(extent, int):
+                yield extent
+                continue
+            place = f"{name}:{axis}"
+            key = next((key for key in (place, extent) if key in self.dims), None)
+            if key is not None:
+                self._used.add(key)
+                yield self.dims[key]
+            elif axis == 0:
+                self.assumed.append(name)
+                yield self.batch
+            else:
+                key = extent or place
+                how = f"dims must say how much '{key}' is, as --dim {key}=N does"
+                raise ImportModelError(f"extent {axis} of input '{name}' is open: {how}")
+
+    def check_used(self) -> None:
+        """Raise `ImportModelError` for names that no input has."""
+        unused = sorted(set(self.dims) - self._used)
+        if unused:
+            raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
+
+    def hints(self) -> list[str]:
+        """What a user may want to know of a model that was refused."""
+        return [
+            f"extent 0 of input '{name}' is open and was taken as {self.batch}: batch, as --batch N does, sets another"
+            for name in self.assumed
+        ]
