@@ -42,9 +42,9 @@ def notes_of(content: bytes, **options: Any) -> list[str]:
     return [note.message for note in caught.value.diagnostics[0].notes]
 
 
-def message_of(content: bytes, **options: Any) -> str:
+def message_of(content: bytes) -> str:
     with pytest.raises(ImportModelError) as caught:
-        import_onnx(content, **options)
+        import_onnx(content)
     return str(caught.value)
 
 
@@ -243,45 +243,10 @@ def test_parameters_must_be_constant_and_sound() -> None:
     ]
 
 
-def test_inputs_of_other_types_and_unknown_extents() -> None:
+def test_inputs_of_other_types() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
     assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, i32, i64 or f32, but got")
-    b = ModelBuilder()
-    b.input("x", ("batch", 3, "width"))
-    with pytest.raises(ImportModelError, match="batch must be at least 1, but got 0"):
-        import_onnx(b.finish("x"), batch=0)
-
-
-OPEN = "dims must say how much '{0}' is, as --dim {0}=N does"
-
-
-def test_open_extents_are_given_by_name_or_by_place() -> None:
-    b = ModelBuilder()
-    b.input("x", ("batch", 3, "width", ""))
-    content = b.finish("x", dtype=np.float32)
-    assert message_of(content) == "'model.onnx': extent 2 of input 'x' is open: " + OPEN.format("width")
-    found = message_of(content, dims={"width": 5})
-    assert found == "'model.onnx': extent 3 of input 'x' is open: " + OPEN.format("x:3")
-    for dims, shape in (({"width": 5, "x:3": 7}, "1x3x5x7"), ({"x:2": 4, "x:3": 7, "batch": 2}, "2x3x4x7")):
-        assert f"tensor<{shape}xf32>" in str(import_onnx(content, dims=dims))
-    wrong = {"width": 5, "x:3": 7, "x:1": 3, "depth": 1}
-    assert message_of(content, dims=wrong) == "'model.onnx': dims must name open extents of inputs, but got depth, x:1"
-    with pytest.raises(ImportModelError, match="dim 'width' must be at least 1, but got 0"):
-        import_onnx(content, dims={"width": 0})
-
-
-def test_a_refusal_tells_of_extents_that_were_assumed() -> None:
-    b = ModelBuilder()
-    data = b.dequantize(b.input("x", ("n", 3, 8, 1), np.uint8), X)
-    turned = b.node("Transpose", data, perm=[3, 1, 0, 2])
-    pooled = b.node("MaxPool", turned, kernel_shape=[2, 2], name="pool")
-    content = b.finish(b.quantize(pooled, X))
-    assert notes_of(content) == [
-        "node 2 MaxPool ('pool'): kernel must fit into the padded input [1, 8], but is [2, 2]",
-        "extent 0 of input 'x' is open and was taken as 1: batch, as --batch N does, sets another",
-    ]
-    assert "ui8" in str(import_onnx(content, batch=2))
 
 
 def test_damage_is_named() -> None:
