@@ -107,12 +107,31 @@ def _tosa_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _load_torch(path: Path, _: ImportOptions) -> ir.Module:
+    from qdialect.frontends.torch import import_torch
+
+    return import_torch(path)
+
+
+def _torch_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+    from qdialect.frontends.torch import nodes_of
+
+    return nodes_of(path)
+
+
+def _torch_operators() -> Sequence[str]:
+    from qdialect.frontends.torch import supported_operators
+
+    return supported_operators()
+
+
 FORMATS = {
     entry.suffix: entry
     for entry in (
         Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
         Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators, _tflite_profiles),
         Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",)),
+        Format(".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",)),
     )
 }
 

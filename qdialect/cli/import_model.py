@@ -22,6 +22,7 @@ examples:
   qdialect-import model.tflite --fuse -o model.mlir       one op for each kernel
   qdialect-import model.tflite | qdialect-opt --fuse-qnn  the same through a pipe
   qdialect-import model.onnx --batch 8                    an .onnx model, its open batch set to 8
+  qdialect-import model.pt2 -o model.mlir                 a PyTorch program that torch.export.save wrote
   qdialect-import model.tflite --profile tflite-xnnpack   the numbers of TFLite's desktop delegate
   qdialect-import model.tflite --report                   what each node became, and what is not supported
 

@@ -34,7 +34,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     with pytest.raises(qdialect.ImportModelError) as error:
         qdialect.read_model(path)
-    assert str(error.value) == f"'{path}' must be a model of kind .mlir, .tflite or .onnx, but got '.bin'"
+    assert str(error.value) == f"'{path}' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.bin'"
 
 
 @pytest.mark.parametrize("name", ["missing.mlir", "missing.tflite"])

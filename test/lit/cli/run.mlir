@@ -36,7 +36,7 @@
 // SEED: error: argument --seed: must be an integer of at least 0, but got '-1'
 // FOLDER: error: cannot make folder
 // MODEL: error: cannot read '{{.*}}nothing.mlir'
-// KIND: error: '{{.*}}nothing.bin' must be a model of kind .mlir, .tflite or .onnx, but got '.bin'
+// KIND: error: '{{.*}}nothing.bin' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.bin'
 
 func.func @main(%x: tensor<1x12xi8> {qnn.name = "image"}) -> (tensor<1x12xi8> {qnn.name = "scores"}) {
   %w = "qnn.constant"() {value = dense<-3> : tensor<12x12xi8>} : () -> tensor<12x12xi8>

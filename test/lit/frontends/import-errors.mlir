@@ -12,7 +12,7 @@
 // RUN: %qimport --help | filecheck %s --check-prefix=HELP
 
 // ABSENT: error: cannot read 'nowhere.tflite': No such file or directory
-// FORMAT: error: 'nowhere.txt' must be a model of kind .mlir, .tflite or .onnx, but got '.txt'
+// FORMAT: error: 'nowhere.txt' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.txt'
 // NOMODEL: error: '{{.*}}.plain.tflite': file is no .tflite model: it must have the identifier 'TFL3'
 // SHORT: error: '{{.*}}.short.tflite': file is damaged
 // OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory

@@ -1,0 +1,91 @@
+"""A graph of PyTorch operators in memory, as the reader hands it to the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from numpy.typing import NDArray
+
+from qdialect.frontends.common import Interface, Shape
+
+Array = NDArray[Any]
+
+UNKNOWN = "another type"
+ELEMENTS = {
+    "float32": "f32",
+    "int8": "i8",
+    "uint8": "ui8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+}
+"""The dialect's names of the dtypes by PyTorch's."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument that is the result of another node or an input."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """An argument that is a dtype."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Shape and element type of a node's result."""
+
+    shape: Shape
+    element: str
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A call of an operator; `kind` is its name with its overload, ``aten.add.Tensor``.
+
+    Arguments are `Ref`, `Element`, numbers, strings, None and tuples of these, those that have defaults among them, by
+    the names of the operator's schema.  `evaluate` runs the operator itself on arrays in the place of what the `Ref`
+    name; `where` is the path of the module that called it.
+    """
+
+    name: str
+    kind: str
+    arguments: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    where: str
+    evaluate: Callable[[Mapping[str, Array]], Array]
+
+    @property
+    def title(self) -> str:
+        """How messages call the node: its name, operator and module."""
+        return f"node '{self.name}' {self.kind}" + (f" ({self.where})" if self.where else "")
+
+    def refs(self) -> tuple[str, ...]:
+        """The names that the arguments refer to, in order, each once."""
+        return tuple(dict.fromkeys(_refs(tuple(self.arguments.values()))))
+
+
+def _refs(argument: Any) -> list[str]:
+    if isinstance(argument, Ref):
+        return [argument.name]
+    if isinstance(argument, tuple):
+        parts = cast("tuple[Any, ...]", argument)
+        return [name for part in parts for name in _refs(part)]
+    return []
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in the order of execution; parameters and buffers are constants."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Interface, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, Array]

@@ -1,0 +1,151 @@
+"""A convolution or matrix product of quantized numbers, before anyone asks how its result is quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Array
+from qdialect.frontends.torch.operators.registry import Call
+from qdialect.frontends.torch.tensors import (
+    EIGHT_BIT,
+    Constant,
+    Floats,
+    Integers,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    limit,
+    quantize,
+)
+from qdialect.quant_math import Multiplier, Rounding
+
+_LARGEST_BIAS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Constant weights with the output channels first, scales and zero points by tensor or by output channel."""
+
+    codes: Array
+    scales: Floats
+    zero_points: Integers
+
+
+Accumulate = Callable[[Emitter, Array | None], ir.Value]
+"""Builds i32 accumulators, their channels last, to which an integer bias is added."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction(Real):
+    """Real numbers ``accumulator * s_x * s_w + bias``; `finish` brings what has channels last to the model's shape.
+
+    PyTorch sums in float32 and adds a float bias.  The sum of integers is exact, and where the bias counts whole
+    accumulator steps it is a part of it; otherwise it is added to the real numbers.
+    """
+
+    data: Quantized
+    weight: Weight
+    bias: Array | None
+    accumulate: Accumulate
+    finish: Callable[[Emitter, ir.Value], Placed]
+
+    @property
+    def _steps(self) -> Array:
+        """What an accumulator of each output channel counts: s_x * s_w in float32."""
+        return np.float32(self.data.scales[0]) * np.array(self.weight.scales, dtype=np.float32)
+
+    def _whole_bias(self) -> Array | None:
+        """The bias in accumulator steps, None where it does not count whole ones."""
+        if self.bias is None:
+            return None
+        with np.errstate(all="ignore"):
+            counted = self.bias.astype(np.float64) / self._steps.astype(np.float64)
+        rounded = np.rint(counted)
+        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= _LARGEST_BIAS))
+        return rounded.astype(np.int32) if holds else None
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        whole = self._whole_bias()
+        if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
+            return quantize(plan, name, self.real(plan, name), to)
+
+        def emit(emitter: Emitter) -> Placed:
+            accumulators = self.accumulate(emitter, whole)
+            requantized = emitter.build(
+                RequantizeOp,
+                accumulators,
+                element=to.element,
+                input_scale=self.data.scales[0],
+                weight_scales=self.weight.scales,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                axis=len(shape_of(accumulators.type)) - 1,
+                rounding=Rounding.F32_RNE_ZP_LAST,
+                multiplier=Multiplier.F32,
+            )
+            return self.finish(emitter, requantized)
+
+        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        def emit(emitter: Emitter) -> Placed:
+            accumulators = self.accumulate(emitter, None)
+            shape = shape_of(accumulators.type)
+            parameters = {"scales": tuple(map(float, self._steps)), "zero_points": (0,), "axis": len(shape) - 1}
+            real = emitter.build(DequantizeOp, accumulators, element="f32", **parameters)
+            if self.bias is not None:
+                bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape)
+                real = emitter.float_op("arith.addf", real, bias)
+            return self.finish(emitter, real)
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def data_of(call: Call, name: str) -> Quantized:
+    """Data that a contraction can read."""
+    data = call.quantized(name)
+    require(data.is_whole, f"argument '{name}' must be i8 or ui8 with one scale, but got {data.codes.element}")
+    check_scale(data.scales[0], "input scale")
+    return data
+
+
+def weight_of(call: Call, name: str, order: tuple[int, ...], channel_axis: int) -> Weight:
+    """Constant weights with their dimensions in `order`; scales by channel lie along `channel_axis` of the model's."""
+    source = call.tensor(name)
+    holds = isinstance(source, Quantized) and source.codes.data is not None
+    require(holds, f"argument '{name}' must be quantized and constant")
+    assert isinstance(source, Quantized)
+    codes = source.codes.data
+    assert codes is not None
+    require(source.codes.element in EIGHT_BIT, f"weight must be i8 or ui8, but got {source.codes.element}")
+    require(len(order) == codes.ndim, f"weight must have {len(order)} dimensions, but got {codes.ndim}")
+    require(min(codes.shape) >= 1, f"weight shape must not be empty, but got {list(codes.shape)}")
+    if len(source.scales) > 1:
+        require(source.axis == channel_axis, f"weight scales must lie along axis {channel_axis}, but got {source.axis}")
+    same = len(set(source.zero_points)) == 1
+    zero_points = source.zero_points[:1] if same else source.zero_points
+    return Weight(np.ascontiguousarray(codes.transpose(order)), source.scales, zero_points)
+
+
+def bias_of(call: Call, name: str, channels: int) -> Array | None:
+    """A constant float bias."""
+    tensor = call.result(name)
+    if tensor is None:
+        return None
+    values = tensor.reals() if isinstance(tensor, Quantized) else None
+    if isinstance(tensor, Constant):
+        values = tensor.array
+    require(values is not None, f"argument '{name}' must be constant")
+    assert values is not None
+    require(values.dtype == np.float32, f"bias must be f32, but got {values.dtype}")
+    require(values.size in (1, channels), f"bias must have {channels} entries, but got {values.size}")
+    return np.ascontiguousarray(np.broadcast_to(values.ravel(), (channels,)))

@@ -1,0 +1,272 @@
+"""Functions place by place of one tensor or more: clamps, tables, integer sums and products, and float ops.
+
+A function of one quantized tensor, however many operators it is made of, is a table that PyTorch itself fills in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import AddOp, BroadcastOp, MulOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Array, Node
+from qdialect.frontends.torch.operators.registry import Call, as_real
+from qdialect.frontends.torch.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    clip,
+    limit,
+    look_up,
+    quantize,
+)
+from qdialect.passes.float_chains import build_clamp, uniform_constant
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, code_range
+from qdialect.reference import elementwise
+from qdialect.reference.elementwise import Affine
+
+Leaf = tuple[Any, ...]
+"""What tells quantized tensors apart, `Quantized.key`."""
+
+# Of the 65536 pairs of codes, how many an integer op may round otherwise than PyTorch's float32 detour: one in 10000.
+_FEW = 6
+
+
+class FloatOps:
+    """Builds float32 ops on tensors of one shape."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+
+    def __call__(self, name: str, *operands: ir.Value) -> ir.Value:
+        """The op ``arith.<name>f`` or, with a dialect in `name`, that op."""
+        return self._emitter.float_op(name if "." in name else f"arith.{name}f", *operands)
+
+    def number(self, value: float, like: ir.Value) -> ir.Value:
+        """A constant of the shape of `like`."""
+        return uniform_constant(value, like.type)
+
+
+Formula = Callable[[FloatOps, Sequence[ir.Value]], ir.Value]
+"""Builds the function of operands of one shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise(Real):
+    """What `node` gives, place by place; `parts` are the tensors that it reads, by name.
+
+    `formula` builds it of `operands`, the same tensors in order with numbers among them.
+    """
+
+    node: Node
+    parts: Mapping[str, Real]
+    operands: tuple[Real, ...]
+    formula: Formula
+    leaves: Mapping[Leaf, Quantized] | None = field(init=False)
+    """The quantized tensors on which this depends alone, beside single numbers; None where it depends on others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaves", _leaves(self.parts.values()))
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        source = self._single(to)
+        if source is not None:
+            key = source.key
+            return look_up(plan, name, source, to, lambda reals: self.values({key: reals}))
+        return self._joined(plan, name, to) or quantize(plan, name, self.real(plan, name), to)
+
+    def _single(self, to: Parameters) -> Quantized | None:
+        """The one quantized tensor of which this is a function."""
+        if self.leaves is None or len(self.leaves) != 1 or to.element not in EIGHT_BIT:
+            return None
+        source = next(iter(self.leaves.values()))
+        return source if source.is_whole and source.shape == self.shape else None
+
+    def _joined(self, plan: Plan, name: str, to: Parameters) -> Value | None:
+        """Codes of a sum or product of two quantized tensors."""
+        pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_whole]
+        joins = _JOINS.get(self.node.kind.split(".")[1])
+        if joins is None or len(pair) != 2 or len(self.parts) != 2 or to.element not in EIGHT_BIT:
+            return None
+        joined = _Joined(joins, pair[0], pair[1], to)
+        wanted = to.codes(self.values({side.key: joined.grid(i) for i, side in enumerate(pair)}))
+        if np.count_nonzero(joined.codes() != wanted) > _FEW:
+            return None
+        return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        values = [operand.real(plan, name) for operand in self.operands]
+
+        def emit(emitter: Emitter) -> Placed:
+            held, is_last = emitter.alike(values)
+            rank = len(self.shape)
+            shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_last else self.shape
+            operands = [_spread(emitter, value, shape) for value in held]
+            with emitter.location_of(name):
+                return self.formula(FloatOps(emitter), operands), is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+    def values(self, reals: Mapping[Leaf, Array]) -> Array:
+        """What PyTorch computes for numbers in the places of `leaves`."""
+        arrays = {name: _values(part, reals) for name, part in self.parts.items()}
+        return self.node.evaluate(arrays)
+
+
+def _values(part: Real, reals: Mapping[Leaf, Array]) -> Array:
+    if isinstance(part, Quantized):
+        return reals[part.key]
+    if isinstance(part, Pointwise):
+        return part.values(reals)
+    if isinstance(part, Clamped):
+        return np.clip(_values(part.source, reals), np.float32(part.least), np.float32(part.most))
+    assert isinstance(part, Computed)
+    assert part.value.data is not None
+    return part.value.data.reshape(())
+
+
+def _leaves(parts: Any) -> Mapping[Leaf, Quantized] | None:
+    found: dict[Leaf, Quantized] = {}
+    for part in parts:
+        below = _leaves_of(part)
+        if below is None:
+            return None
+        found.update(below)
+    return found
+
+
+def _leaves_of(part: Real) -> Mapping[Leaf, Quantized] | None:
+    if isinstance(part, Quantized):
+        return {part.key: part}
+    if isinstance(part, Pointwise):
+        return part.leaves
+    if isinstance(part, Clamped):
+        return _leaves_of(part.source)
+    is_number = isinstance(part, Computed) and part.value.data is not None and part.value.data.size == 1
+    return {} if is_number else None
+
+
+@dataclass(frozen=True, eq=False)
+class Clamped(Real):
+    """The real numbers of `source` between two bounds.
+
+    Quantization is monotonic: the codes of clamped numbers are the codes clamped to those of the bounds.
+    """
+
+    source: Real
+    least: float
+    most: float
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        source = self.source.quantized(plan, name, to)
+        low, high = to.code(self.least), to.code(self.most)
+        return source if (low, high) == (to.least, to.most) else clip(plan, name, source, low, high)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        source = self.source.real(plan, name)
+
+        def emit(emitter: Emitter) -> Placed:
+            value, is_last = emitter.either(source)
+            low, high = (bound if math.isfinite(bound) else None for bound in (self.least, self.most))
+            with emitter.location_of(name):
+                return build_clamp(value, low, high), is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """A sum or product in integers; PyTorch's detour through float32 differs in few pairs of codes, if in any."""
+
+    op_class: type[AddOp | MulOp]
+    lhs: Quantized
+    rhs: Quantized
+    to: Parameters
+
+    def _all_codes(self, side: int) -> Array:
+        operand = (self.lhs, self.rhs)[side]
+        least, most = code_range(NUMPY_DTYPES[operand.codes.element])
+        return np.arange(least, most + 1).reshape((256, 1) if side == 0 else (1, 256))
+
+    def grid(self, side: int) -> Array:
+        """The real numbers of all codes of one operand, along a dimension of their own."""
+        return (self.lhs, self.rhs)[side].parameters.reals(self._all_codes(side))
+
+    def codes(self) -> Array:
+        """What the integer op gives for all pairs of codes."""
+        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
+        lhs, rhs, output = (Affine(side.scale, side.zero_point) for side in (left, right, to))
+        operands = (self._all_codes(0), self._all_codes(1), lhs, rhs, output, to.least, to.most)
+        if self.op_class is AddOp:
+            # Rounding and multiplier do not enter a sum of floats.
+            return elementwise.add(*operands, AddArithmetic.FLOAT_ONCE, Rounding.FIXED64_UP, Multiplier.F64)
+        return elementwise.mul(*operands, Rounding.F32_RNE_ZP_LAST, Multiplier.F32)
+
+    def emit(self, emitter: Emitter) -> Placed:
+        """Build the op."""
+        operands, is_last = emitter.alike((self.lhs.codes, self.rhs.codes))
+        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
+        attributes = {
+            "lhs_scale": left.scale,
+            "lhs_zero_point": left.zero_point,
+            "rhs_scale": right.scale,
+            "rhs_zero_point": right.zero_point,
+            "output_scale": to.scale,
+            "output_zero_point": to.zero_point,
+            "output_min": to.least,
+            "output_max": to.most,
+        }
+        how: dict[str, Any] = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
+        if self.op_class is AddOp:
+            how = {"arithmetic": AddArithmetic.FLOAT_ONCE}
+        return emitter.build(self.op_class, *operands, element=to.element, **attributes, **how), is_last
+
+
+_JOINS: Mapping[str, type[AddOp | MulOp]] = {"add": AddOp, "mul": MulOp}
+
+
+def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    if shape_of(value.type) == shape:
+        return value
+    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
+
+
+def pointwise(call: Call, names: Sequence[str], formula: Formula) -> Pointwise:
+    """The node's function of the arguments `names`, tensors or numbers."""
+    operands: list[Real] = []
+    parts: dict[str, Real] = {}
+    for name in names:
+        tensor, read = call.tensor(name), call.reads(name)
+        if isinstance(tensor, Constant) and tensor.array.ndim == 0:
+            tensor = Constant(tensor.array.astype(np.float32))
+        operands.append(as_real(name, tensor))
+        if read is not None:
+            parts[read] = operands[-1]
+    return Pointwise(_broadcast(operands), call.node, parts, tuple(operands), formula)
+
+
+def _broadcast(operands: Sequence[Real]) -> Shape:
+    shapes = [operand.shape for operand in operands]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise UnsupportedError(f"shapes must broadcast, but got {[list(shape) for shape in shapes]}") from error
+
+
+def clamped(call: Call, least: float, most: float) -> Clamped:
+    """The argument ``self`` between two bounds."""
+    require(least <= most, f"bounds must be ordered, but got {least} and {most}")
+    source = call.real("self")
+    return Clamped(source.shape, source, least, most)

@@ -1,0 +1,221 @@
+"""Operators that move numbers and change none: shapes, orders of dimensions and parts.
+
+Moving real numbers moves their codes, so a movement goes to whichever side of a quantization has integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import SliceOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Array
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.tensors import (
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    Result,
+    Tensor,
+    known,
+)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """A way to move elements, to `shape`: of an array, and of a tensor by ops.
+
+    `axis` says where a dimension comes to lie that has a scale for each index.
+    """
+
+    shape: Shape
+    array: Callable[[Array], Array]
+    emit: Callable[[Emitter, ir.Value], ir.Value]
+    axis: Callable[[int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved(Real):
+    """Moved real numbers: once they are codes, those are moved."""
+
+    source: Real
+    movement: Movement
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        return _move(plan, name, self.source.real(plan, name), self.movement)
+
+
+def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
+    if value.data is not None:
+        return known(name, np.ascontiguousarray(movement.array(value.data)))
+
+    def emit(emitter: Emitter) -> Placed:
+        return movement.emit(emitter, emitter.plain(value)), False
+
+    return plan.compute(name, movement.shape, value.element, emit)
+
+
+def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
+    """A tensor of the call, moved."""
+    if isinstance(tensor, Constant):
+        return Constant(np.ascontiguousarray(movement.array(tensor.array)))
+    if isinstance(tensor, Value):
+        return _move(call.plan, call.name, tensor, movement)
+    if not isinstance(tensor, Quantized):
+        return Moved(movement.shape, tensor, movement)
+    axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
+    codes = _move(call.plan, call.name, tensor.codes, movement)
+    return Quantized(movement.shape, codes, tensor.scales, tensor.zero_points, axis)
+
+
+def _no_axis(_: int) -> int:
+    raise UnsupportedError("tensor with a scale for each channel must not be moved")
+
+
+@imports(
+    "flatten.using_ints",
+    "view.default",
+    "_unsafe_view.default",
+    "reshape.default",
+    "unflatten.int",
+    "unsqueeze.default",
+    "squeeze.dim",
+    "squeeze.dims",
+    "squeeze.default",
+)
+def _reshape(call: Call) -> Result:
+    return _reshaped(call, call.tensor("input" if "input" in call.node.arguments else "self"))
+
+
+def _reshaped(call: Call, tensor: Tensor) -> Tensor:
+    """To the shape that PyTorch found."""
+    shape = call.node.outputs[0].shape
+    movement = Movement(
+        shape, lambda array: array.reshape(shape), lambda emitter, value: emitter.reshape(value, shape), _no_axis
+    )
+    return moved(call, tensor, movement)
+
+
+def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
+    tensor = call.tensor("self")
+    movement = Movement(
+        tuple(tensor.shape[axis] for axis in order),
+        lambda array: array.transpose(order),
+        lambda emitter, value: emitter.transpose(value, order),
+        order.index,
+    )
+    return moved(call, tensor, movement)
+
+
+@imports("permute.default")
+def _permute(call: Call) -> Result:
+    rank = len(call.tensor("self").shape)
+    order = tuple(axis % max(rank, 1) for axis in call.integers("dims", rank))
+    require(sorted(order) == list(range(rank)), f"dims must order {rank} dimensions, but got {list(order)}")
+    return _transposed(call, order)
+
+
+@imports("transpose.int")
+def _transpose(call: Call) -> Result:
+    order = list(range(len(call.tensor("self").shape)))
+    left, right = (call.integers(name, 1)[0] for name in ("dim0", "dim1"))
+    order[left], order[right] = order[right], order[left]
+    return _transposed(call, tuple(order))
+
+
+@imports("t.default", "numpy_T.default")
+def _turn(call: Call) -> Result:
+    return _transposed(call, tuple(range(len(call.tensor("self").shape)))[::-1])
+
+
+@imports(
+    "dropout.default",
+    "feature_dropout.default",
+    "native_dropout.default",
+    "contiguous.default",
+    "clone.default",
+    "alias.default",
+    "detach.default",
+    "lift_fresh_copy.default",
+)
+def _identity(call: Call) -> Result:
+    """Dropout drops nothing when it infers; how elements lie in memory is no matter of the graph."""
+    require(not call.argument("train"), "dropout must not train")
+    return call.tensor("input" if "input" in call.node.arguments else "self")
+
+
+def _part(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
+    """The indices from `begin` up to `end` of a dimension, each `step`th."""
+    extent = tensor.shape[axis]
+    size = len(range(begin, min(end, extent), step))
+    require(size >= 1, f"part must not be empty, but takes [{begin}, {end}) of {extent}")
+    index = tuple(slice(begin, end, step) if other == axis else slice(None) for other in range(len(tensor.shape)))
+    shape = tuple(size if other == axis else whole for other, whole in enumerate(tensor.shape))
+    attributes = {
+        "begin": tuple(begin if other == axis else 0 for other in range(len(shape))),
+        "size": shape,
+        "strides": tuple(step if other == axis else 1 for other in range(len(shape))),
+    }
+
+    def emit(emitter: Emitter, value: ir.Value) -> ir.Value:
+        return emitter.build(SliceOp, value, element=element_of(value.type), **attributes)
+
+    def keep(other: int) -> int:
+        require(other != axis, "tensor with a scale for each channel must not be cut between channels")
+        return other
+
+    return moved(call, tensor, Movement(shape, lambda array: array[index], emit, keep))
+
+
+def _axis(call: Call, rank: int) -> int:
+    (axis,) = call.integers("dim", 1)
+    require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+def _clamp(index: int, extent: int) -> int:
+    """An index as PyTorch counts it: negative ones from the end, none beyond it."""
+    return min(max(index + extent if index < 0 else index, 0), extent)
+
+
+@imports("slice.Tensor")
+def _slice(call: Call) -> Result:
+    tensor = call.tensor("self")
+    axis = _axis(call, len(tensor.shape))
+    extent = tensor.shape[axis]
+    begin, end, (step,) = call.argument("start") or 0, call.argument("end"), call.integers("step", 1)
+    return _part(call, tensor, axis, _clamp(begin, extent), extent if end is None else _clamp(end, extent), step)
+
+
+@imports("select.int")
+def _select(call: Call) -> Result:
+    """One index, whose dimension goes."""
+    tensor = call.tensor("self")
+    axis = _axis(call, len(tensor.shape))
+    begin = _clamp(call.integers("index", 1)[0], tensor.shape[axis])
+    return _reshaped(call, _part(call, tensor, axis, begin, begin + 1))
+
+
+@imports("split.Tensor", "split_with_sizes.default", "chunk.default")
+def _split(call: Call) -> Result:
+    """Parts with the extents that PyTorch found."""
+    tensor = call.tensor("self")
+    axis = _axis(call, len(tensor.shape))
+    parts: list[Tensor] = []
+    begin = 0
+    for output in call.node.outputs:
+        end = begin + output.shape[axis]
+        parts.append(_part(call, tensor, axis, begin, end))
+        begin = end
+    return tuple(parts)

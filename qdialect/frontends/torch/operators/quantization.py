@@ -1,0 +1,129 @@
+"""The operators of ``quantized_decomposed``: to codes and back, per tensor or per channel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from qdialect.dialect import QuantizeOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Element
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.tensors import (
+    ROUNDING,
+    Constant,
+    Floats,
+    Integers,
+    Parameters,
+    Quantized,
+    Result,
+    known,
+    place_of,
+)
+
+_CODES = ("i8", "ui8", "i16", "i32")
+_SPACE = "quantized_decomposed"
+
+
+def _number(call: Call, name: str) -> float:
+    array = call.constant(name)
+    require(array.size == 1, f"argument '{name}' must have 1 entry, but got {array.size}")
+    return float(array.ravel()[0])
+
+
+def _element(call: Call) -> str:
+    element = call.argument("dtype")
+    found = element.name if isinstance(element, Element) else str(element)
+    require(found in _CODES, f"dtype must be {' or '.join(_CODES)}, but got {found}")
+    return found
+
+
+def _parameters(call: Call) -> Parameters:
+    element = _element(call)
+    scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
+    check_scale(scale, "scale")
+    least, most = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    low, high = ELEMENT_RANGES[element]
+    holds = low <= least <= most <= high
+    require(holds, f"codes must lie in [{low}, {high}] of {element}, but got [{least}, {most}]")
+    require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
+    return Parameters(element, scale, zero_point, least, most)
+
+
+@imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+def _quantize(call: Call) -> Result:
+    """The unit that ends here becomes one integer op where there is one."""
+    return call.real("input").quantized(call.plan, call.name, _parameters(call))
+
+
+@imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
+def _dequantize(call: Call) -> Result:
+    parameters, codes = _parameters(call), _codes_of(call)
+    require(codes.element == parameters.element, f"input must be {parameters.element}, but got {codes.element}")
+    return Quantized(codes.shape, codes, (parameters.scale,), (parameters.zero_point,))
+
+
+def _codes_of(call: Call) -> Value:
+    source = call.tensor("input")
+    if isinstance(source, Constant):
+        return known(call.name, source.array)
+    require(isinstance(source, Value), "input must be codes, but got f32")
+    assert isinstance(source, Value)
+    return source
+
+
+def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Integers, int]:
+    scales = tuple(float(scale) for scale in call.constant("scales").ravel())
+    for scale in scales:
+        # A channel's own scale has no lower bound, but it is a number.
+        require(0 <= scale < math.inf, f"scale must be finite and not negative, but got {scale}")
+    missing = call.result("zero_points") is None
+    points = np.zeros(len(scales)) if missing else call.constant("zero_points").ravel()
+    zero_points = tuple(int(point) for point in points)
+    axis, rank = call.integers("axis", 1)[0], len(shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    extent = shape[axis % rank]
+    for what, count in (("scales", len(scales)), ("zero_points", len(zero_points))):
+        require(count == extent, f"{what} must have {extent} entries, but got {count}")
+    return scales, zero_points, axis % rank
+
+
+@imports(f"{_SPACE}.dequantize_per_channel.default")
+def _dequantize_channels(call: Call) -> Result:
+    codes = _codes_of(call)
+    require(codes.element == _element(call), f"input must be {_element(call)}, but got {codes.element}")
+    scales, zero_points, axis = _channel_parameters(call, codes.shape)
+    if len(set(zero_points)) == 1 and len(set(scales)) == 1:
+        scales, zero_points = scales[:1], zero_points[:1]
+    return Quantized(codes.shape, codes, scales, zero_points, axis)
+
+
+@imports(f"{_SPACE}.quantize_per_channel.default")
+def _quantize_channels(call: Call) -> Result:
+    element = _element(call)
+    least, most = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    require((least, most) == ELEMENT_RANGES[element], f"codes must have all of {element}, but got [{least}, {most}]")
+    source = call.real("input")
+    scales, zero_points, axis = _channel_parameters(call, source.shape)
+    value = source.real(call.plan, call.name)
+
+    def emit(emitter: Emitter) -> Placed:
+        held, is_last = emitter.either(value)
+        place = place_of(axis, len(source.shape), is_last)
+        parameters = {"scales": scales, "zero_points": zero_points, "axis": place, **ROUNDING}
+        return emitter.build(QuantizeOp, held, element=element, **parameters), is_last
+
+    return call.plan.compute(call.name, source.shape, element, emit)
+
+
+@imports("getitem")
+def _getitem(call: Call) -> Result:
+    """One of the results of a node before."""
+    source, index = call.result("0"), call.argument("1")
+    require(isinstance(source, tuple), "must take one of several results")
+    assert isinstance(source, tuple)
+    require(isinstance(index, int) and -len(source) <= index < len(source), f"must take a result, but got {index}")
+    return source[index]

@@ -1,0 +1,127 @@
+"""How a node becomes tensors: a planner checks it and says what its results stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Value
+from qdialect.frontends.torch.model import Array, Node, Ref
+from qdialect.frontends.torch.tensors import Computed, Constant, Plan, Quantized, Real, Result, Tensor
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node with what the names among its arguments stand for."""
+
+    plan: Plan
+    node: Node
+    results: Mapping[str, Result]
+
+    @property
+    def name(self) -> str:
+        """The node's."""
+        return self.node.name
+
+    def argument(self, name: str) -> Any:
+        """An argument that is no tensor, None where it is left out."""
+        value = self.node.arguments.get(name)
+        require(not isinstance(value, Ref), f"argument '{name}' must be constant")
+        return value
+
+    def integers(self, name: str, count: int) -> tuple[int, ...]:
+        """An argument of `count` integers; one integer stands for as many of it."""
+        value = self.argument(name)
+        values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        values = values * count if len(values) == 1 else values
+        holds = len(values) == count and all(isinstance(entry, int) for entry in values)
+        require(holds, f"argument '{name}' must be {count} integers, but got {value}")
+        return values
+
+    def reads(self, name: str) -> str | None:
+        """The name of the tensor that an argument is; None where it is a number or left out."""
+        value = self.node.arguments.get(name)
+        return value.name if isinstance(value, Ref) else None
+
+    def result(self, name: str) -> Result | None:
+        """What an argument stands for; None where it is left out."""
+        value = self.node.arguments.get(name)
+        if isinstance(value, Ref):
+            return self.results[value.name]
+        return None if value is None else Constant(np.asarray(value))
+
+    def tensor(self, name: str) -> Tensor:
+        """An argument that is one tensor; a number is a constant."""
+        found = self.result(name)
+        if found is None or isinstance(found, tuple):
+            raise UnsupportedError(f"argument '{name}' must be a tensor")
+        return found
+
+    def tensors(self, name: str) -> tuple[Tensor, ...]:
+        """An argument that is a list of tensors."""
+        given = self.node.arguments.get(name)
+        refs = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else ()
+        found = [self.results[ref.name] for ref in refs if isinstance(ref, Ref)]
+        require(len(found) == len(refs) > 0, f"argument '{name}' must be a list of tensors")
+        return tuple(tensor for tensor in found if not isinstance(tensor, tuple))
+
+    def real(self, name: str) -> Real:
+        """An argument as real numbers."""
+        return as_real(name, self.tensor(name))
+
+    def quantized(self, name: str) -> Quantized:
+        """An argument that has just been dequantized."""
+        found = self.tensor(name)
+        if not isinstance(found, Quantized):
+            raise UnsupportedError(f"argument '{name}' must be dequantized codes, but it is computed as a float")
+        return found
+
+    def constant(self, name: str) -> Array:
+        """An argument that is known."""
+        found = self.tensor(name)
+        if not isinstance(found, Constant):
+            raise UnsupportedError(f"argument '{name}' must be constant")
+        return found.array
+
+
+def as_real(name: str, tensor: Tensor) -> Real:
+    """A tensor as real numbers; a constant is computed by nothing."""
+    if isinstance(tensor, Constant):
+        require(tensor.array.dtype == np.float32, f"argument '{name}' must be f32, but got {tensor.array.dtype}")
+        return Computed(tensor.shape, Value(name, tensor.shape, "f32", data=tensor.array))
+    if isinstance(tensor, Value):
+        raise UnsupportedError(f"argument '{name}' must be f32, but got {tensor.element}")
+    return tensor
+
+
+Planner = Callable[[Call], Result]
+"""Checks a node against what the front end can express; raises `UnsupportedError`."""
+
+_PLANNERS: dict[str, Planner] = {}
+
+
+def imports(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators by their names with overload; those without namespace are aten's."""
+
+    def register(planner: Planner) -> Planner:
+        names = (kind if kind.count(".") > 1 or "." not in kind else f"aten.{kind}" for kind in kinds)
+        _PLANNERS.update(dict.fromkeys(names, planner))
+        return planner
+
+    return register
+
+
+def planner_of(kind: str) -> Planner:
+    """The planner of an operator; raises `UnsupportedError` where there is none."""
+    if kind not in _PLANNERS:
+        raise UnsupportedError("operator is not supported")
+    return _PLANNERS[kind]
+
+
+def supported_operators() -> tuple[str, ...]:
+    """Names of all operators with a planner, sorted."""
+    return tuple(sorted(_PLANNERS))

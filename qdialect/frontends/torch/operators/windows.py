@@ -1,0 +1,70 @@
+"""Windows of convolutions and pools: strides, dilation and padding of each dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.torch.operators.registry import Call
+
+
+@dataclass(frozen=True)
+class Window:
+    """One entry of each for every dimension of the image; `output` is the number of windows."""
+
+    kernel: Shape
+    strides: Shape
+    dilation: Shape
+    before: Shape
+    after: Shape
+    output: Shape
+
+    @property
+    def padding(self) -> Shape:
+        """Top, left, bottom and right, of a window over two dimensions."""
+        return (*self.before, *self.after)
+
+    def two_dimensional(self) -> Window:
+        """The same over an image of height 1 where there is one dimension."""
+        if len(self.kernel) == 2:
+            return self
+        one, zero = (1,), (0,)
+        return Window(
+            one + self.kernel,
+            one + self.strides,
+            one + self.dilation,
+            zero + self.before,
+            zero + self.after,
+            one + self.output,
+        )
+
+
+def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Window:
+    """The window of a node's arguments over an image of `size`, which it fits at least once."""
+    rank = len(size)
+    strides = call.integers("stride", rank) if call.argument("stride") else kernel
+    dilation = call.integers("dilation", rank) if dilated else (1,) * rank
+    reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    before, after = _padding(call, reach, strides)
+    smallest = min(*kernel, *strides, *dilation, *(amount + 1 for amount in before))
+    require(smallest >= 1, "kernel, stride and dilation must be at least 1 and padding at least 0")
+    room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, reach, strict=True)]
+    fits = f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}"
+    require(min(room) >= 0, fits)
+    if call.argument("ceil_mode"):
+        divides = all(rest % stride == 0 for rest, stride in zip(room, strides, strict=True))
+        require(divides, "ceil_mode must not add a window")
+    output = tuple(rest // stride + 1 for rest, stride in zip(room, strides, strict=True))
+    return Window(kernel, strides, dilation, before, after, output)
+
+
+def _padding(call: Call, reach: Shape, strides: Shape) -> tuple[Shape, Shape]:
+    padding = call.argument("padding")
+    if not isinstance(padding, str):
+        amounts = call.integers("padding", len(reach))
+        return amounts, amounts
+    if padding == "valid":
+        return (0,) * len(reach), (0,) * len(reach)
+    require(padding == "same" and set(strides) == {1}, f"padding must be same with strides of 1, but is {padding}")
+    before = tuple((r - 1) // 2 for r in reach)
+    return before, tuple(r - 1 - low for r, low in zip(reach, before, strict=True))

@@ -1,0 +1,274 @@
+"""Reads what PyTorch holds: exported programs, archives of them and graphs that Dynamo captured.
+
+The one module that needs the package `torch`, and only when it is called.  Its classes are taken as they come, untyped.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import Interface, Shape
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Array, Element, Graph, Node, Output, Ref
+
+_CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+_CALLS = ("call_function", "call_method", "call_module")
+
+
+def load_archive(content: bytes) -> Any:
+    """The exported program of an archive that `torch.export.save` wrote.
+
+    Raises `ImportModelError` for a damaged one and where the package `torch` is not installed.
+    """
+    torch = _package()
+    try:
+        # Registers the operators that quantized programs call.
+        import_module("torch.ao.quantization.fx._decomposed")
+        return torch.export.load(io.BytesIO(content))
+    # The archive is a zip of JSON and pickles, and its reader lets through whatever these raise.
+    except Exception as error:
+        raise ImportModelError("file is damaged: it is no archive of torch.export.save") from error
+
+
+def _package() -> Any:
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        needed = "needs the package 'torch', which the extra 'torch' brings: pip install 'qdialect[torch]'"
+        raise ImportModelError(f"reading .pt2 files {needed}") from error
+
+
+def read_program(program: Any) -> Graph:
+    """The graph of an exported program, its parameters and buffers as constants.
+
+    Raises `ImportModelError` for one that changes its buffers, has inputs that are no tensors or an unknown extent.
+    """
+    nodes = {node.name: node for node in program.graph.nodes}
+    constants: dict[str, Array] = {}
+    inputs: list[Interface] = []
+    for spec in program.graph_signature.input_specs:
+        kind, name = spec.kind.name, getattr(spec.arg, "name", "")
+        if kind in _CONSTANTS:
+            constants[name] = _array(_held(program, spec.target))
+        elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
+            _check_extents(_value(nodes[name]), name)
+            inputs.append(_interface(nodes[name]))
+        else:
+            raise ImportModelError(f"input '{name}' must be a tensor")
+    for spec in program.graph_signature.output_specs:
+        if spec.kind.name != "USER_OUTPUT":
+            raise ImportModelError(f"model must not change '{spec.target}' when it runs")
+    return _graph(program.graph, program.graph_module, inputs, constants)
+
+
+def _check_extents(tensor: Any, name: str) -> None:
+    """A program for many shapes is not one for the shape that it was exported with."""
+    if not all(isinstance(extent, int) for extent in tensor.shape):
+        raise ImportModelError(f"input '{name}' must have known extents, but got {list(tensor.shape)}")
+
+
+def read_captured(module: Any, examples: Sequence[Any]) -> Graph:
+    """The graph that Dynamo captured for inputs like `examples`; parameters and buffers among them become constants.
+
+    Raises `ImportModelError` for inputs that are neither tensors nor extents.
+    """
+    is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
+    constants: dict[str, Array] = {}
+    inputs: list[Interface] = []
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for node, example in zip(placeholders, examples, strict=True):
+        if not _is_tensor(example):
+            # An extent of another input: it is part of the shapes.
+            _integer(example, node.name)
+        elif is_static(example) is not None:
+            constants[node.name] = _array(example)
+        else:
+            inputs.append(_interface(node))
+    return _graph(module.graph, module, inputs, constants)
+
+
+def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
+    """Which of the arguments of a captured graph are the inputs of `graph`, in order."""
+    names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    return tuple(names.index(tensor.name) for tensor in graph.inputs)
+
+
+def _graph(graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
+    nodes: list[Node] = []
+    outputs: tuple[str, ...] = ()
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            constants[node.name] = _array(_attribute(module, node.target))
+        elif node.op == "output":
+            outputs = tuple(_result(result) for result in _flat(node.args[0]))
+        elif node.op in _CALLS and not _is_number(_value(node)):
+            nodes.append(_node(node))
+    return Graph(tuple(nodes), tuple(inputs), outputs, constants)
+
+
+def _flat(results: Any) -> list[Any]:
+    return [part for result in _parts(results) for part in _flat(result)] if _is_list(results) else [results]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return tuple(value)
+
+
+def _result(result: Any) -> str:
+    if not hasattr(result, "op") or not _is_tensor(_value(result)):
+        raise ImportModelError(f"result must be a tensor, but got {result}")
+    return result.name
+
+
+def _held(program: Any, target: str) -> Any:
+    return program.state_dict[target] if target in program.state_dict else program.constants[target]
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _array(tensor: Any) -> Array:
+    plain = tensor.detach().cpu()
+    if str(plain.dtype) == "torch.bfloat16":
+        raise ImportModelError("constants must not be bfloat16")
+    return np.array(plain.contiguous().numpy())
+
+
+def _value(node: Any) -> Any:
+    """What the tracer noted of a node's result."""
+    return None if node is None else node.meta.get("val", node.meta.get("example_value"))
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "node") or isinstance(value, int | float)
+
+
+def _integer(extent: Any, name: str) -> int:
+    """An extent; one that Dynamo left open becomes the one of this call, which Dynamo then guards."""
+    try:
+        return int(extent)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ImportModelError(f"'{name}' must be a tensor with known extents, but got {extent}") from error
+
+
+def _shape(tensor: Any, name: str) -> Shape:
+    return tuple(_integer(extent, name) for extent in tensor.shape)
+
+
+def _interface(node: Any) -> Interface:
+    output = _output(_value(node), node.name)
+    return Interface(node.name, output.shape, output.element)
+
+
+def _output(value: Any, name: str) -> Output:
+    if not _is_tensor(value):
+        return Output((), UNKNOWN)
+    found = str(value.dtype).removeprefix("torch.")
+    return Output(_shape(value, name), ELEMENTS.get(found, found))
+
+
+def _node(node: Any) -> Node:
+    value = _value(node)
+    outputs = tuple(_output(result, node.name) for result in (_parts(value) if _is_list(value) else (value,)))
+    call = _Call(node)
+    return Node(node.name, call.kind(), call.arguments(), outputs, _where(node), call.evaluate)
+
+
+def _where(node: Any) -> str:
+    """The path of the innermost module that the call came from."""
+    stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+    entries = list(stack.values())
+    path = str(entries[-1][0]) if entries else ""
+    return path.removeprefix("L['self']").lstrip(".")
+
+
+@dataclass(frozen=True)
+class _Call:
+    node: Any
+
+    def _schema(self) -> Any:
+        return getattr(self.node.target, "_schema", None)
+
+    def kind(self) -> str:
+        """``namespace.operator.overload``; an operator that works in place is the one that gives a new tensor.
+
+        That is the same where nobody else reads what is overwritten; where somebody does, the name stays.
+        """
+        target = self.node.target
+        schema = self._schema()
+        if schema is None:
+            return target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        name = str(target)
+        overload = name.rsplit(".", 1)[1]
+        if schema.is_mutable and _is_own(self.node.args[0]):
+            return name.replace(f"_.{overload}", f".{overload}")
+        return name
+
+    def arguments(self) -> dict[str, Any]:
+        """By the names in the operator's schema, defaults among them."""
+        schema = self._schema()
+        if schema is None:
+            named = {str(index): argument for index, argument in enumerate(self.node.args)} | self.node.kwargs
+            return {name: _argument(argument) for name, argument in named.items()}
+        given = dict(zip((argument.name for argument in schema.arguments), self.node.args, strict=False))
+        given |= self.node.kwargs
+        defaults = {a.name: a.default_value for a in schema.arguments if a.name not in given}
+        return {name: _argument(argument) for name, argument in (given | defaults).items()}
+
+    def evaluate(self, arrays: Mapping[str, Array]) -> Array:
+        """Run the operator; raises what it raises."""
+        torch = import_module("torch")
+
+        def held(argument: Any) -> Any:
+            return torch.from_numpy(np.array(arrays[argument.name])) if argument.name in arrays else argument
+
+        fx = import_module("torch.fx.node")
+        args, kwargs = fx.map_arg((self.node.args, dict(self.node.kwargs)), held)
+        with torch.no_grad():
+            result = self.node.target(*args, **kwargs)
+        if not _is_tensor(result):
+            raise ImportModelError(f"'{self.node.name}' must give a tensor")
+        return result.numpy()
+
+
+def _is_own(operand: Any) -> bool:
+    """Whether nobody but its one reader sees what `operand`, a node, holds."""
+    if not hasattr(operand, "op") or operand.op in ("placeholder", "get_attr") or len(operand.users) > 1:
+        return False
+    schema = getattr(operand.target, "_schema", None)
+    if schema is None:
+        return False
+    is_view = any(result.alias_info is not None and not result.alias_info.is_write for result in schema.returns)
+    return not is_view or all(_is_own(source) for source in operand.all_input_nodes)
+
+
+def _argument(argument: Any) -> Any:
+    if _is_list(argument):
+        return tuple(_argument(part) for part in _parts(argument))
+    if argument is None or isinstance(argument, bool | int | float | str):
+        return argument
+    if hasattr(argument, "op"):
+        value = _value(argument)
+        return _integer(value, argument.name) if _is_number(value) else Ref(argument.name)
+    name = str(argument)
+    if name.startswith("torch."):
+        dtype = name.removeprefix("torch.")
+        return Element(ELEMENTS.get(dtype, dtype))
+    return _integer(argument, name) if _is_number(argument) else name

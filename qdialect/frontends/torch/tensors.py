@@ -1,0 +1,252 @@
+"""What a node's result stands for while the import is planned; nothing is built yet.
+
+As in the ONNX front end, a real number is not computed but waits for the quantization that asks for its codes.
+PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``, both
+in float32 (``quantized_decomposed``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx import tensors as planning
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Array
+from qdialect.quant_math import (
+    FloatRounding,
+    NanPolicy,
+    Scaling,
+    dequantize_array,
+    encode_table,
+    table_codes,
+)
+
+Floats = tuple[float, ...]
+Integers = tuple[int, ...]
+Function = Callable[[Array], Array]
+"""A function of real numbers, float32 to float32, place by place."""
+
+EIGHT_BIT = ("i8", "ui8")
+ROUNDING = {"rounding": FloatRounding.HALF_EVEN, "scaling": Scaling.RECIPROCAL, "nan": NanPolicy.ZERO_POINT}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How a tensor is quantized as a whole; codes are clamped to [`least`, `most`]."""
+
+    element: str
+    scale: float
+    zero_point: int
+    least: int
+    most: int
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the codes leave out some of the type's."""
+        return (self.least, self.most) != ELEMENT_RANGES[self.element]
+
+    def same_meaning(self, other: Parameters) -> bool:
+        """Whether a code of both stands for the same number."""
+        return (self.element, self.scale, self.zero_point) == (other.element, other.scale, other.zero_point)
+
+    def code(self, real: float) -> int:
+        """The code of a real number."""
+        return int(self.codes(np.array([real], dtype=np.float32))[0])
+
+    def codes(self, reals: Array) -> Array:
+        """The codes of real numbers; PyTorch rounds the reciprocal of the scale, a double, to float32 once."""
+        with np.errstate(all="ignore"):
+            steps = np.rint(reals.astype(np.float32) * np.float32(1 / self.scale))
+        bounded = np.clip(np.where(np.isnan(steps), 0, steps) + self.zero_point, self.least, self.most)
+        return bounded.astype(NUMPY_DTYPES[self.element])
+
+    def reals(self, codes: Array) -> Array:
+        """The numbers that codes stand for."""
+        return dequantize_array(codes, self.scale, self.zero_point, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Real(ABC):
+    """Real numbers of `shape`."""
+
+    shape: Shape
+
+    @abstractmethod
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        """Their codes; raises `UnsupportedError` where the module cannot compute them."""
+
+    @abstractmethod
+    def computed(self, plan: Plan, name: str) -> Value:
+        """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
+
+    def real(self, plan: Plan, name: str) -> Value:
+        """As `computed`, once for all readers."""
+        if self not in plan.reals:
+            plan.reals[self] = self.computed(plan, name)
+        return plan.reals[self]
+
+
+@dataclass
+class Plan(planning.Plan):
+    """The values to emit, in order, and which of them hold real numbers that somebody asked for."""
+
+    reals: dict[Real, Value] = field(default_factory=dict["Real", Value])
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Known integers or real numbers."""
+
+    array: Array
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        return self.array.shape
+
+
+Tensor = Constant | Value | Real
+"""Something known, integers, or real numbers."""
+Result = Tensor | tuple[Tensor, ...]
+"""What a node gives."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized(Real):
+    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+
+    codes: Value
+    scales: Floats
+    zero_points: Integers
+    axis: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether codes are 8 bits wide and all mean the same."""
+        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
+
+    @property
+    def parameters(self) -> Parameters:
+        """Of codes that are quantized as a whole; raises `UnsupportedError` where they are not."""
+        require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
+        return Parameters(self.codes.element, self.scales[0], self.zero_points[0], *ELEMENT_RANGES[self.codes.element])
+
+    @property
+    def key(self) -> tuple[Value, Floats, Integers]:
+        """Equal for tensors that hold the same numbers: a graph dequantizes the same codes once for each reader."""
+        return self.codes, self.scales, self.zero_points
+
+    def reals(self) -> Array | None:
+        """The real numbers, where the codes are constant."""
+        if self.codes.data is None:
+            return None
+        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
+
+    def with_codes(self, codes: Value) -> Quantized:
+        """Other codes with the same parameters."""
+        return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        reals = self.reals()
+        if reals is not None:
+            return Value(name, self.shape, to.element, data=to.codes(reals))
+        if not self.is_whole or to.element not in EIGHT_BIT:
+            return quantize(plan, name, self.real(plan, name), to)
+        if self.parameters.same_meaning(to):
+            return limit(plan, name, self.codes, to)
+        return look_up(plan, name, self, to, lambda reals: reals)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        def emit(emitter: Emitter) -> Placed:
+            codes, is_last = emitter.either(self.codes)
+            axis = place_of(self.axis, len(self.shape), is_last)
+            parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
+            return emitter.build(DequantizeOp, codes, element="f32", **parameters), is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Real):
+    """An f32 value of the module."""
+
+    value: Value
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.value, to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        return self.value
+
+
+def place_of(axis: int, rank: int, is_last: bool) -> int:
+    """Where dimension `axis` of the model lies, given whether the channels come last."""
+    return (0, rank - 1, *range(1, rank - 1))[axis] if is_last else axis
+
+
+def limit(plan: Plan, name: str, codes: Value, to: Parameters) -> Value:
+    """`codes`, of the parameters `to`, between its bounds."""
+    return clip(plan, name, codes, to.least, to.most) if to.is_narrow else codes
+
+
+def clip(plan: Plan, name: str, codes: Value, least: int, most: int) -> Value:
+    """`codes` between two bounds."""
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(codes)
+        return emitter.build(ClipOp, value, element=codes.element, min=least, max=most), is_last
+
+    return plan.compute(name, codes.shape, codes.element, emit)
+
+
+def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
+    """The codes of an f32 value."""
+
+    def emit(emitter: Emitter) -> Placed:
+        parameters = {"scales": (to.scale,), "zero_points": (to.zero_point,), **ROUNDING}
+        held, is_last = emitter.either(value)
+        return emitter.build(QuantizeOp, held, element=to.element, **parameters), is_last
+
+    return limit(plan, name, plan.compute(name, value.shape, to.element, emit), to)
+
+
+def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: Function) -> Value:
+    """The codes of `function` of 8-bit numbers: a table, of which each entry is computed as PyTorch does."""
+    before = source.parameters
+    dtype = NUMPY_DTYPES[before.element]
+    results = to.codes(function(before.reals(table_codes(dtype))).astype(np.float32))
+    table = encode_table(results.astype(np.int64), NUMPY_DTYPES[to.element])
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(source.codes)
+        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
+
+    return plan.compute(name, source.shape, to.element, emit)
+
+
+def mapping(before: Parameters, to: Parameters) -> dict[str, Any]:
+    """The attributes that name both quantizations of an 8-bit function."""
+    return {
+        "input_scale": before.scale,
+        "input_zero_point": before.zero_point,
+        "output_scale": to.scale,
+        "output_zero_point": to.zero_point,
+    }
+
+
+_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+
+
+def known(name: str, array: Array) -> Value:
+    """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
+    if array.dtype not in _ELEMENT_NAMES:
+        raise UnsupportedError(f"constant must be of a type of the dialect, but got {array.dtype}")
+    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)

@@ -1,0 +1,49 @@
+"""Three networks that PT2E quantized, by two quantizers: imported, interpreted and compared with PyTorch itself."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from torch_models import NETWORKS, QUANTIZERS, Array, network
+
+from qdialect._mlir import ir
+from qdialect.dialect import DequantizeOp
+from qdialect.frontends.torch import import_torch
+from qdialect.passes.matching import producer
+from qdialect.reference.interpreter import run
+
+# Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
+# without one, what float32 loses in a sum of a hundred numbers.
+FLOAT_LOSS = 1e-6
+MOST_STEPS = 0.001
+
+
+@cache
+def imported(name: str, quantizer: str) -> ir.Module:
+    return import_torch(network(name, quantizer).exported())
+
+
+def step_of(module: ir.Module) -> float:
+    """The scale of the codes that the result stands for, 0 where it is computed in float32."""
+    (function,) = module.body.operations
+    *_, last = function.regions[0].blocks[0].operations
+    source = producer(last.operation.operands[0])
+    return source.scales[0] if isinstance(source, DequantizeOp) and len(source.scales) == 1 else 0.0
+
+
+def assert_close(found: Array, wanted: Array, step: float) -> None:
+    assert found.shape == wanted.shape
+    differences = np.abs(found - wanted)
+    loss = FLOAT_LOSS * float(np.abs(wanted).max())
+    assert differences.max() <= step + loss
+    assert np.count_nonzero(differences > loss) <= MOST_STEPS * wanted.size
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_interpreted(name: str, quantizer: str) -> None:
+    model, module = network(name, quantizer), imported(name, quantizer)
+    found = [run(module, [image.numpy()])[0] for image in model.images]
+    assert_close(np.stack(found), np.stack(model.results()), step_of(module))

@@ -1,0 +1,206 @@
+"""Small networks of PyTorch, quantized with PT2E on random calibration data, and what they compute."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Array = NDArray[Any]
+
+# Registers the operators that PT2E writes.
+import_module("torch.ao.quantization.fx._decomposed")
+# Tests share the machine.
+torch.set_num_threads(1)
+
+BATCHES = 4
+
+
+def dequantized(codes: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
+    """What PT2E puts before an operator."""
+    bounds = torch.iinfo(dtype)
+    operator: Any = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+    return operator(codes, scale, zero_point, bounds.min, bounds.max, dtype)
+
+
+def quantized(reals: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
+    """What PT2E puts after an operator."""
+    bounds = torch.iinfo(dtype)
+    operator: Any = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    return operator(reals, scale, zero_point, bounds.min, bounds.max, dtype)
+
+
+def x86_quantizer() -> Any:
+    x86: Any = import_module("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
+    return x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+
+
+def xnnpack_quantizer() -> Any:
+    xnnpack: Any = import_module("torchao.testing.pt2e._xnnpack_quantizer")
+    with warnings.catch_warnings():
+        # It lives on in another package, with the same annotations.
+        warnings.simplefilter("ignore")
+        return xnnpack.XNNPACKQuantizer().set_global(xnnpack.get_symmetric_quantization_config(is_per_channel=True))
+
+
+QUANTIZERS: dict[str, Callable[[], Any]] = {"x86": x86_quantizer, "xnnpack": xnnpack_quantizer}
+
+
+class Residual(nn.Module):
+    """Two convolutions and a shortcut, which is a convolution where shapes change."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
+        )
+        self.second = nn.Sequential(nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
+        changes = stride > 1 or inputs != outputs
+        self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        self.shortcut = self.shortcut if changes else nn.Sequential()
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.relu(self.second(self.first(x)) + self.shortcut(x))
+
+
+class ResNet(nn.Module):
+    """A stem with a pool, two residual blocks, a mean over 3 x 3 and a linear layer."""
+
+    shape = (1, 3, 20, 20)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 13, 3, 2, 1, bias=False), nn.BatchNorm2d(13), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+        )
+        self.blocks = nn.Sequential(Residual(13, 13, 1), Residual(13, 20, 2))
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(20, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(x)))
+
+
+class SqueezeExcite(nn.Module):
+    """Channels weighted by what their means say."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weights = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Conv2d(8, channels, 1), nn.Hardsigmoid()
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weights(x)
+
+
+class Inverted(nn.Module):
+    """Widen, convolve each channel, weigh the channels, narrow."""
+
+    def __init__(self, inputs: int, width: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(inputs, width, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.Hardswish(),
+            nn.Conv2d(width, width, 3, stride, 1, groups=width, bias=False),
+            nn.BatchNorm2d(width),
+            nn.Hardswish(),
+            SqueezeExcite(width),
+            nn.Conv2d(width, outputs, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.adds = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.layers(x) if self.adds else self.layers(x)
+
+
+class MobileNet(nn.Module):
+    """A stem and two inverted blocks, with means over 9 x 9 and 5 x 5."""
+
+    shape = (1, 3, 18, 18)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 9, 3, 2, 1, bias=False), nn.BatchNorm2d(9), nn.Hardswish())
+        self.blocks = nn.Sequential(Inverted(9, 18, 9, 1), Inverted(9, 21, 11, 2))
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(11, 17), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(17, 10)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(x)))
+
+
+class Perceptron(nn.Module):
+    """Linear layers with a clamp, a smooth function and none between them."""
+
+    shape = (4, 37)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(37, 64), nn.ReLU(), nn.Linear(64, 33), nn.GELU(), nn.Linear(33, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+NETWORKS: dict[str, type[ResNet | MobileNet | Perceptron]] = {
+    "resnet": ResNet,
+    "mobilenet": MobileNet,
+    "perceptron": Perceptron,
+}
+
+
+class Quantized:
+    """A network that PT2E converted, and images it was not calibrated on."""
+
+    def __init__(self, model: Any, images: Sequence[Tensor]) -> None:
+        self.model = model
+        self.images = tuple(images)
+
+    def exported(self) -> Any:
+        """The program of `torch.export`."""
+        return torch.export.export(self.model, (self.images[0],))
+
+    def results(self) -> list[Array]:
+        """What PyTorch computes."""
+        with torch.no_grad():
+            return [self.model(image).numpy() for image in self.images]
+
+
+@cache
+def network(name: str, quantizer: str) -> Quantized:
+    """One of `NETWORKS` with random weights, quantized by one of `QUANTIZERS`."""
+    pt2e: Any = import_module("torchao.quantization.pt2e.quantize_pt2e")
+    pt2e.torch.manual_seed(1)
+    net = NETWORKS[name]()
+    for layer in net.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            _draw_statistics(layer)
+    shape = net.shape
+    program = torch.export.export(net.eval(), (torch.randn(shape),)).module()
+    prepared = pt2e.prepare_pt2e(program, QUANTIZERS[quantizer]())
+    for _ in range(BATCHES):
+        prepared(torch.randn(shape))
+    return Quantized(pt2e.convert_pt2e(prepared), [torch.randn(shape) for _ in range(BATCHES)])
+
+
+def _draw_statistics(layer: nn.BatchNorm2d) -> None:
+    generator = np.random.default_rng(layer.num_features)
+    size = layer.num_features
+    drawn = {
+        "weight": generator.uniform(0.5, 1.5, size),
+        "bias": generator.uniform(-0.3, 0.3, size),
+        "running_mean": generator.uniform(-0.2, 0.2, size),
+        "running_var": generator.uniform(0.5, 1.5, size),
+    }
+    layer.load_state_dict({name: torch.tensor(values) for name, values in drawn.items()}, strict=False)

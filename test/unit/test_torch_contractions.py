@@ -1,0 +1,89 @@
+"""Convolutions and matrix products of PyTorch: weights by tensor and by channel, float biases, float epilogues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+from torch_models import dequantized, quantized
+
+from qdialect.frontends.torch import import_torch
+from qdialect.reference.interpreter import run
+
+INPUT_SCALE, OUTPUT_SCALE = (float(np.float32(scale)) for scale in (2**0.5 / 50, 3**0.5 / 20))
+# Of the elements of a result, the part that may be one step away from PyTorch's.
+MOST_STEPS = 0.001
+
+Call = Callable[[Any, Any, Any], Any]
+
+
+class Layer(nn.Module):
+    """`call` of dequantized data, dequantized weights and a float bias, quantized."""
+
+    def __init__(self, call: Call, weight: tuple[int, ...], *, per_channel: bool, bias: bool, axis: int = 0) -> None:
+        super().__init__()
+        drawn = np.random.default_rng(3)
+        channels = weight[axis]
+        self.call = call
+        self.axis = axis
+        self.codes = nn.Buffer(torch.tensor(drawn.integers(-127, 128, weight)).to(torch.int8))
+        self.scales = nn.Buffer(torch.tensor(drawn.uniform(0.001, 0.02, channels)).float())
+        self.points = nn.Buffer(torch.zeros(channels, dtype=torch.int64))
+        self.bias = nn.Parameter(torch.tensor(drawn.uniform(-1, 1, channels)).float()) if bias else None
+        self.per_channel = per_channel
+
+    def forward(self, codes: Tensor) -> Tensor:
+        data = dequantized(codes, INPUT_SCALE, 17, codes.dtype)
+        operator: Any = torch.ops.quantized_decomposed.dequantize_per_channel.default
+        if self.per_channel:
+            weight = operator(self.codes, self.scales, self.points, self.axis, -127, 127, torch.int8)
+        else:
+            weight = dequantized(self.codes, 0.0123, 0, torch.int8)
+        return quantized(self.call(data, weight, self.bias), OUTPUT_SCALE, -4, torch.int8)
+
+
+LAYERS: dict[str, tuple[Call, tuple[int, ...], tuple[int, ...], int]] = {
+    "conv": (lambda x, w, b: nnf.conv2d(x, w, b, 2, 1), (2, 5, 9, 8), (7, 5, 3, 3), 0),
+    "conv_dilated": (lambda x, w, b: nnf.conv2d(x, w, b, 1, (2, 0), (2, 1)), (1, 5, 9, 8), (3, 5, 3, 2), 0),
+    "conv_grouped": (lambda x, w, b: nnf.conv2d(x, w, b, groups=3), (1, 6, 5, 4), (9, 2, 1, 1), 0),
+    "conv_depthwise": (lambda x, w, b: nnf.conv2d(x, w, b, 1, 1, groups=5), (1, 5, 6, 7), (5, 1, 3, 3), 0),
+    "conv_same": (lambda x, w, b: nnf.conv2d(x, w, b, padding="same"), (1, 5, 6, 7), (3, 5, 2, 3), 0),
+    "conv_of_lines": (lambda x, w, b: nnf.conv1d(x, w, b, 2, 1), (2, 5, 11), (7, 5, 3), 0),
+    "linear": (nnf.linear, (4, 13), (7, 13), 0),
+    "linear_of_rows": (nnf.linear, (2, 3, 13), (7, 13), 0),
+    "mm_transposed": (lambda x, w, _: torch.mm(x, w.t()), (4, 13), (7, 13), 0),
+    "mm": (lambda x, w, _: torch.mm(x, w), (4, 13), (13, 7), 1),
+    "matmul": (lambda x, w, _: torch.matmul(x, w), (2, 4, 13), (13, 7), 1),
+    "addmm": (lambda x, w, b: x @ w if b is None else torch.addmm(b, x, w), (4, 13), (13, 7), 1),
+    "conv_relu": (lambda x, w, b: torch.relu(nnf.conv2d(x, w, b)), (1, 5, 6, 7), (3, 5, 2, 3), 0),
+    "conv_hardswish": (lambda x, w, b: nnf.hardswish(nnf.conv2d(x, w, b)), (1, 5, 6, 7), (3, 5, 2, 3), 0),
+    "linear_gelu": (lambda x, w, b: nnf.gelu(nnf.linear(x, w, b)), (4, 13), (7, 13), 0),
+    "linear_elu": (lambda x, w, b: nnf.elu(nnf.linear(x, w, b)), (4, 13), (7, 13), 0),
+    "linear_leaky": (lambda x, w, b: nnf.leaky_relu(nnf.linear(x, w, b), 0.2), (4, 13), (7, 13), 0),
+    "linear_silu_sum": (lambda x, w, b: nnf.silu(nnf.linear(x, w, b)) + x, (4, 13), (13, 13), 0),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(name: str, per_channel: bool, bias: bool) -> None:
+    call, data, weight, axis = LAYERS[name]
+    model = Layer(call, weight, per_channel=per_channel, bias=bias, axis=axis)
+    dtype = torch.uint8 if per_channel else torch.int8
+    bounds = torch.iinfo(dtype)
+    codes = torch.tensor(np.random.default_rng(5).integers(bounds.min, bounds.max + 1, data)).to(dtype)
+    with torch.no_grad():
+        wanted = model(codes).numpy()
+    (found,) = run(import_torch(torch.export.export(model, (codes,))), [codes.numpy()])
+    steps = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
+    assert found.shape == wanted.shape
+    assert steps.max() <= 1
+    assert np.count_nonzero(steps) <= MOST_STEPS * steps.size
+    # Neither constant nor saturated: the comparison says something.
+    assert len(np.unique(wanted)) >= 8

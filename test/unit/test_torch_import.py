@@ -1,0 +1,239 @@
+"""What the PyTorch front end makes of programs as a whole: interfaces, archives, names of what it refuses."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+from torch_models import dequantized, network, quantized
+
+import qdialect
+from qdialect.cli.import_model import main
+from qdialect.frontends.torch import import_torch, nodes_of, supported_operators
+from qdialect.reference.interpreter import run
+
+SCALE = 0.25
+
+
+class Lambda(nn.Module):
+    """A module that is a function."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *arguments: Tensor) -> Any:
+        return self.function(*arguments)
+
+
+def reals(codes: Tensor) -> Tensor:
+    return dequantized(codes, SCALE, 0, torch.int8)
+
+
+def codes(numbers: Tensor) -> Tensor:
+    return quantized(numbers, SCALE, 0, torch.int8)
+
+
+def program(function: Any, *arguments: Tensor) -> Any:
+    return torch.export.export(Lambda(function), arguments)
+
+
+def image() -> Tensor:
+    return torch.zeros((1, 4, 6, 6), dtype=torch.int8)
+
+
+def archive(function: Any, *arguments: Tensor) -> bytes:
+    stream = io.BytesIO()
+    torch.export.save(program(function, *arguments), stream)
+    return stream.getvalue()
+
+
+def notes_of(error: qdialect.QDialectError) -> list[str]:
+    return [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
+
+
+def refusal(function: Callable[[Any], Any], *arguments: Tensor) -> list[str]:
+    with pytest.raises(qdialect.ImportModelError) as caught:
+        import_torch(program(function, *arguments))
+    return notes_of(caught.value)
+
+
+def test_interface() -> None:
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return quantized(x, SCALE, 3, torch.uint8), reals(y)
+
+    module = import_torch(program(both, torch.zeros(2, 3), torch.zeros(5, dtype=torch.int8)))
+    text = str(module)
+    assert '%arg0: tensor<2x3xf32> {qnn.name = "' in text
+    assert '%arg1: tensor<5xi8> {qnn.name = "' in text
+    x = np.array([[-1, 0, 0.125], [0.375, 30, 100]], np.float32)
+    first, second = run(module, [x, np.arange(5, dtype=np.int8)])
+    assert first.tolist() == [[0, 3, 3], [5, 123, 255]]
+    assert second.tolist() == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_parameters_are_constants() -> None:
+    """Weights may be quantized by the program itself, and constants computed from others."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.arange(-6.0, 6.0).reshape(3, 4) / 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            weight = dequantized(quantized(self.weight * 2, 0.125, 0, torch.int8), 0.125, 0, torch.int8)
+            return nnf.linear(reals(x), weight)
+
+    net = Net()
+    x = torch.tensor([[1, 2, 3, -4]], dtype=torch.int8)
+    (found,) = run(import_torch(torch.export.export(net, (x,))), [x.numpy()])
+    assert found.tolist() == net(x).tolist()
+
+
+def test_codes_narrower_than_their_type() -> None:
+    def narrow(x: Tensor) -> Tensor:
+        operator: Any = torch.ops.quantized_decomposed.quantize_per_tensor.default
+        return operator(x, SCALE, 1, -100, 90, torch.int8)
+
+    x = np.array([-1000, -20, 0, 1000], np.float32)
+    (found,) = run(import_torch(program(narrow, torch.zeros(4))), [x])
+    assert found.tolist() == [-100, -79, 1, 90]
+
+
+def test_several_results_of_a_node() -> None:
+    def parts(x: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = torch.chunk(reals(x), 2, 1)
+        return codes(left), codes(nnf.max_pool2d(right, 2))
+
+    x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
+    found = run(import_torch(program(parts, image())), [x.numpy()])
+    for left, right in zip(found, parts(x), strict=True):
+        assert np.array_equal(left, right.numpy())
+
+
+def test_all_offenders_are_listed() -> None:
+    def net(x: Tensor) -> Tensor:
+        return codes(torch.sin(reals(x)) + torch.cumsum(reals(x), 1))
+
+    first, second = refusal(net, image())
+    assert first == "node 'sin' aten.sin.default: operator is not supported"
+    assert second == "node 'cumsum' aten.cumsum.default: operator is not supported"
+
+
+def test_offender_is_named_with_its_module() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(Lambda(torch.sin))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(reals(x))
+
+    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place$") as caught:
+        import_torch(torch.export.export(Net(), (image(),)))
+    assert notes_of(caught.value) == ["node 'sin' aten.sin.default (inner.0): operator is not supported"]
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "argument 'weight' must be quantized and constant": lambda x: nnf.conv2d(x, torch.ones(2, 4, 1, 1)),
+    "ceil_mode must not add a window": lambda x: nnf.max_pool2d(x, 3, 2, ceil_mode=True),
+    "dilation must be 1": lambda x: nnf.max_pool2d(x, 2, dilation=2),
+    "output_size must divide [6, 6], but got [4, 4]": lambda x: nnf.adaptive_avg_pool2d(x, 4),
+    "dropout must not train": lambda x: nnf.dropout(x, training=True),
+    "count_include_pad must be true where there is padding": lambda x: nnf.avg_pool2d(
+        x, 3, 1, 1, count_include_pad=False
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused_options(reason: str) -> None:
+    (note,) = refusal(lambda x: REFUSED[reason](reals(x)), image())
+    assert note.endswith(f": {reason}")
+
+
+def test_overwritten_tensors_that_others_read_are_refused() -> None:
+    def net(x: Tensor) -> Tensor:
+        y = reals(x)
+        z = y + 1
+        torch.relu_(y)
+        return codes(y + z)
+
+    (note,) = refusal(net, image())
+    assert note == "node 'relu_' aten.relu_.default: operator is not supported"
+
+
+def test_other_types_are_refused() -> None:
+    def double(x: Tensor) -> Tensor:
+        return x * 2
+
+    note, *_ = refusal(double, torch.zeros(3, dtype=torch.float64))
+    assert note == "input 'arguments_0': type must be i8, ui8, i16, i32 or f32, but got float64"
+
+
+def test_open_extents_are_refused() -> None:
+    with pytest.raises(
+        qdialect.ImportModelError, match=r"input 'arguments_0' must have known extents, but got \[s\d+, 3\]"
+    ):
+        import_torch(
+            torch.export.export(
+                Lambda(codes), (torch.zeros(2, 3),), dynamic_shapes={"arguments": ({0: torch.export.Dim("batch")},)}
+            )
+        )
+
+
+def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = network("perceptron", "xnnpack")
+    path = tmp_path / "net.pt2"
+    torch.export.save(model.exported(), path)
+    assert main([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert text == str(import_torch(model.exported()))
+    titles = [node.title for node in nodes_of(path)]
+    assert "node 'linear' aten.linear.default (layers.0)" in titles
+
+
+def test_damaged_archives() -> None:
+    whole = archive(codes, torch.zeros(3))
+    for content in (b"", b"no zip at all", whole[: len(whole) // 2], whole[200:]):
+        with pytest.raises(qdialect.ImportModelError) as caught:
+            import_torch(content)
+        assert str(caught.value) == "'model.pt2': file is damaged: it is no archive of torch.export.save"
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    """The package imports and says what is missing where PyTorch is not installed."""
+    (tmp_path / "net.pt2").write_bytes(b"")
+    script = f"""
+import sys
+sys.modules["torch"] = None
+import qdialect
+from qdialect.cli.import_model import main
+sys.exit(main([{str(tmp_path / "net.pt2")!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    needed = (
+        "reading .pt2 files needs the package 'torch', which the extra 'torch' brings: pip install 'qdialect[torch]'"
+    )
+    assert needed in done.stderr
+
+
+def test_front_end_loads_torch_when_it_is_called() -> None:
+    script = "import sys, qdialect.cli.import_model, qdialect.frontends.torch; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_supported_operators() -> None:
+    found = supported_operators()
+    assert list(found) == sorted(found)
+    assert {"aten.conv2d.default", "quantized_decomposed.quantize_per_tensor.default", "getitem"} <= set(found)

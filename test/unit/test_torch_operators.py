@@ -1,0 +1,162 @@
+"""Every PyTorch operator between dequantize and quantize, imported, against what PyTorch computes for all codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor, nn
+from torch_models import dequantized, quantized
+
+from qdialect._mlir import ir
+from qdialect.frontends.torch import import_torch
+from qdialect.reference.interpreter import run
+
+Shapes = tuple[tuple[int, ...], ...]
+
+# Of the elements of a result, the part that may be one step away from PyTorch's.
+MOST_STEPS = 0.001
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator on codes of `shapes`; results are quantized by `scale` and `zero_point`."""
+
+    function: Callable[..., Any]
+    shapes: Shapes
+    scale: float = 0.03
+    zero_point: int = 3
+    dtype: torch.dtype = torch.int8
+    ops: tuple[str, ...] = ()
+    """The ops of the dialect that it must become, beside constants and the return."""
+
+
+def single(scale: float) -> float:
+    """As observers find them: numbers of float32, and no simple fractions of each other."""
+    return float(np.float32(scale * (np.pi / 3)))
+
+
+class Between(nn.Module):
+    """A function between dequantize and quantize."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        self.case = case
+
+    def forward(self, *codes: Tensor) -> Tensor:
+        scales = [float(np.float32(scale)) for scale in (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)]
+        points = (7, 100, 0)
+        reals = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
+        return quantized(self.case.function(*reals), single(self.case.scale), self.case.zero_point, self.case.dtype)
+
+
+IMAGE = (2, 5, 7, 6)
+LUT = ("qnn.lut",)
+
+
+def one(function: Callable[[Any], Any], shapes: Shapes = (IMAGE,), **options: Any) -> Case:
+    return Case(function, shapes, **options)
+
+
+def two(function: Callable[[Any, Any], Any], shapes: Shapes = (IMAGE, IMAGE), **options: Any) -> Case:
+    return Case(function, shapes, **options)
+
+
+CASES: dict[str, Case] = {
+    "sigmoid": one(torch.sigmoid, scale=1 / 256, ops=LUT),
+    "silu": one(nnf.silu, ops=LUT),
+    "tanh": one(torch.tanh, scale=1 / 128, ops=LUT),
+    "hardsigmoid": one(nnf.hardsigmoid, scale=1 / 200, ops=LUT),
+    "hardswish": one(nnf.hardswish, ops=LUT),
+    "leaky_relu": one(lambda x: nnf.leaky_relu(x, 0.1), ops=LUT),
+    "gelu": one(nnf.gelu, ops=LUT),
+    "gelu_tanh": one(lambda x: nnf.gelu(x, approximate="tanh"), ops=LUT),
+    "elu": one(lambda x: nnf.elu(x, 0.7), ops=LUT),
+    "relu": one(torch.relu, ops=("qnn.lut", "qnn.clip")),
+    "relu6": one(nnf.relu6, ops=("qnn.lut", "qnn.clip")),
+    "relu_in_place": one(lambda x: torch.relu_(x + 1), ops=("qnn.lut", "qnn.clip")),
+    "hardtanh": one(lambda x: nnf.hardtanh(x, -0.5, 0.7), ops=("qnn.lut", "qnn.clip")),
+    "clamp": one(lambda x: torch.clamp(x, min=-0.5), ops=("qnn.lut", "qnn.clip")),
+    "exp": one(torch.exp, scale=0.5, ops=LUT),
+    "abs": one(torch.abs, ops=LUT),
+    "neg": one(torch.neg, ops=LUT),
+    "sqrt": one(lambda x: torch.sqrt(torch.relu(x)), ops=LUT),
+    "rsqrt": one(lambda x: torch.rsqrt(torch.relu(x) + 0.1), ops=LUT),
+    "add_scalar": one(lambda x: x + 0.7, ops=LUT),
+    "sub_scalar": one(lambda x: 0.7 - x, ops=LUT),
+    "mul_scalar": one(lambda x: x * 0.3, ops=LUT),
+    "div_scalar": one(lambda x: x / 3, ops=LUT),
+    "swish_by_hand": one(lambda x: x * torch.sigmoid(x), ops=LUT),
+    "hardswish_by_hand": one(lambda x: x * nnf.relu6(x + 3) / 6, ops=LUT),
+    "add": two(lambda x, y: x + y, ops=("qnn.add",)),
+    "add_broadcast": two(lambda x, y: x + y, ((2, 5, 7, 6), (5, 1, 1)), ops=("qnn.add",)),
+    "add_relu": two(lambda x, y: torch.relu(x + y), ops=("qnn.add", "qnn.clip")),
+    "mul": two(lambda x, y: x * y, ops=("qnn.mul",)),
+    "mul_channels": two(lambda x, y: x * y, ((2, 5, 7, 6), (2, 5, 1, 1)), ops=("qnn.mul",)),
+    "cat": two(lambda x, y: torch.cat([x, y], 1), ops=("qnn.lut", "qnn.lut", "qnn.concat")),
+    "cat_last": two(lambda x, y: torch.cat([x, y], -1), ops=("qnn.lut", "qnn.lut", "qnn.concat")),
+    "mean": one(lambda x: x.mean((2, 3)), ((2, 5, 7, 5),), scale=0.01, ops=("qnn.mean",)),
+    "mean_kept": one(lambda x: x.mean((-1,), keepdim=True), ((3, 5, 7),), scale=0.01, ops=("qnn.mean",)),
+    "mean_of_all": one(lambda x: x.mean(), ((3, 5, 7),), scale=0.01, ops=("qnn.mean",)),
+    "global_pool": one(lambda x: nnf.adaptive_avg_pool2d(x, 1), ((2, 5, 7, 5),), scale=0.01, ops=("qnn.mean",)),
+    "max_pool": one(
+        lambda x: nnf.max_pool2d(x, 3, 2, 1), ops=("qnn.transpose", "qnn.max_pool2d", "qnn.lut", "qnn.transpose")
+    ),
+    "avg_pool": one(lambda x: nnf.avg_pool2d(x, 3, 2), scale=0.017),
+    "avg_pool_padded": one(lambda x: nnf.avg_pool2d(x, 3, 1, 1), scale=0.017),
+    "adaptive_pool": one(lambda x: nnf.adaptive_avg_pool2d(x, (2, 1)), ((1, 3, 6, 5),), scale=0.017),
+    "softmax": one(lambda x: torch.softmax(x, -1), ((3, 11),), scale=1 / 256, zero_point=-128, ops=("qnn.softmax",)),
+    "flatten": one(lambda x: torch.flatten(x, 1), ops=("qnn.reshape", "qnn.lut")),
+    "view": one(lambda x: x.view(-1, 14), ops=("qnn.reshape", "qnn.lut")),
+    "reshape": one(lambda x: x.reshape(7, -1), ops=("qnn.reshape", "qnn.lut")),
+    "permute": one(lambda x: x.permute(2, 0, 3, 1), ops=("qnn.transpose", "qnn.lut")),
+    "transpose": one(lambda x: x.transpose(1, -1), ops=("qnn.transpose", "qnn.lut")),
+    "matrix_transpose": one(lambda x: x.t(), ((5, 3),), ops=("qnn.transpose", "qnn.lut")),
+    "unsqueeze": one(lambda x: x.unsqueeze(1), ops=("qnn.reshape", "qnn.lut")),
+    "squeeze": one(lambda x: x.squeeze(0), ((1, 5, 3),), ops=("qnn.reshape", "qnn.lut")),
+    "dropout": one(lambda x: nnf.dropout(x, 0.3, training=False), ops=LUT),
+    "contiguous": one(lambda x: x.transpose(0, 1).contiguous(), ops=("qnn.transpose", "qnn.lut")),
+    "slice": one(lambda x: x[:, 1:-1, ::2], ops=("qnn.slice", "qnn.slice", "qnn.lut")),
+    "select": one(lambda x: x[:, -1], ops=("qnn.slice", "qnn.reshape", "qnn.lut")),
+    "chunk": one(lambda x: torch.chunk(x, 2, -1)[1], ops=("qnn.slice", "qnn.slice", "qnn.lut")),
+    "split": one(lambda x: torch.relu(torch.split(x, [2, 3], 1)[1])),
+    "moved_sum": two(lambda x, y: (x + y).flatten(1), ops=("qnn.add", "qnn.reshape")),
+    "pooled_sum": two(lambda x, y: nnf.max_pool2d(x + y, 2)),
+}
+
+
+def codes_of(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> Tensor:
+    bounds = torch.iinfo(dtype)
+    generator = np.random.default_rng(seed)
+    return torch.tensor(generator.integers(bounds.min, bounds.max + 1, shape)).to(dtype)
+
+
+def ops_of(module: ir.Module) -> tuple[str, ...]:
+    (function,) = module.body.operations
+    names = (op.operation.name for op in function.regions[0].blocks[0].operations)
+    return tuple(name for name in names if name not in ("qnn.constant", "func.return"))
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    """At most one step in at most one element of a thousand."""
+    assert found.shape == wanted.shape
+    steps = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
+    assert steps.max(initial=0) <= 1
+    assert np.count_nonzero(steps) <= MOST_STEPS * steps.size
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+@pytest.mark.parametrize("name", CASES)
+def test_operator(name: str, dtype: torch.dtype) -> None:
+    case = CASES[name]
+    codes = tuple(codes_of(shape, seed, dtype) for seed, shape in enumerate(case.shapes))
+    model = Between(case)
+    module = import_torch(torch.export.export(model, codes))
+    (found,) = run(module, [code.numpy() for code in codes])
+    assert_close(found, model(*codes).numpy())
+    assert not case.ops or ops_of(module) == case.ops
