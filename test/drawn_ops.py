@@ -257,6 +257,49 @@ def _dequantize(d: Draw) -> Drawn:
     return [tensor(shape, source)], lambda v: build(DequantizeOp, v[0], element="f32", **attributes).output
 
 
+_REAL_BINARY = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minimumf")
+_REAL_UNARY = ("arith.negf", "math.absf", "math.erf", "math.exp", "math.floor", "math.log", "math.sqrt", "math.tanh")
+
+
+def _island(d: Draw) -> Drawn:
+    """Real numbers of codes and of arrays, combined at random, some of them returned as codes."""
+    shape = _shape(d)
+    elements = [d.one_of(("i8", "ui8", "f32")) for _ in range(d.integer(1, 3))]
+    types = [tensor(_broadcast_to(d, shape), element) for element in elements]
+    to = d.element()
+
+    def body(v: Sequence[ir.Value]) -> list[ir.Value]:
+        values = [_leaf(d, value, shape) for value in v]
+        for _ in range(d.integer(1, 8)):
+            values.append(_combined(d, values))
+        attributes = _channel_parameters(d, shape, to)
+        results = [build(QuantizeOp, values[-1], element=to, **attributes).output]
+        return [*results, values[d.integer(0, len(values) - 1)]] if d.flag() else results
+
+    return types, body
+
+
+def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    element = element_of(value.type)
+    if element != "f32":
+        attributes = _channel_parameters(d, shape_of(value.type), element)
+        value = build(DequantizeOp, value, element="f32", **attributes).output
+    is_full = shape_of(value.type) == tuple(shape)
+    return value if is_full else build(BroadcastOp, value, element="f32", shape=shape).output
+
+
+def _combined(d: Draw, values: Sequence[ir.Value]) -> ir.Value:
+    name = d.one_of((*_REAL_BINARY, *_REAL_UNARY, "arith.select"))
+    lhs, rhs = d.one_of(values), d.one_of(values)
+    if name == "arith.select":
+        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), d.integer(1, 14))
+        bits = ir.RankedTensorType.get(shape_of(lhs.type), ir.IntegerType.get_signless(1))
+        holds = ir.Operation.create("arith.cmpf", [bits], [lhs, rhs], attributes={"predicate": predicate}).result
+        return ir.Operation.create(name, [lhs.type], [holds, rhs, lhs]).result
+    operands = [lhs, rhs] if name in _REAL_BINARY else [lhs]
+    return ir.Operation.create(name, [lhs.type], operands).result
+
+
 def _pad(d: Draw, x: ir.Value) -> ir.Value:
     low, high = ([d.integer(0, 2) for _ in shape_of(x.type)] for _ in range(2))
     element = element_of(x.type)
@@ -326,6 +369,7 @@ OTHERS = {
     "table": drawn_module(_table),
     "quantize": drawn_module(_quantize),
     "dequantize": drawn_module(_dequantize),
+    "island": drawn_module(_island),
     "broadcast": drawn_module(_broadcast),
     "movement": drawn_module(_movement),
 }

@@ -15,8 +15,8 @@ Problem = Callable[[ir.Operation], str | None]
 
 
 def check_fused(module: ir.Module) -> None:
-    """Fused: only `qnn` ops, constants and the function around them."""
-    _check(module, "fused", _unknown_op(("qnn.", "func.", "builtin.", "arith.constant")))
+    """Fused: only `qnn` ops, constants, element-wise upstream ops and the function around them."""
+    _check(module, "fused", _unknown_op(("qnn.", "func.", "builtin.", "arith.", "math.", "tensor.")))
 
 
 def check_linalg(module: ir.Module) -> None:

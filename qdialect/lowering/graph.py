@@ -6,7 +6,7 @@ padding: consumers say beforehand which halo they read through, and the tensor i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,13 +22,22 @@ from qdialect.dialect import (
     QnnOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import TypeConstraint, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, note_at
+from qdialect.lowering.islands import MEMBERS, Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import Kernel, Place, Program
-from qdialect.lowering.storage import NO_HALO, Halo, Storage, plain_storage_of, signed_shift, storage_of
+from qdialect.lowering.storage import (
+    NO_HALO,
+    STORAGE_ELEMENTS,
+    Halo,
+    Storage,
+    plain_storage_of,
+    signed_shift,
+    storage_of,
+)
 from qdialect.lowering.strategy import Strategy
 from qdialect.lowering.transposed_phases import transposed_halo
 
@@ -49,6 +58,11 @@ def lowers(
         return handler
 
     return register
+
+
+def lowers_each(names: Sequence[str], handler: Callable[[GraphLowering, Any], None]) -> None:
+    """Register the handler of ops by their names: upstream's have no class here."""
+    _HANDLERS.update(dict.fromkeys(names, handler))
 
 
 def has_handler(name: str) -> bool:
@@ -82,6 +96,7 @@ class GraphLowering:
             [plain_storage_of(value.type) for value in self._returned],
             strategy,
         )
+        self.islands = Islands(self._operations)
         self._places: dict[ir.Value, Place] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
 
@@ -91,7 +106,7 @@ class GraphLowering:
         for index, argument in enumerate(self._arguments):
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
-            if op.name not in CONSTANT_OPS:
+            if op.name not in CONSTANT_OPS and not self.islands.is_inside(op):
                 self._lower(op)
         self.program.names = ()
         for index, value in enumerate(self._returned):
@@ -160,8 +175,8 @@ class GraphLowering:
 
     def can_be_array(self, value: ir.Value) -> bool:
         """Whether a user's array is laid out as `value` is stored, and no consumer reads past its end."""
-        is_stored_alike = signed_shift(value.type) == 0 and plain_storage_of(value.type) == storage_of(value.type)
-        return is_stored_alike and not any(_reads_past_end(use.owner) for use in value.uses)
+        is_plain = plain_storage_of(value.type) == storage_of(value.type) or _only_in_islands(value)
+        return is_plain and signed_shift(value.type) == 0 and not any(_reads_past_end(use.owner) for use in value.uses)
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
         array = Place("input", index, self.program.inputs[index])
@@ -267,13 +282,31 @@ def _reads_past_end(op: Any) -> bool:
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
+_COMPUTABLE = TypeConstraint((*STORAGE_ELEMENTS, "i1"))
+
+
 def _only_windows(value: ir.Value) -> bool:
     return all(isinstance(use.owner, Convolution) for use in value.uses)
 
 
+def _only_in_islands(value: ir.Value) -> bool:
+    """Whether every kernel that writes or reads `value` does so at whatever distance its rows lie."""
+    is_written_so = isinstance(value.owner, ir.Block) or value.owner.name in MEMBERS
+    return is_written_so and all(use.owner.name in (*MEMBERS, "func.return") for use in value.uses)
+
+
 def _refuse_unknown(operations: list[ir.Operation]) -> None:
-    unknown = [op for op in operations if op.name not in CONSTANT_OPS and not has_handler(op.name)]
-    if not unknown:
+    problems = {op: problem for op in operations if op.name not in CONSTANT_OPS and (problem := _problem(op))}
+    if not problems:
         return
-    message = f"{len(unknown)} ops cannot be lowered: {', '.join(sorted({op.name for op in unknown}))}"
-    raise error_at(unknown[0].location, message, tuple(note_at(op, "has no lowering") for op in unknown))
+    message = f"{len(problems)} ops cannot be lowered: {', '.join(sorted({op.name for op in problems}))}"
+    notes = tuple(note_at(op, problem) for op, problem in problems.items())
+    raise error_at(next(iter(problems)).location, message, notes)
+
+
+def _problem(op: ir.Operation) -> str | None:
+    if not has_handler(op.name):
+        return "has no lowering"
+    types = [value.type for value in (*op.operands, *op.results)]
+    unknown = [type_ for type_ in types if _COMPUTABLE.problem(type_)]
+    return f"has a value of type {unknown[0]}, which no kernel computes" if unknown else None

@@ -228,7 +228,8 @@ def _erase_with_producers(operation: ir.Operation, erased: list[int], places: li
         places.append(operation.location)
     operation.erase()
     for producer in producers.values():
-        if _is_dead(producer.operation):
+        # Of an op that two others used, the first of them that is erased leaves nothing but its address.
+        if hash(producer) not in erased and _is_dead(producer.operation):
             _erase_with_producers(producer.operation, erased, places)
 
 

@@ -26,6 +26,11 @@ def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> F
         return function(x.astype(np.float64)).astype(x.dtype)
 
 
+def in_double(function: ElementFunction) -> ElementFunction:
+    """`function`, taken in float64 and rounded once."""
+    return lambda x: _in_double(function, x)
+
+
 def relu(x: FloatArray) -> FloatArray:
     """max(x, 0)."""
     return np.maximum(x, 0)

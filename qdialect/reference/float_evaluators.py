@@ -1,4 +1,7 @@
-"""Evaluators of the element-wise upstream ops that stand between `qnn.dequantize` and `qnn.quantize`."""
+"""Evaluators of the element-wise upstream ops: what a network computes beside `qnn` ops, on real numbers and integers.
+
+Real numbers are float32, every operation rounded once. Integers wrap; an i1 is 0 or, where it has a sign, -1.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
 from qdialect.quant_math import activations
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
 
@@ -24,48 +28,100 @@ _ORDERED: dict[int, _Function] = {
     6: np.not_equal,
 }
 _ORDERED_PREDICATE, _UNORDERED_PREDICATE, _TRUE_PREDICATE, _TO_UNORDERED = 7, 14, 15, 7
+_INTEGER_COMPARISONS: tuple[_Function, ...] = (
+    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+    *(np.less, np.less_equal, np.greater, np.greater_equal),
+)
+_FIRST_UNSIGNED = 6
+
+
+def _larger(x: Array, y: Array) -> Array:
+    """IEEE 754 maximum: NaN where an operand is, and plus zero is larger than minus zero."""
+    return np.where((x == 0) & (y == 0), x + y, np.maximum(x, y))
+
+
+def _smaller(x: Array, y: Array) -> Array:
+    return -_larger(-x, -y)
+
+
+def _signed(x: Array) -> Array:
+    return -x.astype(np.int8) if x.dtype == np.bool_ else x
+
+
+def _unsigned(x: Array) -> Array:
+    return x.astype(np.uint8) if x.dtype == np.bool_ else x.view(f"u{x.itemsize}")
+
+
+def _power(x: Array, y: Array) -> Array:
+    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
+
 
 _FUNCTIONS: dict[str, _Function] = {
     "arith.addf": np.add,
-    "arith.subf": np.subtract,
-    "arith.mulf": np.multiply,
+    "arith.andi": np.bitwise_and,
     "arith.divf": np.divide,
-    "arith.negf": np.negative,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.addi": np.add,
-    "arith.select": np.where,
-    "arith.sitofp": np.asarray,
-    "arith.uitofp": np.asarray,
     "arith.fptosi": np.trunc,
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-    # The interpreter's conversion to the result's type keeps the low bits, as these two do.
-    "arith.trunci": np.asarray,
-    "tensor.bitcast": np.asarray,
+    "arith.maximumf": _larger,
+    "arith.minimumf": _smaller,
+    "arith.mulf": np.multiply,
+    "arith.negf": np.negative,
+    "arith.ori": np.bitwise_or,
+    "arith.select": np.where,
+    "arith.subf": np.subtract,
+    "arith.xori": np.bitwise_xor,
     "math.absf": np.abs,
+    "math.absi": np.abs,
+    "math.ceil": np.ceil,
+    "math.copysign": np.copysign,
     "math.erf": activations.erf,
     "math.exp": activations.exp,
+    "math.exp2": activations.in_double(np.exp2),
     "math.expm1": activations.expm1,
     "math.floor": np.floor,
     "math.log": activations.log,
+    "math.log10": activations.in_double(np.log10),
+    "math.log1p": activations.in_double(np.log1p),
+    "math.log2": activations.in_double(np.log2),
+    "math.powf": _power,
+    "math.roundeven": np.rint,
     "math.rsqrt": activations.rsqrt,
     "math.sqrt": activations.sqrt,
     "math.tanh": activations.tanh,
+    "math.trunc": np.trunc,
+    "tensor.bitcast": np.asarray,
+}
+_ON_SIGNED: dict[str, _Function] = {
+    "arith.addi": np.add,
+    "arith.extsi": np.asarray,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.muli": np.multiply,
+    "arith.sitofp": np.asarray,
+    "arith.subi": np.subtract,
+    # The interpreter's conversion to the result's type keeps the low bits.
+    "arith.trunci": np.asarray,
+}
+_ON_UNSIGNED: dict[str, _Function] = {
+    "arith.extui": np.asarray,
+    "arith.maxui": np.maximum,
+    "arith.minui": np.minimum,
+    "arith.uitofp": np.asarray,
 }
 
 
-def _evaluator(function: _Function) -> Callable[[Any, Arrays], Array]:
-    def evaluate(_: Any, operands: Arrays) -> Array:
+def _evaluator(function: _Function, prepare: Callable[[Array], Array] = np.asarray) -> Callable[[Any, Arrays], Array]:
+    def evaluate(op: ir.OpView, operands: Arrays) -> Array:
         with np.errstate(all="ignore"):
-            return function(*operands)
+            value = function(*(prepare(operand) for operand in operands))
+        is_bit = element_of(op.operation.results[0].type) == "i1"
+        return value & 1 if is_bit and value.dtype != np.bool_ else value
 
     return evaluate
 
 
 def _compare(op: ir.OpView, operands: Arrays) -> Array:
     lhs, rhs = operands
-    predicate = ir.IntegerAttr(op.operation.attributes["predicate"]).value
+    predicate = _predicate(op)
     unordered = np.isnan(lhs) | np.isnan(rhs)
     if predicate in (_ORDERED_PREDICATE, _UNORDERED_PREDICATE):
         return unordered == (predicate == _UNORDERED_PREDICATE)
@@ -76,6 +132,20 @@ def _compare(op: ir.OpView, operands: Arrays) -> Array:
     return np.full(lhs.shape, predicate == _TRUE_PREDICATE)
 
 
+def _compare_integers(op: ir.OpView, operands: Arrays) -> Array:
+    predicate = _predicate(op)
+    prepare = _signed if predicate < _FIRST_UNSIGNED else _unsigned
+    return _INTEGER_COMPARISONS[predicate](*(prepare(operand) for operand in operands))
+
+
+def _predicate(op: ir.OpView) -> int:
+    return ir.IntegerAttr(op.operation.attributes["predicate"]).value
+
+
+def _bitcast(op: ir.OpView, operands: Arrays) -> Array:
+    return operands[0].view(NUMPY_DTYPES[element_of(op.operation.results[0].type)])
+
+
 def _constant(op: ir.OpView, _: Arrays) -> Array:
     value = constant_value(op.operation.results[0])
     if value is None:
@@ -84,5 +154,9 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
 
 
 EVALUATORS.update({name: _evaluator(function) for name, function in _FUNCTIONS.items()})
+EVALUATORS.update({name: _evaluator(function, _signed) for name, function in _ON_SIGNED.items()})
+EVALUATORS.update({name: _evaluator(function, _unsigned) for name, function in _ON_UNSIGNED.items()})
+EVALUATORS["arith.bitcast"] = _bitcast
 EVALUATORS["arith.cmpf"] = _compare
+EVALUATORS["arith.cmpi"] = _compare_integers
 EVALUATORS["arith.constant"] = _constant

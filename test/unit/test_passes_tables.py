@@ -11,6 +11,7 @@ from quantized_layers import SCALE, ZERO_POINT, add, clip, conv, fused, lut, ran
 
 from qdialect._mlir import arith, ir
 from qdialect._mlir import math as math_dialect
+from qdialect.context import parse
 from qdialect.diagnostics import PipelineError
 from qdialect.dialect import DequantizeOp, LeakyReluOp, MulOp, QuantizeOp, ReluOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
@@ -379,3 +380,17 @@ def test_relu_after_a_fused_conv_is_free() -> None:
     same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
     after = run_both(graph(["tensor<1x6x7x4xui8>"], lambda x: unary(ReluOp, fused(x), **same)), FuseQnnPass())
     assert ops_of(after, "qnn.fused_conv2d")[0].table is None
+
+
+def test_an_op_that_two_erased_ops_used_is_erased_once() -> None:
+    module = parse("""
+    func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
+      %0 = "qnn.dequantize"(%x) {scales = array<f64: 0.1>, zero_points = array<i64: 0>, axis = 0 : i64}
+        : (tensor<4xi8>) -> tensor<4xf32>
+      %1 = arith.cmpf ogt, %0, %0 : tensor<4xf32>
+      %2 = arith.select %1, %0, %0 : tensor<4xi1>, tensor<4xf32>
+      %3 = "qnn.quantize"(%2) {scales = array<f64: 0.2>, zero_points = array<i64: 0>, axis = 0 : i64,
+        rounding = "half_even", scaling = "divide", nan = "zero_point"} : (tensor<4xf32>) -> tensor<4xi8>
+      return %3 : tensor<4xi8>
+    }""")
+    assert op_names(run_both(module, RaiseQdqPass())) == ["qnn.lut"]

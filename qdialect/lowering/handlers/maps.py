@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,11 +31,21 @@ class AxisArray:
 
 
 @dataclass(frozen=True)
+class Known:
+    """A constant tensor that is read where it lies; its elements are in no stored form."""
+
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
 class Stored:
     """A tensor as it is stored, and its logical shape."""
 
     place: Place
     shape: tuple[int, ...]
+
+
+Source = Stored | Known | AxisArray
 
 
 def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
@@ -66,7 +77,7 @@ def map_values(
 def map_stored(
     lowering: GraphLowering,
     target: Stored,
-    sources: Sequence[Stored | AxisArray],
+    sources: Sequence[Source],
     declare: Declare,
     label: str,
     width: int = VECTOR,
@@ -76,10 +87,7 @@ def map_stored(
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
     emit = declare(kernel)
-    operands = [
-        _axis_operand(source, len(shape), lanes) if isinstance(source, AxisArray) else _operand(source, shape)
-        for source in sources
-    ]
+    operands = [_operand_of(source, shape, lanes) for source in sources]
     emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
     lowering.program.call(kernel, label)
 
@@ -89,16 +97,34 @@ def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
     return min(t.place.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
 
 
+def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperand:
+    if isinstance(source, AxisArray):
+        return _axis_operand(source, len(shape), lanes)
+    return _operand(source, shape) if isinstance(source, Stored) else _known_operand(source.values, shape, lanes)
+
+
 def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
     """`tensor` broadcast to `shape`."""
     own = tensor.shape or (1,)
-    strides = dim_strides(own, tensor.place.storage)
+    strides = _broadcast_strides(own, dim_strides(own, tensor.place.storage), shape)
+    return MapOperand(tensor.place, strides, tensor.place.storage.origin)
+
+
+def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> MapOperand:
+    values = np.atleast_1d(values)
+    if values.shape[-1] == shape[-1]:
+        values = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, lanes - shape[-1])])
+    own = (*values.shape[:-1], shape[-1] if values.shape[-1] > 1 else 1)
+    steps = tuple(math.prod(values.shape[i + 1 :]) for i in range(values.ndim))
+    return MapOperand(values, _broadcast_strides(own, steps, shape))
+
+
+def _broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor of shape `own`, seen as one of `shape`."""
     missing = len(shape) - len(own)
-    moving = tuple(
-        0 if extent == 1 and wanted != 1 else stride
-        for extent, wanted, stride in zip(own, shape[missing:], strides, strict=True)
-    )
-    return MapOperand(tensor.place, (0,) * missing + moving, tensor.place.storage.origin)
+    triples = zip(own, shape[missing:], steps, strict=True)
+    moving = tuple(0 if extent == 1 and wanted != 1 else step for extent, wanted, step in triples)
+    return (0,) * missing + moving
 
 
 def _axis_operand(array: AxisArray, rank: int, lanes: int) -> MapOperand:

@@ -1,0 +1,136 @@
+"""An island of element-wise ops as one kernel: from stored tensors to the stored result of its root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.lowering.graph import GraphLowering, lowers_each
+from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
+from qdialect.lowering.handlers.real import dequantization, quantization
+from qdialect.lowering.islands import MEMBERS
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import VECTOR, Emit
+from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
+from qdialect.lowering.program import Kernel
+
+_LANES = 16
+_BYTES = ("i8", "ui8")
+
+Held = dict[ir.Value, str]
+"""What has been computed of an element."""
+Read = Callable[[Body, Held, Sequence[str]], str]
+Step = Callable[[Body, Held, Sequence[str]], str]
+
+
+def lower_island(lowering: GraphLowering, op: Any) -> None:
+    """Append the kernel whose root is `op`."""
+    root: ir.Operation = op.operation
+    members = lowering.islands.members(root)
+    island = _Island(lowering, root, set(members))
+    steps = [(member.results[0], island.step(member)) for member in members]
+    result = root.results[0]
+    is_flipped = element_of(result.type) == "i8" and not isinstance(root.opview, QuantizeOp)
+
+    def declare(kernel: Kernel) -> Emit:
+        numbers = {
+            value: kernel.number(f"number{i}", number, scalar_type(value))
+            for i, (value, number) in enumerate(island.numbers.items())
+        }
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            held = dict(numbers)
+            for value, step in steps:
+                held[value] = step(body, held, values)
+            return _flipped(body, held[result]) if is_flipped else held[result]
+
+        return emit
+
+    target = Stored(lowering.result(result), shape_of(result.type))
+    map_stored(lowering, target, island.sources, declare, root.name, island.width())
+
+
+lowers_each(MEMBERS, lower_island)
+
+
+@dataclass
+class _Island:
+    """What the kernel of `root` reads."""
+
+    lowering: GraphLowering
+    root: ir.Operation
+    members: set[ir.Operation]
+    sources: list[Source] = field(default_factory=list[Source])
+    numbers: dict[ir.Value, float] = field(default_factory=dict[ir.Value, float])
+    """Constants whose elements are all the same."""
+    _known: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
+
+    def step(self, op: ir.Operation) -> Step:
+        """What computes an element of a member."""
+        view = op.opview
+        if isinstance(view, DequantizeOp):
+            arrays, emit = dequantization(view)
+            return self._with_arrays(self._stored_code(view.input), arrays, shape_of(view.input.type), emit)
+        if isinstance(view, QuantizeOp):
+            arrays, emit = quantization(view)
+            return self._with_arrays(self._operand(view.input), arrays, shape_of(view.input.type), emit)
+        reads = [self._operand(value) for value in op.operands]
+        if isinstance(view, BroadcastOp):
+            return reads[0]
+        emit_scalar = SCALAR_OPS[op.name]
+        return lambda body, held, values: emit_scalar(body, op, [read(body, held, values) for read in reads])
+
+    def width(self) -> int:
+        """Elements at a time: whole vectors of bytes where there is nothing else."""
+        values = [value for op in self.members for value in (*op.operands, *op.results)]
+        return VECTOR if all(element_of(value.type) in _BYTES for value in values) else _LANES
+
+    def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> Step:
+        missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)
+        first = len(self.sources)
+        self.sources += [replace(array, axis=array.axis + missing) for array in arrays]
+        end = len(self.sources)
+        return lambda body, held, values: emit(body, [read(body, held, values), *values[first:end]])
+
+    def _operand(self, value: ir.Value) -> Read:
+        """An element of `value` as upstream ops see it."""
+        owner = value.owner
+        if isinstance(owner, ir.Operation | ir.OpView) and owner.operation in self.members:
+            return lambda _, held, __: held[value]
+        array = constant_value(value)
+        if array is None:
+            read = self._stored_code(value)
+            is_flipped = element_of(value.type) == "i8"
+            return (lambda body, held, values: _flipped(body, read(body, held, values))) if is_flipped else read
+        if _is_splat(array):
+            self.numbers[value] = array.ravel()[0].item()
+            return lambda _, held, __: held[value]
+        return self._source(value, lambda: Known(array))
+
+    def _stored_code(self, value: ir.Value) -> Read:
+        return self._source(value, lambda: Stored(self.lowering.place(value), shape_of(value.type)))
+
+    def _source(self, value: ir.Value, make: Callable[[], Source]) -> Read:
+        if value not in self._known:
+            self.sources.append(make())
+            self._known[value] = len(self.sources) - 1
+        index = self._known[value]
+        return lambda _, __, values: values[index]
+
+
+def _is_splat(array: NDArray[Any]) -> bool:
+    raw = np.ascontiguousarray(array).view(f"i{array.itemsize}")
+    return bool((raw == raw.flat[0]).all())
+
+
+def _flipped(body: Body, code: str) -> str:
+    """Between an `i8` code and the byte that stands for it."""
+    return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")

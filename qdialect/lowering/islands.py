@@ -1,0 +1,76 @@
+"""Islands: which element-wise ops one kernel computes together, so that what lies between them is never stored.
+
+An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its own,
+whose result is stored.  What costs next to nothing, reading codes as real numbers and repeating them along a dimension,
+is done again in every kernel that asks for it, and so is what cannot be stored, a tensor of i1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
+from qdialect.lowering.storage import STORAGE_ELEMENTS
+
+_MOST_OPS = 64
+"""Of one kernel: more keep more numbers alive than there are registers."""
+
+_QUANTIZE, _BROADCAST = QuantizeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
+_READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
+_READERS = (*SCALAR_OPS, _QUANTIZE, _BROADCAST)
+MEMBERS = (*SCALAR_OPS, *_READS, _QUANTIZE)
+"""Names of the ops that an island may have."""
+
+
+class Islands:
+    """The partition of the element-wise ops of a function into kernels."""
+
+    def __init__(self, operations: Sequence[ir.Operation]) -> None:
+        self._order = {op: index for index, op in enumerate(operations)}
+        self._roots: dict[ir.Operation, frozenset[ir.Operation]] = {}
+        """Of each op that is computed inside the kernels of others: the roots of these."""
+        self._sizes: dict[ir.Operation, int] = {}
+        for op in reversed(operations):
+            if op.name in MEMBERS:
+                self._place(op)
+
+    def is_inside(self, op: ir.Operation) -> bool:
+        """Whether `op` is computed inside other kernels alone."""
+        return op in self._roots
+
+    def members(self, root: ir.Operation) -> list[ir.Operation]:
+        """The ops that the kernel of `root` computes, in order; `root` is the last."""
+        found, left = {root}, [root]
+        while left:
+            owners = [_owner(value) for value in left.pop().operands]
+            fresh = {owner for owner in owners if owner is not None and owner in self._roots} - found
+            found |= fresh
+            left += fresh
+        return sorted(found, key=self._order.__getitem__)
+
+    def _place(self, op: ir.Operation) -> None:
+        users = [use.owner.operation for use in op.results[0].uses]
+        roots = frozenset[ir.Operation]().union(*(self._roots.get(user, frozenset((user,))) for user in users))
+        if not self._belongs_inside(op, users, roots):
+            return
+        self._roots[op] = roots
+        for root in roots:
+            self._sizes[root] = self._sizes.get(root, 1) + 1
+
+    def _belongs_inside(self, op: ir.Operation, users: Sequence[ir.Operation], roots: frozenset[ir.Operation]) -> bool:
+        if element_of(op.results[0].type) not in STORAGE_ELEMENTS:
+            return True
+        if op.name == _QUANTIZE or not users or any(user.name not in _READERS for user in users):
+            return False
+        if op.name in _READS:
+            return True
+        is_full = any(self._sizes.get(root, 1) >= _MOST_OPS for root in roots)
+        return len(roots) == 1 and not is_full and not any(user.name == _BROADCAST for user in users)
+
+
+def _owner(value: ir.Value) -> ir.Operation | None:
+    owner = value.owner
+    return owner.operation if isinstance(owner, ir.Operation | ir.OpView) else None

@@ -1,0 +1,75 @@
+"""The element-wise upstream ops as scalar bodies: on i1, i8, i16, i32, i64 and float32 numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from qdialect._mlir import ir
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.transcendental import FUNCTIONS, emit_power, emit_transcendental
+
+Emitter = Callable[[Body, ir.Operation, Sequence[str]], str]
+
+_SAME_TYPE = (
+    *("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf"),
+    *("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori", "arith.xori"),
+    *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"),
+    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.floor", "math.roundeven", "math.sqrt"),
+    "math.trunc",
+)
+_CASTS = (
+    *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
+    *("arith.sitofp", "arith.uitofp", "arith.fptosi"),
+)
+_FLOAT_PREDICATES = (
+    *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+    *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+)
+_COMPARISONS = {
+    "arith.cmpf": _FLOAT_PREDICATES,
+    "arith.cmpi": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
+}
+
+
+def scalar_type(value: ir.Value) -> str:
+    """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign."""
+    return str(ir.RankedTensorType(value.type).element_type).removeprefix("u")
+
+
+def _same_type(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+    return body.op(f"{op.name} {', '.join(values)} : {scalar_type(op.results[0])}")
+
+
+def _cast(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+    return body.op(f"{op.name} {values[0]} : {scalar_type(op.operands[0])} to {scalar_type(op.results[0])}")
+
+
+def _compare(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+    predicate = _COMPARISONS[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
+    return body.op(f"{op.name} {predicate}, {values[0]}, {values[1]} : {scalar_type(op.operands[0])}")
+
+
+def _select(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+    return body.op(f"arith.select {', '.join(values)} : {scalar_type(op.results[0])}")
+
+
+def _rsqrt(body: Body, _: ir.Operation, values: Sequence[str]) -> str:
+    root = body.op(f"math.sqrt {values[0]} : f32")
+    return body.binary("arith.divf", body.constant(1.0, "f32"), root, "f32")
+
+
+def _transcendental(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+    return emit_transcendental(body, op.name, values[0])
+
+
+SCALAR_OPS: dict[str, Emitter] = {
+    **dict.fromkeys(_SAME_TYPE, _same_type),
+    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(_COMPARISONS, _compare),
+    **dict.fromkeys(FUNCTIONS, _transcendental),
+    "arith.select": _select,
+    "math.powf": lambda body, _, values: emit_power(body, *values),
+    "math.rsqrt": _rsqrt,
+    "tensor.bitcast": lambda _, __, values: values[0],
+}
+"""By op name: ``emit(body, op, values of its operands)`` gives the value of its result."""
