@@ -227,9 +227,9 @@ def _erase_with_producers(operation: ir.Operation, erased: list[int], places: li
     if operation.name not in CONSTANT_OPS:
         places.append(operation.location)
     operation.erase()
-    for producer in producers.values():
-        # Of an op that two others used, the first of them that is erased leaves nothing but its address.
-        if hash(producer) not in erased and _is_dead(producer.operation):
+    for address, producer in producers.items():
+        # What two erased ops used is gone with the first of them.
+        if address not in erased and _is_dead(producer.operation):
             _erase_with_producers(producer.operation, erased, places)
 
 

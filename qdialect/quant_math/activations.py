@@ -26,11 +26,6 @@ def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> F
         return function(x.astype(np.float64)).astype(x.dtype)
 
 
-def in_double(function: ElementFunction) -> ElementFunction:
-    """`function`, taken in float64 and rounded once."""
-    return lambda x: _in_double(function, x)
-
-
 def relu(x: FloatArray) -> FloatArray:
     """max(x, 0)."""
     return np.maximum(x, 0)
@@ -94,7 +89,32 @@ def expm1(x: FloatArray) -> FloatArray:
 
 def log(x: FloatArray) -> FloatArray:
     """Natural logarithm; minus infinity at zero, NaN below."""
-    return _in_double(np.log, x)
+    return _in_double(lambda v: transcendental.log(_MACHINE, v), x)
+
+
+def log2(x: FloatArray) -> FloatArray:
+    """Logarithm to base 2."""
+    return _in_double(lambda v: transcendental.log2(_MACHINE, v), x)
+
+
+def log10(x: FloatArray) -> FloatArray:
+    """Logarithm to base 10."""
+    return _in_double(lambda v: transcendental.log10(_MACHINE, v), x)
+
+
+def log1p(x: FloatArray) -> FloatArray:
+    """log(1 + x), accurate near zero too."""
+    return _in_double(lambda v: transcendental.log1p(_MACHINE, v), x)
+
+
+def exp2(x: FloatArray) -> FloatArray:
+    """2^x; overflows to infinity."""
+    return _in_double(lambda v: transcendental.exp2(_MACHINE, v), x)
+
+
+def power(x: FloatArray, y: FloatArray) -> FloatArray:
+    """x^y, with the special cases of C's pow."""
+    return _in_double(lambda v: transcendental.power(_MACHINE, v, y.astype(np.float64)), x)
 
 
 def sqrt(x: FloatArray) -> FloatArray:

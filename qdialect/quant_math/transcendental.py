@@ -1,4 +1,4 @@
-"""e^x, e^x - 1, tanh and erf as fixed sequences of float64 additions, multiplications and divisions.
+"""Exponentials, logarithms, powers, tanh and erf as fixed sequences of float64 additions, products and divisions.
 
 Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of the
 reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes it
@@ -18,6 +18,9 @@ V = TypeVar("V")
 ROUNDER = 1.5 * 2.0**52
 """Added to a number below 2^51 it pushes the fraction out, rounded half to even."""
 EXPONENT_BIAS = 1023
+ROOT_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+"""Counted from these bits, those of a number have an exponent that changes at sqrt(1/2)."""
+FRACTION_MASK = 2**52 - 1
 
 _LN2 = math.log(2)
 # ln 2 in two parts; the first has so many zeros at its end that its product with any exponent is exact.
@@ -29,6 +32,8 @@ _TANH_ONE = 20.0
 _ERF_ONE = 6.0
 # (e^r - 1) / r for |r| <= ln(2) / 2, by Taylor, the highest power first.
 _EXPONENTIAL = [1 / math.factorial(n) for n in range(14, 0, -1)]
+# (2 atanh(s) / s - 2) / s^2 for |s| <= 0.172, by Taylor.
+_ATANH = [2 / (2 * n + 1) for n in range(11, 0, -1)]
 # erf(x) / x for |x| <= 1 as a polynomial of x^2, by Taylor.
 _ERF_SMALL = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(18, -1, -1)]
 # erfc(x) * e^(x^2) for 1 <= x <= 6 as a polynomial of (x - 2) / (x + 2), by Chebyshev; its error is below 1e-18.
@@ -81,6 +86,18 @@ class Machine(Protocol[V]):
         """`then` where a < b, else `other`; no NaN is less than anything."""
         ...
 
+    def where_equal(self, a: V, b: V, then: V, other: V) -> V:
+        """`then` where a = b, else `other`; a NaN equals nothing."""
+        ...
+
+    def floor(self, a: V) -> V:
+        """The largest integer that is not above a."""
+        ...
+
+    def split(self, a: V) -> tuple[V, V]:
+        """(k, f) with a = 2^k * f and f in [sqrt(1/2), sqrt(2)), for a normal positive number."""
+        ...
+
     def power_of_two(self, exponent: V) -> V:
         """2^exponent for an integer in [-1022, 1023]: the low bits of exponent + `ROUNDER` + bias, shifted up by 52."""
         ...
@@ -92,10 +109,20 @@ def exp(m: Machine[V], x: V) -> V:
     return m.add(scale, rest)
 
 
+def exp2(m: Machine[V], x: V) -> V:
+    """2^x; x counts as -1021 below that and as 1023 above."""
+    low, high, rounder = m.constant(-1021.0), m.constant(1023.0), m.constant(ROUNDER)
+    x = m.where_less(x, low, low, m.where_less(high, x, high, x))
+    k = m.subtract(m.add(x, rounder), rounder)
+    r = m.multiply(m.subtract(x, k), m.constant(_LN2))
+    scale = m.power_of_two(k)
+    return m.add(scale, m.multiply(scale, m.multiply(r, _polynomial(m, r, _EXPONENTIAL))))
+
+
 def expm1(m: Machine[V], x: V) -> V:
     """e^x - 1, accurate near zero too; x counts as -708 below that and as 709 above."""
     scale, rest = _scaled_exponential(m, x)
-    return m.add(m.subtract(scale, m.constant(1.0)), rest)
+    return _unless_zero(m, x, m.add(m.subtract(scale, m.constant(1.0)), rest))
 
 
 def tanh(m: Machine[V], x: V) -> V:
@@ -114,6 +141,53 @@ def erf(m: Machine[V], x: V) -> V:
     ratio = m.divide(m.subtract(size, m.constant(2.0)), m.add(size, m.constant(2.0)))
     tail = m.multiply(exp(m, m.subtract(m.constant(0.0), square)), _polynomial(m, ratio, _ERF_LARGE))
     return _with_sign(m, x, m.where_less(one, size, m.subtract(one, tail), near))
+
+
+def log(m: Machine[V], x: V) -> V:
+    """k ln 2 + 2 atanh(s), s = (f - 1) / (f + 1), for x = 2^k f; float32's smallest numbers are normal in float64."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    k, f = m.split(x)
+    s = m.divide(m.subtract(f, one), m.add(f, one))
+    square = m.multiply(s, s)
+    tail = m.multiply(s, m.multiply(square, _polynomial(m, square, _ATANH)))
+    value = m.add(m.add(m.multiply(s, m.constant(2.0)), tail), m.multiply(k, m.constant(_LN2_LOW)))
+    value = m.add(value, m.multiply(k, m.constant(_LN2_HIGH)))
+    ended = m.where_less(x, zero, m.constant(math.nan), m.constant(-math.inf))
+    return m.where_less(x, m.constant(math.inf), m.where_less(zero, x, value, ended), x)
+
+
+def log2(m: Machine[V], x: V) -> V:
+    """log(x) / ln 2."""
+    return m.multiply(log(m, x), m.constant(1 / _LN2))
+
+
+def log10(m: Machine[V], x: V) -> V:
+    """log(x) / ln 10."""
+    return m.multiply(log(m, x), m.constant(1 / math.log(10)))
+
+
+def log1p(m: Machine[V], x: V) -> V:
+    """log(u) - ((u - 1) - x) / u with u = 1 + x as it is rounded: the second term makes good for the rounding."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    u = m.add(x, one)
+    lost = m.divide(m.subtract(m.subtract(u, one), x), u)
+    lost = m.where_less(zero, u, m.where_less(u, m.constant(math.inf), lost, zero), zero)
+    return _unless_zero(m, x, m.subtract(log(m, u), lost))
+
+
+def power(m: Machine[V], x: V, y: V) -> V:
+    """x^y as e^(y log |x|) with the special cases of C's pow: a negative x takes an integer y, whose parity counts."""
+    zero, one = m.constant(0.0), m.constant(1.0)
+    base, whole, half = _absolute(m, x), m.floor(y), m.multiply(y, m.constant(0.5))
+    # A reciprocal shows the sign of a zero.
+    minus = m.constant(-1.0)
+    sign = m.where_less(x, zero, minus, m.where_less(m.divide(one, x), zero, minus, one))
+    sign = m.where_equal(whole, y, m.where_equal(m.floor(half), half, one, sign), one)
+    value = m.multiply(exp(m, m.multiply(y, log(m, base))), sign)
+    lost = m.where_equal(whole, y, value, m.constant(math.nan))
+    value = m.where_less(x, zero, m.where_less(base, m.constant(math.inf), lost, value), value)
+    value = m.where_equal(base, one, m.where_equal(whole, y, sign, value), value)
+    return m.where_equal(y, zero, one, m.where_equal(x, one, one, value))
 
 
 def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:
@@ -145,7 +219,13 @@ def _smaller(m: Machine[V], x: V, most: V) -> V:
 
 def _with_sign(m: Machine[V], x: V, size: V) -> V:
     zero = m.constant(0.0)
-    return m.where_less(x, zero, m.subtract(zero, size), size)
+    return _unless_zero(m, x, m.where_less(x, zero, m.subtract(zero, size), size))
+
+
+def _unless_zero(m: Machine[V], x: V, value: V) -> V:
+    """`value`, but `x` where that is a zero, which has a sign, or NaN."""
+    zero = m.constant(0.0)
+    return m.where_less(x, zero, value, m.where_less(zero, x, value, x))
 
 
 class NumpyMachine:
@@ -174,6 +254,19 @@ class NumpyMachine:
     def where_less(self, a: Any, b: Any, then: Any, other: Any) -> Any:
         """See `Machine`."""
         return cast("Any", np.where(a < b, then, other))
+
+    def where_equal(self, a: Any, b: Any, then: Any, other: Any) -> Any:
+        """See `Machine`."""
+        return cast("Any", np.where(a == b, then, other))
+
+    def floor(self, a: Any) -> Any:
+        """See `Machine`."""
+        return np.floor(a)
+
+    def split(self, a: Any) -> tuple[Any, Any]:
+        """See `Machine`."""
+        above = np.asarray(a, dtype=np.float64).view(np.int64) - ROOT_HALF_BITS
+        return (above >> 52).astype(np.float64), ((above & FRACTION_MASK) + ROOT_HALF_BITS).view(np.float64)
 
     def power_of_two(self, exponent: Any) -> Any:
         """See `Machine`."""

@@ -52,10 +52,6 @@ def _unsigned(x: Array) -> Array:
     return x.astype(np.uint8) if x.dtype == np.bool_ else x.view(f"u{x.itemsize}")
 
 
-def _power(x: Array, y: Array) -> Array:
-    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(x.dtype)
-
-
 _FUNCTIONS: dict[str, _Function] = {
     "arith.addf": np.add,
     "arith.andi": np.bitwise_and,
@@ -75,14 +71,14 @@ _FUNCTIONS: dict[str, _Function] = {
     "math.copysign": np.copysign,
     "math.erf": activations.erf,
     "math.exp": activations.exp,
-    "math.exp2": activations.in_double(np.exp2),
+    "math.exp2": activations.exp2,
     "math.expm1": activations.expm1,
     "math.floor": np.floor,
     "math.log": activations.log,
-    "math.log10": activations.in_double(np.log10),
-    "math.log1p": activations.in_double(np.log1p),
-    "math.log2": activations.in_double(np.log2),
-    "math.powf": _power,
+    "math.log10": activations.log10,
+    "math.log1p": activations.log1p,
+    "math.log2": activations.log2,
+    "math.powf": activations.power,
     "math.roundeven": np.rint,
     "math.rsqrt": activations.rsqrt,
     "math.sqrt": activations.sqrt,

@@ -209,6 +209,16 @@ def test_from_codes_to_codes_is_one_kernel() -> None:
     check(text, [_integers("ui8", (2, 5, 19), 0), _integers("i8", (19,), 1)])
 
 
+def test_a_kernel_has_the_names_of_all_it_computes() -> None:
+    text = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = math.exp %x : tensor<8xf32> loc("first")
+      %1 = arith.addf %0, %0 : tensor<8xf32> loc("second")
+      return %1 : tensor<8xf32>
+    }"""
+    steps = lower(parse(text), target.GENERIC, Phase.LINALG).steps
+    assert [step.names for step in steps] == [("first", "second")]
+
+
 def test_a_value_with_users_in_two_kernels_is_stored_once() -> None:
     text = """func.func @main(%x: tensor<3x19xf32>) -> (tensor<3x19xf32>, tensor<3x19xf32>) {
       %0 = math.exp %x : tensor<3x19xf32>

@@ -13,6 +13,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import GraphLowering, lowers_each
 from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
 from qdialect.lowering.handlers.real import dequantization, quantization
@@ -35,6 +36,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
     """Append the kernel whose root is `op`."""
     root: ir.Operation = op.operation
     members = lowering.islands.members(root)
+    lowering.program.names = names_of(joined([member.location for member in members]))
     island = _Island(lowering, root, set(members))
     steps = [(member.results[0], island.step(member)) for member in members]
     result = root.results[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.transcendental import FUNCTIONS, emit_power, emit_transcendental
+from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
 
 Emitter = Callable[[Body, ir.Operation, Sequence[str]], str]
 
@@ -59,14 +59,14 @@ def _rsqrt(body: Body, _: ir.Operation, values: Sequence[str]) -> str:
 
 
 def _transcendental(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
-    return emit_transcendental(body, op.name, values[0])
+    return emit_shared(body, op.name, values[0])
 
 
 SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_SAME_TYPE, _same_type),
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_COMPARISONS, _compare),
-    **dict.fromkeys(FUNCTIONS, _transcendental),
+    **dict.fromkeys(SHARED, _transcendental),
     "arith.select": _select,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,
