@@ -90,7 +90,7 @@ class MulOp(BinaryOp, name="mul"):
 class SubOp(BinaryOp, name="sub"):
     """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
-    `rounding` and `multiplier` govern ``requantize_each`` alone: the other two arithmetics fix theirs.
+    `rounding` and `multiplier` govern ``requantize_each`` alone: the other arithmetics fix theirs.
 
     Constraints:
       C1: the operands' shapes must broadcast against each other

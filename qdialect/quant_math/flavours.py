@@ -126,6 +126,8 @@ class SubArithmetic(StrEnum):
     """Operands meet at twice the larger input scale with 20 more bits, and the difference is rescaled: TFLite."""
     FLOAT = "float"
     """Real numbers are subtracted in float32, and the difference divided by the output scale to even: ONNX Runtime."""
+    FIXED_ONCE = "fixed_once"
+    """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
 
 
 class PairArithmetic(StrEnum):

@@ -58,7 +58,7 @@ def add(
     elif arithmetic is AddArithmetic.FLOAT_ONCE:
         total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
     elif arithmetic is AddArithmetic.FIXED_ONCE:
-        total = _add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
+        total = add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
     else:
         left = rescale(lhs, lhs_affine, output, rounding, multiplier)
         total = left + rescale(rhs, rhs_affine, output, rounding, multiplier) - output.zero_point
@@ -120,11 +120,13 @@ def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine,
     return np.clip(np.rint(total), *code_range(np.int32)).astype(np.int64)
 
 
-def _add_fixed(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
-    """floor(((l - z_l) * f_l + (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
+def add_fixed(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, sign: int = 1
+) -> IntArray:
+    """floor(((l - z_l) * f_l + sign * (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
     factors = sum_factors(lhs_affine.scale, rhs_affine.scale, output.scale)
     left = (lhs.astype(np.int64) - lhs_affine.zero_point) * factors.lhs
-    right = (rhs.astype(np.int64) - rhs_affine.zero_point) * factors.rhs
+    right = (rhs.astype(np.int64) - rhs_affine.zero_point) * (sign * factors.rhs)
     return ((left + right + (1 << (factors.shift - 1))) >> factors.shift) + output.zero_point
 
 

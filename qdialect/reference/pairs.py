@@ -25,7 +25,7 @@ from qdialect.quant_math import (
     real_multiplier,
     rounding_shift_right,
 )
-from qdialect.reference.elementwise import Affine, rescale, shifted_operands
+from qdialect.reference.elementwise import Affine, add_fixed, rescale, shifted_operands
 from qdialect.reference.softmax import reciprocal
 
 _Codes = NDArray[np.integer[Any]]
@@ -67,10 +67,12 @@ def sub(
 ) -> IntArray:
     """lhs - rhs at the output's parameters, clamped to [lo, hi].
 
-    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other two arithmetics fix theirs.
+    `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic is SubArithmetic.FLOAT:
         return real_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, np.subtract)
+    if arithmetic is SubArithmetic.FIXED_ONCE:
+        return np.clip(add_fixed(lhs, rhs, lhs_affine, rhs_affine, output, -1), lo, hi)
     if arithmetic is SubArithmetic.SHIFTED_FIXED:
         operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output)
         difference = multiply_by_quantized_multiplier(operands.lhs - operands.rhs, *operands.multiplier, _DOUBLE)

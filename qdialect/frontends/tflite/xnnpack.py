@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, build
+from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, SubOp, build
 from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, encode_table, table_codes
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, SubArithmetic, encode_table, table_codes
 
 _FACTOR = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
 # What the delegate's subgraph accepts of each kind of factor: least, and the first that is too large.
@@ -86,12 +86,13 @@ class _Mean(_Restated):
 
 class _Sum(_Restated):
     name: ClassVar[str] = "xnnpack-sum"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.sub")
 
-    def check(self, op: AddOp) -> dict[str, Any] | None:
+    def check(self, op: AddOp | SubOp) -> dict[str, Any] | None:
         ratios = [_ratio(scale, op.output_scale) for scale in (op.lhs_scale, op.rhs_scale)]
-        is_taken = op.arithmetic is AddArithmetic.SHIFTED_FIXED and _within(ratios, _SUMS)
-        return {"arithmetic": AddArithmetic.FIXED_ONCE} if is_taken else None
+        is_taken = op.arithmetic == AddArithmetic.SHIFTED_FIXED and _within(ratios, _SUMS)
+        once = AddArithmetic.FIXED_ONCE if isinstance(op, AddOp) else SubArithmetic.FIXED_ONCE
+        return {"arithmetic": once} if is_taken else None
 
 
 class _Tabulated(Pattern[tuple[np.float32, np.float32]]):

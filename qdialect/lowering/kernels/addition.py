@@ -58,7 +58,7 @@ class Addition:
     swapped: bool = False
     """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
     is_difference: bool = False
-    """Of the arithmetics that round each operand."""
+    """Of the arithmetics that compute in integers."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
@@ -165,8 +165,9 @@ class Addition:
         # Stored 8-bit codes and the products of their zero points: in range for every factor that XNNPACK takes.
         largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
         type_ = "i32" if largest < 2**31 else "i64"
-        own = [factor * (q.zero_point + q.shift) for factor, q in ((factors.lhs, self.lhs), (factors.rhs, self.rhs))]
-        lhs, rhs = (kernel.number(f"{name}_factor", getattr(factors, name), type_) for name in ("lhs", "rhs"))
+        right = -factors.rhs if self.is_difference else factors.rhs
+        own = [factor * (q.zero_point + q.shift) for factor, q in ((factors.lhs, self.lhs), (right, self.rhs))]
+        lhs, rhs = kernel.number("lhs_factor", factors.lhs, type_), kernel.number("rhs_factor", right, type_)
         rest = kernel.number("sum_rest", half - sum(own), type_)
         shift = kernel.number("sum_shift", factors.shift, type_)
         zero_point = kernel.number("sum_zero_point", self.output.zero_point + self.output.shift, type_)
