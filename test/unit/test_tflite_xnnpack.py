@@ -81,7 +81,7 @@ def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
         qdialect.compile(path, profile="ort")
     text = tmp_path / "x.mlir"
     text.write_text("module {}")
-    with pytest.raises(ImportModelError, match="profile of a .mlir file must be tosa, but got 'ort'"):
+    with pytest.raises(ImportModelError, match=r"profile of a \.mlir file must be tosa, but got 'ort'"):
         read_model(text, ImportOptions(profile="ort"))
 
 
