@@ -14,6 +14,7 @@ from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
 from qdialect.passes.registry import register
 from qdialect.passes.tosa import Conversion, UnsupportedError, convert, is_quantized, storage_type
+from qdialect.passes.tosa.scales import give_scales
 from qdialect.passes.tosa.types import parameters_of
 
 
@@ -106,6 +107,7 @@ def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
         if name in old.attributes or any(map(is_quantized, found)):
             created.attributes[name] = _interface(old, name, found)
     conversion = Conversion()
+    give_scales(conversion, old)
     arguments = old.regions[0].blocks[0].arguments
     block = created.add_entry_block([argument.location for argument in arguments])
     for before, after in zip(arguments, block.arguments, strict=True):

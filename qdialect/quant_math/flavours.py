@@ -111,10 +111,26 @@ class AddArithmetic(StrEnum):
     """Each operand is rounded to the output's parameters, then integers are added: TVM."""
     SHIFTED_FIXED = "shifted_fixed"
     """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
+    SHIFTED_SINGLE = "shifted_single"
+    """As before, every rescale with one rounding, ties up: TOSA with SINGLE_ROUND."""
+    SHIFTED_DOUBLE = "shifted_double"
+    """As before, the sum rescaled by `fixed64_double`: TOSA with DOUBLE_ROUND."""
     FLOAT_ONCE = "float_once"
     """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
     FIXED_ONCE = "fixed_once"
     """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
+
+    @property
+    def shifted_roundings(self) -> tuple[Rounding, Rounding] | None:
+        """How operands and sum are rescaled where operands are lifted by 20 places; None for other arithmetics."""
+        return _SHIFTED_ROUNDINGS.get(self)
+
+
+_SHIFTED_ROUNDINGS = {
+    AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
+    AddArithmetic.SHIFTED_SINGLE: (Rounding.FIXED64_UP, Rounding.FIXED64_UP),
+    AddArithmetic.SHIFTED_DOUBLE: (Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE),
+}
 
 
 class SubArithmetic(StrEnum):

@@ -53,8 +53,8 @@ def add(
 
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
-    if arithmetic is AddArithmetic.SHIFTED_FIXED:
-        total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output)
+    if roundings := arithmetic.shifted_roundings:
+        total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output, *roundings)
     elif arithmetic is AddArithmetic.FLOAT_ONCE:
         total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
     elif arithmetic is AddArithmetic.FIXED_ONCE:
@@ -84,29 +84,43 @@ class ShiftedOperands:
 
 
 def shifted_operands(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine
+    lhs: _Codes,
+    rhs: _Codes,
+    lhs_affine: Affine,
+    rhs_affine: Affine,
+    output: Affine,
+    rounding: Rounding = Rounding.FIXED32_DOUBLE,
 ) -> ShiftedOperands:
     """TFLite reference ADD and SUB.  With t = 2 * max(s_l, s_r), operands become round((x - z) * 2^20 * s / t).
 
     The factor two keeps both multipliers at one half or less, so the sum stays within int32; it is then multiplied by
-    t / (2^20 * s_y).  Multipliers are formed in float64, every rounding is `fixed32_double`.
+    t / (2^20 * s_y).  Multipliers are formed in float64.  TOSA rescales x - z by 2^20 * s / t at once: the same number,
+    for with one rounding 2^20 cancels.
     """
     twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
     left, right = (
         multiply_by_quantized_multiplier(
             (codes.astype(np.int64) - affine.zero_point) << _ADD_LEFT_SHIFT,
             *quantize_multiplier(affine.scale / twice_max),
-            Rounding.FIXED32_DOUBLE,
+            rounding,
         )
         for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
     )
     return ShiftedOperands(left, right, quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale)))
 
 
-def _add_shifted(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
-    operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output)
+def _add_shifted(
+    lhs: _Codes,
+    rhs: _Codes,
+    lhs_affine: Affine,
+    rhs_affine: Affine,
+    output: Affine,
+    operand_rounding: Rounding,
+    sum_rounding: Rounding,
+) -> IntArray:
+    operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output, operand_rounding)
     total = operands.lhs + operands.rhs
-    return multiply_by_quantized_multiplier(total, *operands.multiplier, Rounding.FIXED32_DOUBLE) + output.zero_point
+    return multiply_by_quantized_multiplier(total, *operands.multiplier, sum_rounding) + output.zero_point
 
 
 def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:

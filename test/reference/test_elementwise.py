@@ -26,6 +26,8 @@ def test_every_addition_is_near_the_real_sum(
     for arithmetic, error in (
         (AddArithmetic.REQUANTIZE_EACH, 1.01),
         (AddArithmetic.SHIFTED_FIXED, 0.51),
+        (AddArithmetic.SHIFTED_SINGLE, 0.51),
+        (AddArithmetic.SHIFTED_DOUBLE, 0.76),
         (AddArithmetic.FLOAT_ONCE, 0.51),
         (AddArithmetic.FIXED_ONCE, 0.51),
     ):
@@ -33,21 +35,34 @@ def test_every_addition_is_near_the_real_sum(
         assert np.all(np.abs(got - wanted) <= error)
 
 
+@pytest.mark.parametrize(
+    ("arithmetic", "each", "sums"),
+    [
+        (AddArithmetic.SHIFTED_FIXED, Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
+        (AddArithmetic.SHIFTED_SINGLE, Rounding.FIXED64_UP, Rounding.FIXED64_UP),
+        (AddArithmetic.SHIFTED_DOUBLE, Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE),
+    ],
+)
 @given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_shifted_addition_equals_exact_arithmetic(
-    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+    arithmetic: AddArithmetic,
+    each: Rounding,
+    sums: Rounding,
+    lhs: np.ndarray,
+    rhs: np.ndarray,
+    left: Affine,
+    right: Affine,
+    output: Affine,
 ) -> None:
-    got = add(
-        lhs, rhs, left, right, output, -128, 127, AddArithmetic.SHIFTED_FIXED, Rounding.FIXED32_DOUBLE, Multiplier.F64
-    )
+    got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.F32_RNE_ZP_LAST, Multiplier.F64)
     twice = 2 * max(left.scale, right.scale)
     multipliers = [quantize_multiplier(affine.scale / twice) for affine in (left, right)]
     last = quantize_multiplier(twice / (2**20 * output.scale))
     for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         total = 0
         for value, affine, (q, e) in zip((a, b), (left, right), multipliers, strict=True):
-            total += plain.multiply((value - affine.zero_point) << 20, q, e, Rounding.FIXED32_DOUBLE)
-        scaled = plain.multiply(total, *last, Rounding.FIXED32_DOUBLE)
+            total += plain.multiply((value - affine.zero_point) << 20, q, e, each)
+        scaled = plain.multiply(total, *last, sums)
         assert code == plain.clamp(scaled + output.zero_point, -128, 127)
 
 
@@ -78,7 +93,7 @@ def test_each_operand_is_rounded_alone() -> None:
         arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
         for arithmetic in AddArithmetic
     }
-    assert list(results.values()) == [2, 1, 1, 1]
+    assert list(results.values()) == [2, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("multiplier", list(Multiplier))

@@ -214,3 +214,89 @@ def test_data_movement() -> None:
 def test_the_largest_code_of_a_row() -> None:
     text = TosaText("tensor<3x11xi8>")
     check(text.render(text.op("argmax", ["%x0"], "axis = 1 : i32", "tensor<3xi32>")))
+
+
+def operand(text: TosaText, name: str, multiplier: tuple[int, int], zero_point: int) -> str:
+    return text.rescale(name, text.types[name].replace("i8", "i32"), [multiplier], (zero_point, 0))
+
+
+LARGER = (2**30, 11)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("lhs", [LARGER, (1518500250, 12), (2**31 - 1, 31)])
+@pytest.mark.parametrize("shape", ["1x3x1x5", "2x3x4x5"])
+def test_a_spelled_out_sum_is_one_op(mode: str, lhs: tuple[int, int], shape: str) -> None:
+    text = TosaText(f"tensor<{shape}xi8>", "tensor<2x3x4x5xi8>")
+    operands = [operand(text, "%x0", lhs, -128), operand(text, "%x1", LARGER, 50)]
+    total = text.op("add", operands, "", "tensor<2x3x4x5xi32>")
+    fused = str(check(text.render(text.rescale(total, "tensor<2x3x4x5xi8>", [(1400000000, 50)], (0, 3), mode))))
+    assert "qnn.add" in fused
+    assert "arith.addi" not in fused
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_spelled_out_product_is_one_op(mode: str) -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, name, (2**30, 30), point) for name, point in (("%x0", -128), ("%x1", 7))]
+    product = text.op("mul", [*operands, text.constant(0, "int8")], "", "tensor<3x70xi32>")
+    fused = str(check(text.render(text.rescale(product, "tensor<3x70xi8>", [(1400000000, 38)], (0, 3), mode))))
+    assert "qnn.mul" in fused
+    assert "arith.muli" not in fused
+
+
+def network(mode: str) -> TosaText:
+    """A residual block, a mean, a matrix product as a convolution, and a table."""
+    text = TosaText("tensor<1x8x8x3xi8>")
+    dense = "stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
+    stem = convolution(
+        text,
+        "conv2d",
+        "%x0",
+        random_codes((8, 3, 3, 3)),
+        "tensor<1x8x8x8xi32>",
+        f"pad = array<i64: 1, 1, 1, 1>, {dense}",
+        [5],
+    )
+    stem = text.rescale(stem, "tensor<1x8x8x8xi8>", random_pairs(8), (0, -9), mode)
+    inner = convolution(
+        text,
+        "depthwise_conv2d",
+        stem,
+        random_codes((3, 3, 8, 1)),
+        "tensor<1x8x8x8xi32>",
+        f"pad = array<i64: 1, 1, 1, 1>, {dense}",
+        [-300],
+    )
+    inner = text.rescale(inner, "tensor<1x8x8x8xi8>", random_pairs(8), (0, -4), mode)
+    operands = [operand(text, inner, (1518500250, 12), -4), operand(text, stem, LARGER, -9)]
+    total = text.op("add", operands, "", "tensor<1x8x8x8xi32>")
+    total = text.rescale(total, "tensor<1x8x8x8xi8>", [(1400000000, 50)], (0, -9), mode)
+    total = text.op("clamp", [total], "min_val = -9 : i8, max_val = 127 : i8", "tensor<1x8x8x8xi8>")
+    points = [text.constant(-9, "int8")] * 2
+    window = "kernel = array<i64: 8, 8>, stride = array<i64: 8, 8>, pad = array<i64: 0, 0, 0, 0>"
+    mean = text.op("avg_pool2d", [total, *points], f"acc_type = i32, {window}", "tensor<1x1x1x8xi8>")
+    sums = convolution(
+        text,
+        "conv2d",
+        mean,
+        random_codes((10, 1, 1, 8)),
+        "tensor<1x1x1x10xi32>",
+        f"pad = array<i64: 0, 0, 0, 0>, {dense}",
+        [9],
+    )
+    logits = text.rescale(sums, "tensor<1x1x1x10xi8>", [(1518500250, 38)], (0, 10), mode)
+    flat = text.op("reshape", [logits, text.shape(1, 10)], "", "tensor<1x10xi8>")
+    entries = text.constant(np.random.default_rng(3).permutation(256) - 128, "int8")
+    text.op("table", [flat, entries], "", "tensor<1x10xi8>")
+    return text
+
+
+@pytest.mark.parametrize("mode", ["SINGLE_ROUND", "DOUBLE_ROUND"])
+def test_a_network_is_a_few_kernels(mode: str) -> None:
+    text = network(mode)
+    module = check(text.render(list(text.types)[-1]))
+    names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    fused = [name for name in names if name.startswith("qnn.fused")]
+    assert fused == ["qnn.fused_conv2d"] * 3
+    assert not any(name in ("qnn.add", "qnn.requantize", "qnn.clip") for name in names)

@@ -62,8 +62,8 @@ class Addition:
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
-        if self.arithmetic is AddArithmetic.SHIFTED_FIXED:
-            return self._shifted(kernel)
+        if roundings := self.arithmetic.shifted_roundings:
+            return self._shifted(kernel, *roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
@@ -80,11 +80,11 @@ class Addition:
     def _join(self) -> str:
         return "arith.subi" if self.is_difference else "arith.addi"
 
-    def _shifted(self, kernel: Kernel) -> EmitSum:
+    def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
         twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
-        lhs = Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max)
-        rhs = Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max)
-        total = Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale))
+        lhs = Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max, operand_rounding)
+        rhs = Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max, operand_rounding)
+        total = Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale), sum_rounding)
         points = {
             name: kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i64")
             for name, q in self._named().items()
@@ -186,17 +186,17 @@ class Addition:
 
 @dataclass(frozen=True)
 class Rescale:
-    """A doubly rounding multiplier whose parameters are scalars of a kernel."""
+    """A fixed-point multiplier whose parameters are scalars of a kernel."""
 
     how: Requantization
     names: list[str]
 
     @classmethod
-    def fixed(cls, kernel: Kernel, name: str, real: float) -> Rescale:
+    def fixed(cls, kernel: Kernel, name: str, real: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
         """The multiplier nearest to `real`."""
         q, e = quantize_multiplier(real)
         pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
-        how = requantization(Rounding.FIXED32_DOUBLE, pair)
+        how = requantization(rounding, pair)
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
 
     def emit(self, body: Body, value: str, type_: str) -> str:

@@ -20,7 +20,7 @@ from qdialect.passes.tosa.conversion import (
     require,
     window,
 )
-from qdialect.passes.tosa.rescale import plan_of, scaling_of, sole_rescale
+from qdialect.passes.tosa.scaling import plan_of, scaling_of, sole_rescale
 
 
 @converts("tosa.conv2d")

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant, elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.passes.tosa.types import parameters_of, storage_type
+from qdialect.passes.tosa.types import storage_type
 
 Array = NDArray[Any]
 
@@ -42,14 +41,14 @@ class Plan:
 class Conversion:
     """One function on its way; values of the `tosa` function are keys, those of the new one are what they became.
 
-    TOSA has zero points and multipliers but no scales.  A scale is that of a quantized type or of the interface, where
-    one is given, that of the data where only places change, and 1 elsewhere: multipliers alone decide the codes.
+    TOSA has zero points and multipliers but no scales.  `qdialect.passes.tosa.scales` chooses some; it is the
+    multipliers alone that decide the codes.
     """
 
     def __init__(self) -> None:
         self.plans: dict[ir.Value, Plan] = {}
+        self.scales: dict[ir.Value, float] = {}
         self._values: dict[ir.Value, ir.Value] = {}
-        self._scales: dict[ir.Value, float] = {}
 
     def define(self, old: ir.Value, new: ir.Value) -> None:
         """`new` holds what `old` held."""
@@ -85,18 +84,7 @@ class Conversion:
 
     def scale(self, old: ir.Value) -> float:
         """The scale that the codes of `old` have."""
-        return self._scales.get(old) or known_scale(old) or 1.0
-
-    def keep_scale(self, old: ir.Value, scale: float | None) -> None:
-        """Say which scale the codes of `old` have; None, or one that the dialect cannot hold, says nothing."""
-        if scale is not None and is_scale(scale):
-            self._scales[old] = scale
-
-
-def known_scale(old: ir.Value) -> float | None:
-    """The scale that the type of `old` gives it."""
-    parameters = parameters_of(old.type)
-    return parameters[0] if parameters is not None and is_scale(parameters[0]) else None
+        return self.scales.get(old, 1.0)
 
 
 def _is_constant(old: ir.Value) -> bool:

@@ -15,18 +15,18 @@ _BINARY = {
     "tosa.add": "arith.addi",
     "tosa.maximum": "arith.maxsi",
     "tosa.minimum": "arith.minsi",
+    "tosa.mul": "arith.muli",
+    "tosa.sub": "arith.subi",
 }
 
 
 @converts("tosa.identity")
 def _identity(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     return conversion.value(op.operands[0])
 
 
 @converts("tosa.clamp")
 def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     value = conversion.value(op.operands[0])
     element = element_of(value.type)
     require(element.startswith(("i", "ui")), f"must clamp integers, but got {element}")
@@ -61,8 +61,11 @@ def _look_up(conversion: Conversion, op: ir.Operation, entries: Array) -> ir.Val
 @converts(*_BINARY)
 def _binary(conversion: Conversion, op: ir.Operation) -> ir.Value:
     require(result_element(op) == "i32", f"must be on i32, but got {result_element(op)}")
+    if op.name == "tosa.mul":
+        shift = conversion.zero_point(op.operands[2], "shift")
+        require(shift == 0, f"shift must be 0, but got {shift}")
     shape = shape_of(op.results[0].type)
-    operands = [_spread(conversion.value(operand), shape) for operand in op.operands[:2]]
+    operands = [_spread(conversion.value(operand), shape) for operand in list(op.operands)[:2]]
     created = ir.Operation.create(_BINARY[op.name], results=[operands[0].type], operands=operands)
     return created.results[0]
 

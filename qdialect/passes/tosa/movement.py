@@ -12,7 +12,6 @@ from qdialect.passes.tosa.conversion import Conversion, converts, integer_attrib
 
 
 def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: Any) -> ir.Value:
-    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     value = conversion.value(op.operands[0])
     return build(op_class, value, element=element_of(value.type), **attributes).operation.results[0]
 
@@ -63,7 +62,6 @@ def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     values = [conversion.value(operand) for operand in op.operands]
     require(len(values) <= MOST_VARIADIC, f"must have at most {MOST_VARIADIC} operands, but got {len(values)}")
     scale = conversion.scale(op.operands[0])
-    conversion.keep_scale(op.results[0], scale)
     joined = build(
         ConcatOp,
         *values,

@@ -42,7 +42,6 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 
 def _window(conversion: Conversion, op: ir.Operation, value: ir.Value) -> dict[str, Any]:
-    conversion.keep_scale(op.results[0], conversion.scale(op.operands[0]))
     element = element_of(value.type)
     require(element in ("i8", "ui8"), f"must be on 8-bit codes, but got {element}")
     low, high = ELEMENT_RANGES[element]
