@@ -52,7 +52,7 @@ lit: $(INSTALLED) ## FileCheck tests of test/lit
 	$(BIN)/lit -sv test/lit
 
 unit: $(INSTALLED) ## pytest: unit, reference, end-to-end and short fuzz tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 wheel-check: $(INSTALLED) ## Build the wheel, install it alone in a fresh environment and use it there
 	$(BIN)/python tools/check_wheel.py
