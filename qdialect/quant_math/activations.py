@@ -72,6 +72,13 @@ def gelu(x: FloatArray) -> FloatArray:
     return x.dtype.type(0.5) * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
 
 
+def gelu_tanh(x: FloatArray) -> FloatArray:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step in the type of `x`."""
+    real = x.dtype.type
+    inner = real(math.sqrt(2 / math.pi)) * (x + real(0.044715) * x * x * x)
+    return real(0.5) * x * (1 + tanh(inner))
+
+
 def elu(alpha: float) -> ElementFunction:
     """x where x >= 0, alpha * (e^x - 1) elsewhere."""
     return lambda x: np.where(x >= 0, x, x.dtype.type(alpha) * expm1(np.minimum(x, 0)))

@@ -25,8 +25,12 @@ def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
     A real bound b has the code ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's range.
     """
     require(activation in _BOUNDS, f"fused activation {activation} is not supported")
+    return codes_between(*_BOUNDS[activation], output)
+
+
+def codes_between(least: float | None, most: float | None, output: Tensor) -> tuple[int, int]:
+    """The codes of two real bounds; None where there is none."""
     low, high = code_range(output)
-    least, most = _BOUNDS[activation]
     # The other end of the type bounds the code too: a clamp outside the type's range is one single code.
     bounds = (low if least is None else _code(least, output), high if most is None else _code(most, output))
     return min(max(bounds[0], low), high), max(min(bounds[1], high), low)

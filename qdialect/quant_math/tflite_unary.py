@@ -1,0 +1,110 @@
+"""Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all codes.
+
+Every function takes the scale, zero point and dtype of input and output, and gives uint8[256] bit patterns.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from qdialect.quant_math import activations
+from qdialect.quant_math.affine import FloatArray, code_range
+from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
+from qdialect.quant_math.flavours import Entries, Multiplier, NanPolicy, Rounding
+from qdialect.quant_math.inverse_root import inverse_root
+from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
+from qdialect.quant_math.tables import Table, build_table, encode_table, table_codes
+
+# RSQRT keeps its roots as integers by so many more places.
+_ROOT_PLACES = 20
+
+
+def tflite_abs_table(
+    input_scale: float,
+    input_zero_point: int,
+    input_dtype: DTypeLike,
+    output_scale: float,
+    output_zero_point: int,
+    output_dtype: DTypeLike,
+) -> Table:
+    """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
+    magnitudes = np.abs(table_codes(input_dtype) - input_zero_point)
+    if input_scale != output_scale:
+        real = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
+        multiplier = quantize_multiplier(float(real[0]))
+        magnitudes = multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)
+    return _encoded(magnitudes + output_zero_point, output_dtype)
+
+
+def tflite_sqrt_table(
+    input_scale: float,
+    input_zero_point: int,
+    input_dtype: DTypeLike,
+    output_scale: float,
+    output_zero_point: int,
+    output_dtype: DTypeLike,
+) -> Table:
+    """TFLite SQRT: the float32 root divided by the output scale and truncated.
+
+    The kernel fails for a negative number; here its root is zero.
+    """
+    reals = np.maximum(table_codes(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(input_scale)
+    return _encoded(np.trunc(np.sqrt(reals) / np.float32(output_scale)) + output_zero_point, output_dtype)
+
+
+def tflite_rsqrt_table(
+    input_scale: float,
+    input_zero_point: int,
+    input_dtype: DTypeLike,
+    output_scale: float,
+    output_zero_point: int,
+    output_dtype: DTypeLike,
+) -> Table:
+    """TFLite RSQRT: the fixed-point inverse root of x - z_x times 1 / (sqrt(s_x) * s_y), both rounded twice.
+
+    Zero gives the largest code.  The kernel fails for a negative number, which is taken for zero here.
+    """
+    offsets = table_codes(input_dtype) - input_zero_point
+    product = float(np.float32(np.sqrt(np.float32(input_scale)) * np.float32(output_scale)))
+    q, e = quantize_multiplier(1 / product)
+    roots = np.array([_root(int(offset)) for offset in np.maximum(offsets, 1)])
+    scaled = multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
+    largest = code_range(output_dtype)[1]
+    return _encoded(np.where(offsets > 0, scaled + output_zero_point, largest), output_dtype)
+
+
+def _root(value: int) -> int:
+    q, shift = inverse_root(value)
+    return int(multiply_by_quantized_multiplier(1, q, _ROOT_PLACES - shift, Rounding.FIXED32_DOUBLE))
+
+
+def tflite_negate_table(dtype: DTypeLike) -> Table:
+    """TFLite NEG: the code itself is negated, and the smallest one stays what it is."""
+    return encode_table(-table_codes(dtype), dtype)
+
+
+def tflite_gelu_table(
+    is_approximate: bool,
+    input_scale: float,
+    input_zero_point: int,
+    input_dtype: DTypeLike,
+    output_scale: float,
+    output_zero_point: int,
+    output_dtype: DTypeLike,
+) -> Table:
+    """TFLite GELU: x / 2 * erfc(-x / sqrt 2) in float32, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    source, target = (input_scale, input_zero_point, input_dtype), (output_scale, output_zero_point, output_dtype)
+    function = activations.gelu_tanh if is_approximate else _gelu
+    return build_table(function, *source, *target, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)
+
+
+def _gelu(x: FloatArray) -> FloatArray:
+    complement = [math.erfc(float(v)) for v in x * np.float32(-math.sqrt(0.5))]
+    return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
+
+
+def _encoded(codes: IntArray | FloatArray, dtype: DTypeLike) -> Table:
+    return encode_table(np.clip(codes, *code_range(dtype)).astype(np.int64), dtype)

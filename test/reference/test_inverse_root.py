@@ -1,0 +1,19 @@
+"""The fixed-point inverse square root is near the real one, and exact where its definition says so."""
+
+import math
+
+import pytest
+
+from qdialect.quant_math.inverse_root import inverse_root
+
+
+@pytest.mark.parametrize("value", [*range(2, 300), 65025 * 7, 2**28, 2**29 - 1, 2**29, 2**31 - 1])
+def test_is_near_the_real_root(value: int) -> None:
+    q, shift = inverse_root(value)
+    assert shift >= 0
+    assert abs(q * 2.0 ** (-31 - shift) * math.sqrt(value) - 1) < 1e-5
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_zero_counts_as_one(value: int) -> None:
+    assert inverse_root(value) == (2**31 - 1, 0)
