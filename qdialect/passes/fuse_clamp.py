@@ -81,7 +81,7 @@ def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:
     if not isinstance(clamped, AnyFused):
         return _narrowed(clamped, ("output_min", "output_max"), bounds)
     total = _narrowed(clamped, ("sum_min", "sum_max"), bounds)
-    if clamped.residual is not None:
+    if clamped.adds_codes:
         return total
     return {**total, "output_min": total["sum_min"], "output_max": total["sum_max"]}
 

@@ -11,6 +11,7 @@ from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
+from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.fuse_residual import FuseResidualPass
@@ -28,8 +29,8 @@ class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
     Runs canonicalize, raise-qdq, sink-transpose, fuse-bias, raise-float-requantize, fold-padding, tabulate-unary,
-    compose-luts, fuse-requantize, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, canonicalize.  `leaky-relu` is the
-    option of qnn-tabulate-unary.
+    compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, canonicalize.
+    `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -53,6 +54,7 @@ class FuseQnnPass(CompositePass):
             TabulateUnaryPass(self.leaky_relu),
             ComposeLutsPass(),
             FuseRequantizePass(),
+            FuseFloatEpiloguePass(),
             # A clamp goes before the sum it belongs to and before the table that ends the op.
             FuseClampPass(),
             FuseResidualPass(),

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, RequantizeOp, build
-from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.passes.matching import differences, producer, second_use
+from qdialect.passes.matching import differences, not_constant, producer, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -31,7 +31,7 @@ class FuseRequantize(Pattern[AnyContraction]):
             second_use(contraction.output)
             or _wide_result(op)
             or _parameter_mismatch(contraction, op)
-            or _not_constant(contraction)
+            or not_constant(contraction)
         )
         return Refusal(reason) if reason else contraction
 
@@ -68,14 +68,6 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
         weight_scales=(tuple(wanted.tolist()), tuple(found.tolist())),
         input_zero_points=(zero_points, op.input_zero_points),
     )
-
-
-def _not_constant(contraction: AnyContraction) -> str | None:
-    for name in ("weight", "bias"):
-        value = getattr(contraction, name)
-        if value is not None and constant_value(value) is None:
-            return f"needs a constant {name}"
-    return None
 
 
 @register

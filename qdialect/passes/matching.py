@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from qdialect._mlir import ir
-from qdialect.dialect import QnnOp, build
+from qdialect.dialect import AnyContraction, QnnOp, build
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
 
 Op = TypeVar("Op", bound=QnnOp)
@@ -39,6 +40,15 @@ def differences(**pairs: tuple[Any, Any]) -> str | None:
     for name, (wanted, found) in pairs.items():
         if wanted != found:
             return f"{name} must be {_text(wanted)}, but got {_text(found)}"
+    return None
+
+
+def not_constant(contraction: AnyContraction) -> str | None:
+    """Which of weight and bias is known at run time only, as a reason; None where both are constant."""
+    for name in ("weight", "bias"):
+        value = getattr(contraction, name)
+        if value is not None and constant_value(value) is None:
+            return f"needs a constant {name}"
     return None
 
 

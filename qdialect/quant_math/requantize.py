@@ -70,7 +70,8 @@ def requantize_real(
 ) -> IntArray:
     """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float flavour `rounding`.
 
-    ``reciprocal`` multiplies by float32(1 / s) instead.  Steps are rounded to float32; no value is NaN.
+    ``reciprocal`` multiplies by float32(1 / s) instead.  Steps are rounded to float32.  NaN, which an
+    infinite bias may lead to, becomes `lo`.
 
     Raises:
         ValueError: `rounding` is a fixed-point flavour or `scaling` is ``none``.
@@ -80,4 +81,5 @@ def requantize_real(
     scale = np.float32(output_scale)
     with np.errstate(over="ignore"):
         value = values / scale if scaling is RealScaling.DIVIDE else values * (np.float32(1) / scale)
+    value = np.where(np.isnan(value), -np.float32(np.inf), value)
     return _round_real(value, output_zero_point, lo, hi, rounding)

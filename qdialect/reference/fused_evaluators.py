@@ -55,7 +55,7 @@ def _rounded_real(op: FusedOp, acc: Array, bias: Array, residual: Arrays) -> Arr
     real = acc.astype(np.float32) * scales
     if _added_first(bias) is None:
         real = real + bias
-    if op.residual_place is ResidualPlace.BEFORE_ROUNDING:
+    if residual and not op.adds_codes:
         real = real + dequantize_array(residual[0], op.residual_scale, op.residual_zero_point, 0)
     real = activate(op.activation, op.activation_alpha, real)
     bounds = (op.output_min, op.output_max)

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import pytest
 from graphs import graph, op_names
-from quantized_layers import clip
+from quantized_layers import add, clip
 
 from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import PassError, Severity
-from qdialect.dialect import ClipOp
+from qdialect.dialect import AddOp, ClipOp
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import Pattern, Refusal, Rewriter, apply_patterns, explain_matches
 
@@ -85,6 +85,36 @@ def test_dead_ops_are_erased_before_they_count_as_users() -> None:
 
     module = graph([TENSOR], body)
     assert apply_patterns(module, []) == 0
+    assert op_names(module) == []
+
+
+class ClipToInput(Pattern[ir.Value]):
+    """What a sum's first operand was clipped from, instead of the sum."""
+
+    name: ClassVar[str] = "clip-to-input"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+
+    def check(self, op: AddOp) -> ir.Value:
+        return _first_input(op.lhs)
+
+    def rewrite(self, op: AddOp, match: ir.Value, rewriter: Rewriter) -> None:
+        rewriter.replace(op, match)
+
+
+def _first_input(value: ir.Value) -> ir.Value:
+    inner = produced_by(value, ClipOp)
+    return value if inner is None else _first_input(inner.input)
+
+
+def test_producers_that_share_a_producer_die_once() -> None:
+    """Both operands of the sum lose their last use with it, and one of them is the other's own operand."""
+
+    def body(x: ir.Value) -> ir.Value:
+        inner = clip(x, 1, 9)
+        return add(clip(clip(inner, 2, 8), 3, 7), inner)
+
+    module = graph([TENSOR], body)
+    assert apply_patterns(module, [ClipToInput()]) == 1
     assert op_names(module) == []
 
 

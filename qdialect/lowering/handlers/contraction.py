@@ -145,6 +145,8 @@ def _residual(lowering: GraphLowering, op: AnyFused, shift: int) -> Residual | N
 def _real_stage(op: AnyFused, shift: int) -> RealStage:
     """The stage of real numbers, whose codes get `shift`."""
     bias = required_constant("bias", op.bias)
+    if not np.all(np.isfinite(bias)):
+        raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
     residual = None
     if op.residual is not None and not op.adds_codes:
         residual = Quantization(op.residual_scale, op.residual_zero_point, signed_shift(op.residual.type))

@@ -1,0 +1,217 @@
+"""`qnn-fuse-float-epilogue`: a contraction whose real numbers are quantized once becomes one fused op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import FUSED_CLASSES, AnyContraction, DequantizeOp, QuantizeOp, build
+from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.passes.float_chains import match_activation
+from qdialect.passes.matching import differences, not_constant, producer, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.real_stage import SCALINGS, channel_values, contraction_behind, multiplier_of
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit, uniform_value
+from qdialect.quant_math import Activation, FloatRounding, Multiplier, ResidualPlace, Rounding, quantize_array
+
+Bounds = tuple[int, int]
+_CLAMPS = ("arith.maximumf", "arith.minimumf")
+
+
+@dataclass
+class _Epilogue:
+    """What stands between a contraction and the quantization of its real numbers, found from below."""
+
+    bounds: Bounds
+    activation: Activation = Activation.NONE
+    alpha: float = 0.0
+    residual: DequantizeOp | None = None
+    bias: NDArray[np.float32] | None = None
+    alone: list[ir.Value] = field(default_factory=list[ir.Value])
+    """Values that must have one use."""
+
+
+@dataclass(frozen=True)
+class _Match:
+    contraction: AnyContraction
+    multiplier: Multiplier
+    epilogue: _Epilogue
+
+
+class FuseFloatEpilogue(Pattern[_Match]):
+    """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
+    may be absent, and clamps of real numbers become the range of the codes, for rounding keeps the order.
+
+    The activations are those of `qdialect.quant_math.chains`, written in their steps.
+    """
+
+    name: ClassVar[str] = "fuse-float-epilogue"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
+
+    def check(self, op: QuantizeOp) -> _Match | Refusal | None:
+        contraction = contraction_behind(op.input)
+        if contraction is None:
+            return None
+        reason = _rounding_obstacle(op)
+        if reason:
+            return Refusal(reason)
+        epilogue = _Epilogue(range_of(op.output.type))
+        source = _activated(epilogue, _unclamped(epilogue, op))
+        if isinstance(source, Refusal):
+            return source
+        dequantize = _unsummed(epilogue, source)
+        if isinstance(dequantize, Refusal):
+            return dequantize
+        reason = _contraction_obstacle(epilogue, contraction)
+        if reason:
+            return Refusal(reason)
+        multiplier = multiplier_of(contraction, dequantize)
+        return multiplier if isinstance(multiplier, Refusal) else _Match(contraction, multiplier, epilogue)
+
+    def rewrite(self, op: QuantizeOp, match: _Match, rewriter: Rewriter) -> None:
+        contraction, epilogue = match.contraction, match.epilogue
+        stages: dict[str, Any] = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": match.multiplier, "table": None}
+        stages |= {"real_scaling": SCALINGS[op.scaling]}
+        stages |= {"activation": epilogue.activation, "activation_alpha": epilogue.alpha}
+        for stage in ("output", "sum", "table"):
+            stages |= {f"{stage}_scale": op.scales[0], f"{stage}_zero_point": op.zero_points[0]}
+        for stage in ("output", "sum"):
+            stages |= {f"{stage}_min": epilogue.bounds[0], f"{stage}_max": epilogue.bounds[1]}
+        residual = epilogue.residual
+        if residual is not None:
+            parameters = {"residual_scale": residual.scales[0], "residual_zero_point": residual.zero_points[0]}
+            stages |= {"residual_place": ResidualPlace.BEFORE_ROUNDING, **parameters}
+        with rewriter.before(op):
+            operands = [contraction.data, contraction.weight, _bias(contraction, epilogue)]
+            operands += [] if residual is None else [residual.input]
+            fused_class, element = FUSED_CLASSES[type(contraction)], element_of(op.output.type)
+            fused = build(fused_class, *operands, element=element, **contraction.attribute_values(), **stages)
+        rewriter.replace(op, fused.output)
+
+
+def _bias(contraction: AnyContraction, epilogue: _Epilogue) -> ir.Value:
+    if epilogue.bias is not None:
+        return constant(epilogue.bias)
+    if contraction.bias is not None:
+        return contraction.bias
+    return constant(np.zeros(shape_of(contraction.weight.type)[0], dtype=np.int32))
+
+
+def _rounding_obstacle(op: QuantizeOp) -> str | None:
+    if not is_eight_bit(op.output):
+        return f"must have an 8-bit result, but got {element_of(op.output.type)}"
+    if len(op.scales) != 1 or len(op.zero_points) != 1:
+        return "must have one scale and one zero point"
+    if not is_scale(op.scales[0]):
+        return f"must have a scale of at least 2^-60, but got {op.scales[0]}"
+    return differences(rounding=(FloatRounding.HALF_EVEN, op.rounding))
+
+
+def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
+    """What is below the clamps of real numbers, which bound the codes."""
+    value, limits = op.input, list[Bounds]()
+    while (limit := _limit(op, value)) is not None:
+        epilogue.alone.append(value)
+        limits.append(limit)
+        value = _operands(value)[0]
+    for low, high in reversed(limits):
+        least, most = epilogue.bounds
+        epilogue.bounds = min(max(least, low), high), min(max(most, low), high)
+    return value
+
+
+def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
+    """The bounds of the codes of `value` where it is a maximum or minimum with a number."""
+    clamp = producer(value)
+    if clamp is None or clamp.operation.name not in _CLAMPS:
+        return None
+    number = uniform_value(_operands(value)[1])
+    if number is None or np.isnan(number):
+        return None
+    how = (FloatRounding(op.rounding), op.scaling, op.nan)
+    code = quantize_array(number, op.scales, op.zero_points, 0, dtype_of(op.output.type), *how)
+    low, high = range_of(op.output.type)
+    return (int(code), high) if clamp.operation.name == "arith.maximumf" else (low, int(code))
+
+
+def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | Refusal:
+    """What the activation that ends in `value` starts from; `value` itself where there is none."""
+    epilogue.alone.append(value)
+    found = match_activation(value)
+    if found is None:
+        return value
+    if not found.is_closed:
+        return Refusal(f"needs the steps of its {found.activation} alone, but something else uses one of them")
+    epilogue.activation, epilogue.alpha = found.activation, found.alpha
+    return found.source
+
+
+def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | Refusal:
+    """The dequantized accumulators below the sums; sums of real numbers are rounded, so the bias comes first."""
+    while not isinstance(found := producer(value), DequantizeOp):
+        if found is None or found.operation.name != "arith.addf":
+            name = "an argument" if found is None else f"'{found.operation.name}'"
+            return Refusal(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
+        rest = _without_addend(epilogue, value)
+        if isinstance(rest, Refusal):
+            return rest
+        epilogue.alone.append(rest)
+        value = rest
+    return found
+
+
+def _without_addend(epilogue: _Epilogue, value: ir.Value) -> ir.Value | Refusal:
+    """The other operand of a sum with a bias or a residual."""
+    lhs, rhs = _operands(value)
+    for addend, rest in ((rhs, lhs), (lhs, rhs)):
+        bias = channel_values(addend)
+        if bias is not None and epilogue.bias is None and np.all(np.isfinite(bias)):
+            epilogue.bias = bias
+            return rest
+    for addend, rest in ((rhs, lhs), (lhs, rhs)):
+        residual = producer(addend)
+        if isinstance(residual, DequantizeOp) and is_eight_bit(residual.input):
+            return _with_residual(epilogue, residual, rest)
+    return Refusal("must add biases of the channels and one dequantized 8-bit tensor alone")
+
+
+def _with_residual(epilogue: _Epilogue, residual: DequantizeOp, rest: ir.Value) -> ir.Value | Refusal:
+    if epilogue.bias is not None or epilogue.residual is not None:
+        return Refusal("must add one residual, after the bias")
+    if len(residual.scales) != 1 or len(residual.zero_points) != 1 or not is_scale(residual.scales[0]):
+        return Refusal("must add a residual with one zero point and one scale of at least 2^-60")
+    epilogue.residual = residual
+    return rest
+
+
+def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> str | None:
+    shared = next(filter(None, map(second_use, (*epilogue.alone, contraction.output))), None)
+    if shared:
+        return shared
+    if contraction.bias is not None and epilogue.bias is not None:
+        return "must have one bias, but there is one of integers and one of real numbers"
+    return not_constant(contraction)
+
+
+def _operands(value: ir.Value) -> list[ir.Value]:
+    op = producer(value)
+    return [] if op is None else list(op.operation.operands)
+
+
+@register
+@dataclass(frozen=True)
+class FuseFloatEpiloguePass(PatternPass):
+    """Fuse dequantize, bias, residual sum, activation and quantize into the contraction: one rounding, one kernel."""
+
+    name: ClassVar[str] = "qnn-fuse-float-epilogue"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseFloatEpilogue(),)
