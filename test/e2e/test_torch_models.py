@@ -1,16 +1,20 @@
-"""Three networks that PT2E quantized, by two quantizers: imported, interpreted and compared with PyTorch itself."""
+"""Three networks that PT2E quantized, by two quantizers: against PyTorch itself, three ways round."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
 from torch_models import NETWORKS, QUANTIZERS, Array, network
 
+import qdialect
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp
 from qdialect.frontends.torch import import_torch
+from qdialect.frontends.torch.backend import compile_captured
 from qdialect.passes.matching import producer
 from qdialect.reference.interpreter import run
 
@@ -47,3 +51,26 @@ def test_interpreted(name: str, quantizer: str) -> None:
     model, module = network(name, quantizer), imported(name, quantizer)
     found = [run(module, [image.numpy()])[0] for image in model.images]
     assert_close(np.stack(found), np.stack(model.results()), step_of(module))
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_compiled(name: str, quantizer: str) -> None:
+    """Compiled, the module gives the interpreter's bits."""
+    model, module = network(name, quantizer), imported(name, quantizer)
+    executable = qdialect.compile(module)
+    for image in model.images:
+        assert np.array_equal(executable(image.numpy()), run(module, [image.numpy()])[0])
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_torch_compile(name: str, quantizer: str) -> None:
+    """Through Dynamo a model is what it is through export."""
+    model, module = network(name, quantizer), imported(name, quantizer)
+    torch: Any = import_module("torch")
+    fast = torch.compile(model.model, backend=compile_captured)
+    for image in model.images[:2]:
+        with torch.no_grad():
+            found = fast(image).numpy()
+        assert np.array_equal(found, run(module, [image.numpy()])[0])
