@@ -30,6 +30,8 @@ from qdialect.dialect import (
     QuantizeOp,
     RequantizeOp,
     ReshapeOp,
+    ResizeBilinearOp,
+    ResizeNearestOp,
     SliceOp,
     SoftmaxOp,
     SquaredDifferenceOp,
@@ -39,7 +41,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.quant_math import (
     AddArithmetic,
@@ -343,6 +345,25 @@ def _broadcast(d: Draw) -> Drawn:
     return [tensor(before, element)], lambda v: build(BroadcastOp, v[0], element=element, shape=shape).output
 
 
+def _resize_nearest(d: Draw) -> Drawn:
+    shape, element = _image(d), d.one_of(tuple(NUMPY_DTYPES))
+    choices = {"nearest": d.one_of(tuple(Nearest)), "ratio": d.one_of(tuple(Ratio))}
+    attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), **choices}
+    attributes["coordinates"] = d.one_of(tuple(Coordinates))
+    return [tensor(shape, element)], lambda v: build(ResizeNearestOp, v[0], element=element, **attributes).output
+
+
+def _resize_bilinear(d: Draw) -> Drawn:
+    shape, arithmetic = _image(d), d.one_of(tuple(Interpolation))
+    elements = {Interpolation.TFLITE_FIXED: ("i8", "ui8"), Interpolation.TFLITE_FLOAT: ("ui8", "f32")}
+    element = d.one_of(elements.get(arithmetic, ("i8", "ui8", "f32")))
+    fixed = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
+    coordinates = d.one_of(fixed if arithmetic is Interpolation.TFLITE_FIXED else tuple(Coordinates))
+    attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), "coordinates": coordinates}
+    attributes["arithmetic"] = arithmetic
+    return [tensor(shape, element)], lambda v: build(ResizeBilinearOp, v[0], element=element, **attributes).output
+
+
 def _movement(d: Draw) -> Drawn:
     """Up to three movements of data after one another."""
 
@@ -371,5 +392,7 @@ OTHERS = {
     "dequantize": drawn_module(_dequantize),
     "island": drawn_module(_island),
     "broadcast": drawn_module(_broadcast),
+    "resize_nearest": drawn_module(_resize_nearest),
+    "resize_bilinear": drawn_module(_resize_bilinear),
     "movement": drawn_module(_movement),
 }

@@ -30,6 +30,7 @@ from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp
+from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
     AbsOp,
@@ -111,6 +112,8 @@ __all__ = [
     "ReluOp",
     "RequantizeOp",
     "ReshapeOp",
+    "ResizeBilinearOp",
+    "ResizeNearestOp",
     "RsqrtOp",
     "SigmoidOp",
     "SiluOp",

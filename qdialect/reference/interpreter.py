@@ -22,6 +22,7 @@ from qdialect.reference import (
     pair_evaluators,
     qnn_evaluators,
     reduction_evaluators,
+    resize_evaluators,
 )
 
 _REGISTERED = (
@@ -31,6 +32,7 @@ _REGISTERED = (
     qnn_evaluators,
     pair_evaluators,
     reduction_evaluators,
+    resize_evaluators,
 )
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 

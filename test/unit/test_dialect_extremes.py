@@ -42,6 +42,8 @@ GEOMETRY = {
 }
 OWN_GEOMETRY = {
     "qnn.broadcast": {"shape": (3, 2, 4, 2, 4)},
+    "qnn.resize_bilinear": {"size": (3, 5)},
+    "qnn.resize_nearest": {"size": (3, 5)},
     "qnn.slice": {"strides": (1, 1, 1, 1)},
 }
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]

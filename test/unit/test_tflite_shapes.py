@@ -257,3 +257,31 @@ REFUSED: list[tuple[Any, ...]] = [
 def test_what_is_refused(case: int) -> None:
     message, *node = REFUSED[case]
     assert one_node(*node) == message
+
+
+def resize(kind: int, size: Any, extents: Sequence[int], *flags: int) -> str:
+    """Why a node that resizes `x` is refused."""
+    table = OPTIONS.ResizeBilinearOptions if kind == KIND.RESIZE_BILINEAR else OPTIONS.ResizeNearestNeighborOptions
+
+    def write(builder: Builder) -> int:
+        # Two fields that are no longer used come first in the older operator.
+        first = 2 if kind == KIND.RESIZE_BILINEAR else 0
+        builder.StartObject(first + 2)
+        for slot, flag in enumerate(flags):
+            builder.PrependInt8Slot(first + slot, flag, 0)
+        return builder.EndObject()
+
+    return one_node(kind, extents, [None, size], [extents], table, write)
+
+
+RESIZERS = (KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR)
+
+
+@pytest.mark.parametrize("kind", RESIZERS)
+def test_resizing_that_does_not_fit(kind: int) -> None:
+    image = (1, 4, 4, 2)
+    assert resize(kind, [4, 4], image, 1, 1) == "corners and centers must not both be aligned"
+    assert resize(kind, [4, 4], (4, 4, 2)) == "input must have 4 dimensions, but got 3"
+    assert resize(kind, [4], image) == "size must be 2 integers of at least 1, but got [4]"
+    assert resize(kind, [0, 4], image) == "size must be 2 integers of at least 1, but got [0, 4]"
+    assert resize(kind, None, image) == "size must be i32 or i64, but got i8"

@@ -1,0 +1,80 @@
+"""Images of another height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import INTEGERS, choice
+from qdialect.dialect.constraints import check_positive
+from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import Shape, require
+from qdialect.dialect.shape_ops import SameElementOp
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, TypeConstraint, element_of
+
+_ANY_IMAGE = TypeConstraint(tuple(NUMPY_DTYPES), rank=4)
+_SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)
+_FIXED_COORDINATES = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
+_ELEMENTS = {
+    Interpolation.TFLITE_FIXED: ("i8", "ui8"),
+    Interpolation.TFLITE_FLOAT: ("ui8", "f32"),
+    Interpolation.ONNX_FLOAT: ("i8", "ui8", "f32"),
+}
+
+
+class ResizeOp(SameElementOp):
+    """Height and width become `size`."""
+
+    size = attribute(INTEGERS)
+    coordinates = attribute(choice(Coordinates))
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        size = attributes["size"]
+        check_positive("C2", "size", size, 2)
+        batch, _, _, channels = shapes[0]
+        return batch, size[0], size[1], channels
+
+
+class ResizeNearestOp(ResizeOp, name="resize_nearest"):
+    """An image [N, H, W, C] of height and width `size`: every cell is the one that is nearest to its place.
+
+    `coordinates` and `ratio` say where that is, `nearest` which cell; places outside mean the cell at the edge.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: size must be 2 integers of at least 1
+    """
+
+    input = operand(_ANY_IMAGE)
+    nearest = attribute(choice(Nearest))
+    ratio = attribute(choice(Ratio))
+    output = result(_ANY_IMAGE)
+
+
+class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
+    """An image [N, H, W, C] of height and width `size`, interpolated between the four cells around each place.
+
+    Codes keep their meaning: the weights of the four add up to 1. `arithmetic` says how places, weights and sums are
+    computed.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: size must be 2 integers of at least 1
+      C3: arithmetic tflite_fixed takes i8 and ui8, tflite_float ui8 and f32, onnx_float all three
+      C4: arithmetic tflite_fixed takes the coordinates asymmetric, half_pixel and align_corners
+    """
+
+    input = operand(_SMOOTH_IMAGE)
+    arithmetic = attribute(choice(Interpolation))
+    output = result(_SMOOTH_IMAGE)
+
+    def check(self) -> None:
+        super().check()
+        element, elements = element_of(self.input.type), _ELEMENTS[Interpolation(self.arithmetic)]
+        wanted = f"input of arithmetic {self.arithmetic} must be {' or '.join(elements)}"
+        require(element in elements, "C3", f"{wanted}, but got {element}")
+        holds = self.arithmetic != Interpolation.TFLITE_FIXED or self.coordinates in _FIXED_COORDINATES
+        wanted = f"coordinates of arithmetic tflite_fixed must be one of {', '.join(_FIXED_COORDINATES)}"
+        require(holds, "C4", f"{wanted}, but got {self.coordinates}")

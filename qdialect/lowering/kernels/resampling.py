@@ -1,0 +1,105 @@
+"""Images whose cells are made of cells elsewhere: loops over tables of rows and columns, vectors along the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
+from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.storage import Storage
+from qdialect.lowering.strategy import split
+from qdialect.lowering.views import Axis, View, collapse
+
+Weight = tuple[str, str]
+"""Names of a row's and a column's weight."""
+
+Emit = Callable[[Body, Sequence[str], Sequence[Weight]], str]
+"""(body, the cells at every row and column, their weights) -> the result's cell."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """For each row or column of the result, one of the input, and its weight."""
+
+    cells: NDArray[np.int64]
+    weights: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line at one step of a loop: where it starts, and the name of its weight."""
+
+    start: str
+    weight: str
+
+
+def emit_resampling(
+    kernel: Kernel, data: Place, output: Place, rows: Sequence[Line], columns: Sequence[Line], emit: Emit, width: int
+) -> None:
+    """Write ``emit(...)`` to every cell of `output`; it gets the cells at every row and each column there, in order."""
+    source, target = kernel.place("source", data), kernel.place("target", output)
+    before, after = data.storage, output.storage
+    row_tables = _tables(kernel, "row", rows, before.strides[1], before.origin)
+    column_tables = _tables(kernel, "column", columns, before.strides[2], 0)
+    _, height, columns_out, _ = after.shape
+    with kernel.steps(height) as y:
+        in_rows = [_at(kernel, table, y) for table in row_tables]
+        row_start = kernel.sum(kernel.multiple(y, after.strides[1]), kernel.constant(after.origin, "index"))
+        with kernel.steps(columns_out) as x:
+            in_columns = [_at(kernel, table, x) for table in column_tables]
+            pairs = [(row, column) for row in in_rows for column in in_columns]
+            starts = [kernel.sum(row.start, column.start) for row, column in pairs]
+            weights = [(row.weight, column.weight) for row, column in pairs]
+            start = kernel.sum(row_start, kernel.multiple(x, after.strides[2]))
+            cell = _Cell(kernel, source, target, starts, start)
+            cell.emit(before, after, lambda body, values: emit(body, values, weights), width)
+
+
+def _tables(
+    kernel: Kernel, name: str, lines: Sequence[Line], stride: int, origin: int
+) -> list[tuple[Buffer, Buffer | None]]:
+    tables: list[tuple[Buffer, Buffer | None]] = []
+    for i, line in enumerate(lines):
+        cells = kernel.data(f"{name}s{i}", line.cells * stride + origin)
+        tables.append((cells, None if line.weights is None else kernel.data(f"{name}_weights{i}", line.weights)))
+    return tables
+
+
+def _at(kernel: Kernel, table: tuple[Buffer, Buffer | None], index: str) -> _Entry:
+    cells, weights = table
+    return _Entry(kernel.position(cells, index), "" if weights is None else kernel.entry(weights, index))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The channels of one cell, in all images: where each input and the result starts."""
+
+    kernel: Kernel
+    source: Buffer
+    target: Buffer
+    starts: Sequence[str]
+    start: str
+
+    def emit(self, before: Storage, after: Storage, emit: Callable[[Body, Sequence[str]], str], width: int) -> None:
+        """Nests over whole vectors of channels."""
+        kernel, lanes = self.kernel, min(before.pitch, after.pitch)
+        images = collapse([Axis(after.shape[0], (before.strides[0], after.strides[0]))])
+        loops = (*(f"n{i}" for i in range(len(images))), "c")
+        for first, extent, tile in split(lanes, min(width, lanes)):
+            sizes = (*(axis.size for axis in images), extent)
+            froms, tos = ((*(axis.strides[i] for axis in images), 1) for i in range(2))
+            shift = kernel.constant(first, "index")
+            inputs = [
+                Operand(kernel.read(self.source, View(sizes, froms), kernel.sum(start, shift)), loops)
+                for start in self.starts
+            ]
+            destination, where = kernel.write(self.target, View(sizes, tos), kernel.sum(self.start, shift))
+            body = kernel.body()
+            value = emit(body, [f"%x{i}" for i in range(len(inputs))])
+            tag = Tag(kernel.next_nest(), "root", (1,) * len(images) + (tile,))
+            kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag), where)
