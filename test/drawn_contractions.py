@@ -8,7 +8,16 @@ import numpy as np
 from drawing import Build, Draw, drawn_module, tensor
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp, RequantizeOp, build
+from qdialect.dialect import (
+    Conv2DOp,
+    FusedConv2DOp,
+    FusedConvTranspose2DOp,
+    FusedDenseOp,
+    FusedMatMulOp,
+    FusedOp,
+    RequantizeOp,
+    build,
+)
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.quant_math import Activation, AddArithmetic, RealScaling, ResidualPlace, Rounding
@@ -191,6 +200,31 @@ def _dense(d: Draw) -> tuple[Sequence[str], Build]:
     return types, lambda v: _fused(d, FusedDenseOp, v[0], (channels, depth), v[1])
 
 
+def _matmul(d: Draw) -> tuple[Sequence[str], Build]:
+    """Two operands, or three with a residual, whose leading dimensions broadcast."""
+    depth, channels, rows = d.channels(), d.channels(), d.integer(1, 9)
+    lead = [d.integer(1, 3) for _ in range(d.integer(0, 3))]
+    left, right = ([1 if d.integer(0, 3) == 0 else n for n in lead][d.integer(0, len(lead)) :] for _ in range(2))
+    whole = [max(pair) for pair in zip(*([1] * (len(lead) - len(one)) + one for one in (left, right)), strict=True)]
+    whole = whole[len(lead) - max(len(left), len(right)) :]
+    data, weight, element = d.element(), d.element(), d.element()
+    types = [tensor((*left, rows, depth), data), tensor((*right, depth, channels), weight)]
+    if d.flag():
+        types.append(tensor((*whole, rows, channels), d.element()))
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        attributes = _parameters(d, data, weight, channels)
+        real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(depth)
+        attributes |= _stages(d, element, real, with_residual=len(v) == 3)
+        if len(v) == 3:
+            attributes["residual_zero_point"] = d.zero_point(element_of(v[2].type))
+        bias = _bias(d, data, weight, (channels, depth), attributes)
+        operands = (v[0], v[1], bias, [*v, None][2])
+        return build(FusedMatMulOp, *operands, element=element, **attributes).output
+
+    return types, body
+
+
 def _chain(d: Draw) -> tuple[Sequence[str], Build]:
     """Convolutions after one another, whose memory the arena shares; every result may be returned."""
 
@@ -246,6 +280,7 @@ CONTRACTIONS = {
     "transposed": drawn_module(_transposed),
     "residual": drawn_module(_residual),
     "fused_dense": drawn_module(_dense),
+    "matmul": drawn_module(_matmul),
     "chain": drawn_module(_chain),
     "conv2d": drawn_module(_separate),
 }

@@ -3,7 +3,7 @@
 from typing import cast
 
 from qdialect._mlir import ir
-from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp
+from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.elementwise_ops import (
     AddOp,
     ClipOp,
@@ -24,6 +24,7 @@ from qdialect.dialect.fused_ops import (
     FusedConv2DOp,
     FusedConvTranspose2DOp,
     FusedDenseOp,
+    FusedMatMulOp,
     FusedOp,
 )
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
@@ -91,6 +92,7 @@ __all__ = [
     "FusedConv2DOp",
     "FusedConvTranspose2DOp",
     "FusedDenseOp",
+    "FusedMatMulOp",
     "FusedOp",
     "GatherOp",
     "GeluOp",
@@ -98,6 +100,7 @@ __all__ = [
     "LeakyReluOp",
     "LogOp",
     "LutOp",
+    "MatMulOp",
     "MaxPool2DOp",
     "MaximumOp",
     "MeanOp",

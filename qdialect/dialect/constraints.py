@@ -55,3 +55,13 @@ def window_extent(label: str, what: str, size: int, padding: int, window: int, s
     """Number of windows along one dimension of `size` cells with `padding` cells added."""
     require(size + padding >= window, label, f"{what} must be at least {window} with padding, but got {size + padding}")
     return (size + padding - window) // stride + 1
+
+
+def broadcast_shape(label: str, what: str, lhs: Shape, rhs: Shape) -> Shape:
+    """The shape that two shapes broadcast to by NumPy's rules."""
+    rank = max(len(lhs), len(rhs))
+    left = (1,) * (rank - len(lhs)) + lhs
+    right = (1,) * (rank - len(rhs)) + rhs
+    fits = all(a == b or 1 in (a, b) for a, b in zip(left, right, strict=True))
+    require(fits, label, f"{what} must broadcast, but got {list(lhs)} and {list(rhs)}")
+    return tuple(max(a, b) for a, b in zip(left, right, strict=True))

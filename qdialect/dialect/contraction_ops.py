@@ -7,7 +7,13 @@ from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES
-from qdialect.dialect.constraints import check_channel_parameters, check_positive, check_zero_points, window_extent
+from qdialect.dialect.constraints import (
+    broadcast_shape,
+    check_channel_parameters,
+    check_positive,
+    check_zero_points,
+    window_extent,
+)
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ACCUMULATOR, BIAS, EIGHT_BIT, IMAGE, WEIGHT_2D, WEIGHT_4D, shape_of
@@ -66,6 +72,16 @@ def dense_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape
     return (*data[:-1], weight[0])
 
 
+def matmul_shape(shapes: Sequence[Shape], _: Mapping[str, Any]) -> Shape:
+    """Result shape of ``[..., M, K] x [..., K, N]``; raises `ConstraintError` (C1, C2, C3)."""
+    data, weight = shapes[0], shapes[1]
+    for name, shape in (("data", data), ("weight", weight)):
+        require(len(shape) >= 2, "C1", f"{name} must have at least 2 dimensions, but got {len(shape)}")
+    require(data[-1] == weight[-2], "C2", f"weight depth must be {data[-1]}, but got {weight[-2]}")
+    leading = broadcast_shape("C3", "leading dimensions", data[:-2], weight[:-2])
+    return (*leading, data[-2], weight[-1])
+
+
 class ContractionOp(QnnOp):
     """What convolution and dense share: parameters of data and weights, both scales kept on the op."""
 
@@ -74,9 +90,9 @@ class ContractionOp(QnnOp):
     weight_scales = attribute(SCALES)
     weight_zero_points = attribute(INTEGERS, (0,))
 
-    def check_parameters(self, data: ir.Value, weight: ir.Value, bias: ir.Value | None) -> None:
-        """Constraints C4 to C6 of every contraction."""
-        channels = shape_of(weight.type)[0]
+    def check_parameters(self, data: ir.Value, weight: ir.Value, bias: ir.Value | None, axis: int = 0) -> None:
+        """Constraints C4 to C6 of every contraction; `axis` is the weight's dimension of output channels."""
+        channels = shape_of(weight.type)[axis]
         check_channel_parameters(
             "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
         )
@@ -179,3 +195,33 @@ class DenseOp(ContractionOp, name="dense"):
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.bias)
+
+
+class MatMulOp(ContractionOp, name="matmul"):
+    """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]`` into int32 accumulators, both operands any tensors.
+
+    ``acc[..., m, n] = bias[n] + sum_k (data[..., m, k] - z_x) * (weight[..., k, n] - z_w[n])``; leading dimensions
+    broadcast.  The output channels are the columns of the weight.
+
+    Constraints:
+      C1: data and weight must have at least 2 dimensions
+      C2: the weight's second to last dimension must be the data's last one
+      C3: the dimensions before the last two must broadcast against each other
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: zero points must lie in the range of their tensor
+      C6: bias must have one entry for each output channel
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(EIGHT_BIT)
+    bias = optional_operand(BIAS)
+    output = result(ACCUMULATOR)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return matmul_shape(shapes, attributes)
+
+    def check(self) -> None:
+        # Shapes first: the constraints after them ask for the last dimension.
+        matmul_shape(self.operand_shapes(), {})
+        self.check_parameters(self.data, self.weight, self.bias, axis=-1)

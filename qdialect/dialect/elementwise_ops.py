@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
-from qdialect.dialect.constraints import check_axis, check_bounds, check_zero_points
+from qdialect.dialect.constraints import broadcast_shape, check_axis, check_bounds, check_zero_points
 from qdialect.dialect.fields import attribute, operand, result, variadic_operand
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
@@ -49,7 +49,7 @@ class BinaryOp(QnnOp):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return _broadcast("C1", shapes[0], shapes[1])
+        return broadcast_shape("C1", "operand shapes", shapes[0], shapes[1])
 
     def check(self) -> None:
         check_zero_points("C2", "lhs_zero_point", (self.lhs_zero_point,), self.lhs.type)
@@ -211,12 +211,3 @@ class ConcatOp(QnnOp, name="concat"):
 
 def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
-
-
-def _broadcast(label: str, lhs: Shape, rhs: Shape) -> Shape:
-    rank = max(len(lhs), len(rhs))
-    left = (1,) * (rank - len(lhs)) + lhs
-    right = (1,) * (rank - len(rhs)) + rhs
-    fits = all(a == b or 1 in (a, b) for a, b in zip(left, right, strict=True))
-    require(fits, label, f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}")
-    return tuple(max(a, b) for a, b in zip(left, right, strict=True))

@@ -13,9 +13,11 @@ from qdialect.dialect.contraction_ops import (
     Conv2DOp,
     ConvTranspose2DOp,
     DenseOp,
+    MatMulOp,
     conv2d_shape,
     conv_transpose2d_shape,
     dense_shape,
+    matmul_shape,
 )
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import Shape, require
@@ -245,16 +247,46 @@ class FusedDenseOp(FusedOp, name="fused_dense"):
         self.check_stages(self.residual)
 
 
-AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp
+class FusedMatMulOp(FusedOp, name="fused_matmul"):
+    """The kernels of a product of two tensors: `qnn.matmul` and the stages of a fused op.
+
+    Constraints:
+      C1 to C6: those of `qnn.matmul`
+      C7: the output stage's clamp and zero point must fit one 8-bit type, the result's where it is the last stage
+      C8: so must the sum stage's
+      C9: the residual must have the result's shape, a scale and a zero point in its range
+      C10: the attributes of an absent stage must repeat those of the stage before it
+      C11: without real_scaling there must be no activation, no f32 bias and no residual before the rounding, with it
+        rounding must be a float flavour; activation_alpha must be 0 where the activation has none, and at most 2^30
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(EIGHT_BIT)
+    bias = operand(FUSED_BIAS)
+    residual = optional_operand(EIGHT_BIT)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return matmul_shape(shapes, attributes)
+
+    def check(self) -> None:
+        matmul_shape(self.operand_shapes(), {})
+        self.check_parameters(self.data, self.weight, self.bias, axis=-1)
+        self.check_stages(self.residual)
+
+
+AnyContraction = Conv2DOp | ConvTranspose2DOp | DenseOp | MatMulOp
 """Every op that makes accumulators."""
 
-AnyFused = FusedConv2DOp | FusedConvTranspose2DOp | FusedDenseOp
+AnyFused = FusedConv2DOp | FusedConvTranspose2DOp | FusedDenseOp | FusedMatMulOp
 """Every contraction with the stages after it."""
 
 FUSED_CLASSES: dict[type[AnyContraction], type[AnyFused]] = {
     Conv2DOp: FusedConv2DOp,
     ConvTranspose2DOp: FusedConvTranspose2DOp,
     DenseOp: FusedDenseOp,
+    MatMulOp: FusedMatMulOp,
 }
 """The fused op of each contraction."""
 

@@ -102,7 +102,7 @@ def _bias(contraction: AnyContraction, epilogue: _Epilogue) -> ir.Value:
         return constant(epilogue.bias)
     if contraction.bias is not None:
         return contraction.bias
-    return constant(np.zeros(shape_of(contraction.weight.type)[0], dtype=np.int32))
+    return constant(np.zeros(shape_of(contraction.output.type)[-1], dtype=np.int32))
 
 
 def _rounding_obstacle(op: QuantizeOp) -> str | None:

@@ -46,7 +46,7 @@ class FuseRequantize(Pattern[AnyContraction]):
         with rewriter.before(op):
             bias = match.bias
             if bias is None:
-                bias = constant(np.zeros(shape_of(match.weight.type)[0], dtype=np.int32))
+                bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
             operands = (match.data, match.weight, bias)
             fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **match.attribute_values(), **stages)
         rewriter.replace(op, fused.output)
@@ -57,7 +57,7 @@ def _wide_result(op: RequantizeOp) -> str | None:
 
 
 def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | None:
-    channels = shape_of(contraction.weight.type)[0]
+    channels = shape_of(contraction.output.type)[-1]
     wanted, found = (np.broadcast_to(owner.weight_scales, channels) for owner in (contraction, op))
     last = len(shape_of(op.input.type)) - 1
     axis = last if len(op.weight_scales) == 1 else op.axis

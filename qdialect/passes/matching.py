@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from qdialect._mlir import ir
-from qdialect.dialect import AnyContraction, QnnOp, build
+from qdialect.dialect import AnyContraction, MatMulOp, QnnOp, build
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
 
@@ -44,8 +44,9 @@ def differences(**pairs: tuple[Any, Any]) -> str | None:
 
 
 def not_constant(contraction: AnyContraction) -> str | None:
-    """Which of weight and bias is known at run time only, as a reason; None where both are constant."""
-    for name in ("weight", "bias"):
+    """Which operand that must be constant is not, as a reason: the bias, the weight but that of a `qnn.matmul`."""
+    names = ("bias",) if isinstance(contraction, MatMulOp) else ("weight", "bias")
+    for name in names:
         value = getattr(contraction, name)
         if value is not None and constant_value(value) is None:
             return f"needs a constant {name}"

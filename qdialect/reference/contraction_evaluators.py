@@ -10,14 +10,16 @@ from qdialect.dialect import (
     DenseOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
+    FusedMatMulOp,
+    MatMulOp,
 )
 from qdialect.reference.convolution import conv2d_accumulate
-from qdialect.reference.dense import dense_accumulate
+from qdialect.reference.dense import dense_accumulate, matmul_accumulate
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
 
 
-@evaluates(Conv2DOp, ConvTranspose2DOp, DenseOp)
+@evaluates(Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp)
 def _contraction(op: AnyContraction, operands: Arrays) -> Array:
     return accumulators(op, *operands)
 
@@ -25,6 +27,8 @@ def _contraction(op: AnyContraction, operands: Arrays) -> Array:
 def accumulators(op: AnyContraction | AnyFused, data: Array, weight: Array, bias: Array | None = None) -> Array:
     """The int32 accumulators of a contraction, that of a fused op before its stages."""
     zero_points = (op.input_zero_point, op.weight_zero_points)
+    if isinstance(op, MatMulOp | FusedMatMulOp):
+        return matmul_accumulate(data, weight, *zero_points, bias)
     if not isinstance(op, Conv2DOp | FusedConv2DOp | ConvTranspose2DOp | FusedConvTranspose2DOp):
         return dense_accumulate(data, weight, *zero_points, bias)
     strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])

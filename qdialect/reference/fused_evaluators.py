@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.dialect import AnyFused, FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, FusedOp
 from qdialect.dialect.type_constraints import dtype_of
 from qdialect.quant_math import (
     AddArithmetic,
@@ -23,7 +23,7 @@ from qdialect.reference.evaluators import Array, Arrays, evaluates
 from qdialect.reference.qnn_evaluators import look_up
 
 
-@evaluates(FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp)
+@evaluates(*CONTRACTION_CLASSES)
 def _fused(op: AnyFused, operands: Arrays) -> Array:
     data, weight, bias, *residual = operands
     acc = accumulators(op, data, weight, _added_first(bias))

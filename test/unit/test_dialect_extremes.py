@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
 from qdialect.diagnostics import VerificationError
-from qdialect.dialect import OPS, ConstantOp, FusedOp, QnnOp, build
+from qdialect.dialect import OPS, ConstantOp, FusedMatMulOp, FusedOp, MatMulOp, QnnOp, build
 from qdialect.dialect import attribute_kinds as kinds
 from qdialect.dialect.constants import constant
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
@@ -100,6 +100,8 @@ class Case:
             elements = field.constraint.elements
             element = self.element if self.element in elements else self.one_of(elements)
             shape = SHAPES.get(field.name, (2, 4, 2, 4))
+            if field.name == "weight" and issubclass(self.op_class, MatMulOp | FusedMatMulOp):
+                shape = (4, 4, 4)
             shape = shape if field.constraint.rank != 2 else (shape[0], shape[-1])
             count = 2 if self.is_variadic else 1
             values += [constant(extreme_array(shape, element)) for _ in range(count)]

@@ -29,13 +29,13 @@ from qdialect.quant_math import RealScaling, ResidualPlace, Table, real_multipli
 @lowers(Conv2DOp, FusedConv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix))
+    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.bound))
 
 
 @lowers(DenseOp, FusedDenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix))
+    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.bound))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
     """What the accumulators of each output channel start at: the bias, zeros where it is absent or real."""
     bias = None if op.bias is None else required_constant("bias", op.bias)
     if bias is None or bias.dtype != np.int32:
-        return np.zeros(shape_of(op.weight.type)[0], np.int32)
+        return np.zeros(shape_of(op.operation.results[0].type)[-1], np.int32)
     return bias
 
 
@@ -81,7 +81,7 @@ def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix:
     )
     data = lowering.place(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
-    contraction = Contraction(data, output, window, matrix.weights, matrix.bias, op.groups, epilogue)
+    contraction = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, op.groups)
     emit_convolution(lowering, contraction, op.operation.name)
 
 
@@ -97,12 +97,12 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
     # Every row of the data is a pixel that one tap looks at.
     images, height, width, _ = data.storage.shape
     window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    contraction = Contraction(data, output, window, matrix.weights, matrix.bias, 1, epilogue)
+    contraction = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, 1)
     emit_contraction(lowering.program, contraction, op.operation.name)
 
 
-def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, matrix: Matrix) -> Epilogue:
-    """The stages of a fused op on stored codes; none of any other.
+def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, bound: int) -> Epilogue:
+    """The stages of a fused op on stored codes, for accumulators of magnitude up to `bound`; none of any other op.
 
     Between the stages codes are 8-bit numbers of either sign; they are shifted so that they start at 0 or above, as
     stored codes do, and a table's index and entries with them.
@@ -118,7 +118,7 @@ def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, matrix: 
     if op.real_scaling is not RealScaling.NONE:
         return Epilogue(residual=residual, table=table, real=_real_stage(op, first_shift))
     real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), matrix.bound)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, real), bound)
     return Epilogue(how, op.output_zero_point, (op.output_min, op.output_max), first_shift, residual, table)
 
 

@@ -20,7 +20,7 @@ from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phas
 @lowers(ConvTranspose2DOp, FusedConvTranspose2DOp)
 def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> None:
     taps = taps_of(op)
-    epilogue = epilogue_of(lowering, op, matrix_of(op, taps))
+    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).bound)
     data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.operation.results[0])
     rows, columns = transposed_phases(op)
     images = shape_of(op.data.type)[0]
@@ -28,7 +28,7 @@ def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConv
         for column in columns:
             matrix, window = _convolution(op, taps, images, row, column)
             grid = Grid((row.start, column.start), (op.strides[0], op.strides[1]))
-            part = Contraction(data, output, window, matrix.weights, matrix.bias, op.groups, epilogue, grid)
+            part = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, op.groups, grid)
             emit_convolution(lowering, part, op.operation.name)
 
 

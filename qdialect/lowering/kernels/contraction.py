@@ -18,36 +18,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Buffer
-from qdialect.lowering.kernels.contraction_nest import ContractionNest, Reduction
-from qdialect.lowering.kernels.epilogue import Epilogue, declare_stages
+from qdialect.lowering.kernels.columns import ConstantColumns
+from qdialect.lowering.kernels.contraction_nest import Columns, ContractionNest, Reduction, SumOfProducts
+from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.segments import segments
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.packing import CenteredWeights
-from qdialect.lowering.program import Kernel, Place, Program
-from qdialect.lowering.storage import Storage, lanes_for
+from qdialect.lowering.program import Kernel, Program
+from qdialect.lowering.storage import Storage
 from qdialect.lowering.views import Axis, collapse
 
 
 @dataclass(frozen=True)
-class Contraction:
+class Contraction(SumOfProducts):
     """A convolution on stored tensors; `weights` are [OC, KH, KW, IC / groups], `bias` int32[OC] with all folded in."""
 
-    data: Place
-    output: Place
     window: Window
     weights: CenteredWeights
     bias: NDArray[np.int32]
     groups: int
-    epilogue: Epilogue
     grid: Grid = EVERY_PIXEL
     """The pixels of output and residual."""
 
     @property
-    def places(self) -> list[Place]:
-        """What moves from pixel to pixel: data, output and, where there is one, residual."""
-        residual = self.epilogue.residual
-        return [self.data, self.output, *([residual.place] if residual else [])]
+    def channels(self) -> int:
+        return self.weights.codes.shape[0]
+
+    @property
+    def zero_points(self) -> NDArray[np.int32]:
+        return self.weights.zero_points
+
+    def start(self, operand: int) -> int:
+        storage = self.places[operand].storage
+        return self.grid.origin(storage) if operand else self.window.start(storage)
 
     def pixel_axes(self) -> list[Axis]:
         """The output pixels, merged where every place walks them as one; at least one axis."""
@@ -56,24 +60,37 @@ class Contraction:
         axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
         return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 
+    def channel_groups(self) -> list[ChannelGroup]:
+        return group_blocks(self.groups, self.data.storage.shape[3], self.channels)
 
-def declare_places(kernel: Kernel, op: Contraction) -> list[Buffer]:
+    def reduction(self, group: ChannelGroup) -> Reduction:
+        axes = _axes(self.data.storage, self.window, group)
+        spare = _lanes(self.data.storage, group) - group.channels_in
+        strides = tuple(axis.strides[0] for axis in axes[:-1])
+        ones = group.taps(np.ones_like(self.weights.codes))
+        return Reduction(tuple(axis.size for axis in axes), strides, spare, ones)
+
+    def declare_columns(self, kernel: Kernel) -> Columns:
+        return ConstantColumns(self.weights, self.bias)
+
+
+def declare_places(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
     """A buffer parameter for each of the op's places."""
     names = ("data", "output", "residual")
     return [kernel.place(name, place) for name, place in zip(names, op.places, strict=False)]
 
 
-def emit_contraction(program: Program, op: Contraction, label: str) -> None:
+def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
     kernel = Kernel(program)
     buffers = declare_places(kernel, op)
+    columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     strategy = program.strategy
-    for group in group_blocks(op.groups, op.data.storage.shape[3], op.weights.codes.shape[0]):
-        reduction = _reduction(op, group)
-        total = group.channels_out if group.count > 1 else lanes_for(group.channels_out)
-        for block in strategy.channel_blocks(total):
-            nest = ContractionNest(kernel, op, stages, group, block, reduction)
+    for group in op.channel_groups():
+        reduction = op.reduction(group)
+        for block in strategy.channel_blocks(group.lanes):
+            nest = ContractionNest(kernel, op, columns, stages, group, block, reduction)
             for segment in segments(op.pixel_axes(), partial(strategy.row_segments, vectors=block.vectors)):
                 nest.emit(buffers, segment)
     program.call(kernel, label)
@@ -96,16 +113,3 @@ def _axes(data: Storage, window: Window, group: ChannelGroup) -> Sequence[Axis]:
     lanes = _lanes(data, group)
     axes = collapse([Axis(window.kernel[0], (row,)), Axis(window.kernel[1], (column,)), Axis(lanes, (1,))])
     return axes if axes and axes[-1].strides == (1,) else [*axes, Axis(1, (1,))]
-
-
-def _reduction(op: Contraction, group: ChannelGroup) -> Reduction:
-    axes = _axes(op.data.storage, op.window, group)
-    sizes = tuple(axis.size for axis in axes)
-    spare = _lanes(op.data.storage, group) - group.channels_in
-
-    def ordered(weights: NDArray[np.int8]) -> NDArray[np.int8]:
-        taps = np.pad(group.taps(weights), ((0, 0), (0, 0), (0, 0), (0, spare)))
-        return taps.reshape(taps.shape[0], *sizes)
-
-    strides = tuple(axis.strides[0] for axis in axes[:-1])
-    return Reduction(sizes[:-1], strides, ordered(op.weights.codes), ordered(np.ones_like(op.weights.codes)))

@@ -3,44 +3,110 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.kernels.epilogue import Stages
+from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.packing import pack_quads
-from qdialect.lowering.program import Kernel
+from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.strategy import ChannelBlock
-from qdialect.lowering.views import View
-
-if TYPE_CHECKING:
-    from qdialect.lowering.kernels.contraction import Contraction
+from qdialect.lowering.views import Axis, View
 
 _TILE = ("nt", "nv", "nl")
 """Loops over the channels of a block: tile, vector, lane."""
 
 
+class Columns(Protocol):
+    """Where a nest finds the weights and the bias of its channels."""
+
+    def weights(self, nest: ContractionNest) -> Tensor:
+        """[group, tile, reduction loops but the last, vector, lane, 4], as `pack_quads` packs them."""
+        ...
+
+    def bias(self, nest: ContractionNest) -> Operand:
+        """What accumulators start from, by channel."""
+        ...
+
+
+@dataclass(frozen=True)
+class SumOfProducts(ABC):
+    """What the nests of a convolution or a matrix product must know."""
+
+    data: Place
+    output: Place
+    epilogue: Epilogue
+
+    @property
+    def places(self) -> list[Place]:
+        """What moves from pixel to pixel: data, output and, where there is one, residual."""
+        residual = self.epilogue.residual
+        return [self.data, self.output, *([residual.place] if residual else [])]
+
+    @property
+    @abstractmethod
+    def channels(self) -> int:
+        """Output channels."""
+
+    @property
+    @abstractmethod
+    def zero_points(self) -> NDArray[np.int32]:
+        """What is left of the zero points of the weights, by channel."""
+
+    @abstractmethod
+    def start(self, operand: int) -> int:
+        """Offset of the first element of data (0), output (1) or residual (2)."""
+
+    @abstractmethod
+    def pixel_axes(self) -> list[Axis]:
+        """The output pixels, merged where every place walks them as one; at least one axis."""
+
+    @abstractmethod
+    def channel_groups(self) -> list[ChannelGroup]:
+        """The blocks of channels that are dense in themselves."""
+
+    @abstractmethod
+    def reduction(self, group: ChannelGroup) -> Reduction:
+        """What is summed up for each channel of `group`."""
+
+    @abstractmethod
+    def declare_columns(self, kernel: Kernel) -> Columns:
+        """Weights and bias, with a parameter of `kernel` for each that is known at run time only."""
+
+
 @dataclass(frozen=True)
 class Reduction:
-    """The taps of one channel group: axes outside the run, and the taps in that order."""
+    """The taps of one channel group: `sizes` of the axes outside the run and, last, of the run."""
 
-    sizes: tuple[int, ...]
+    extents: tuple[int, ...]
     strides: tuple[int, ...]
-    taps: NDArray[np.int8]
-    """[channels, sizes..., run]"""
-    ones: NDArray[np.int8]
-    """[channels, sizes..., run]: one where a tap belongs to the channel, else zero."""
+    """Of the axes outside the run."""
+    spare: int
+    """Lanes of each tap beyond its channels; their weights are zero."""
+    present: NDArray[np.int8]
+    """[channels, KH, KW, IC]: one where a tap belongs to the channel, else zero."""
+
+    def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Taps [channels, KH, KW, IC] as [channels, extents...]."""
+        spread = np.pad(taps, ((0, 0), (0, 0), (0, 0), (0, self.spare)))
+        return spread.reshape(taps.shape[0], *self.extents)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Extents of the axes outside the run."""
+        return self.extents[:-1]
 
     @property
     def quads(self) -> int:
         """Groups of four bytes in the run, the last one filled up."""
-        return -(-self.taps.shape[-1] // 4)
+        return -(-self.extents[-1] // 4)
 
     @property
     def outer(self) -> tuple[str, ...]:
@@ -72,7 +138,8 @@ class ContractionNest:
     def __init__(
         self,
         kernel: Kernel,
-        op: Contraction,
+        op: SumOfProducts,
+        columns: Columns,
         stages: Stages,
         group: ChannelGroup,
         block: ChannelBlock,
@@ -88,11 +155,13 @@ class ContractionNest:
         self.groups = ("g",) if group.count > 1 else ()
         self.channel_sizes = (*([group.count] if self.groups else []), block.tiles, block.vectors, block.lanes)
         # Absolute output channel of [group, channel of the block].
-        blocks = np.arange(group.count) * group.channels_out
+        blocks = np.arange(group.channel_sets) * group.channels_out
         self.channels = group.start + blocks[:, None] + (block.start + np.arange(block.channels))[None, :]
-        self.weights = self._packed("weights", reduction.taps)
-        self.bias = self._per_channel("bias", op.bias)
-        self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
+        # Loops that index what belongs to a channel.
+        self.channel_loops = (*(self.groups if group.steps is None else ()), *_TILE)
+        self.weights = columns.weights(self)
+        self.bias = columns.bias(self)
+        self.parameters = [self.per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
         self.correction = self._correction()
 
     def emit(self, buffers: Sequence[Buffer], segment: Segment) -> None:
@@ -100,7 +169,7 @@ class ContractionNest:
         kernel = self.kernel
         nest = kernel.next_nest()
         loops = Loops((*self.groups, *segment.loops, *_TILE))
-        channel_loops = (*self.groups, *_TILE)
+        channel_loops = self.channel_loops
         data = Operand(
             kernel.read(buffers[0], self._input_view(segment)),
             (*self.groups, *segment.loops, *self.reduction.loops),
@@ -121,13 +190,13 @@ class ContractionNest:
 
     def _contract(self, nest: int, segment: Segment, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
-        kernel, channel_loops = self.kernel, (*self.groups, *_TILE)
+        kernel = self.kernel
         loops = Loops((*self.groups, *segment.loops, *_TILE), self.reduction.loops)
         sizes = self._spread(segment)
         body = kernel.body()
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(nest, "contraction_fill")
-        start = kernel.generic(Loops(loops.parallel), [Operand(self.bias, channel_loops)], empty, body, "%x0", tag)
+        start = kernel.generic(Loops(loops.parallel), [self.bias], empty, body, "%x0", tag)
         weights = Operand(self.weights, (*self.groups, "nt", *self.reduction.outer, "kk", "nv", "nl", "k4"))
         return self._accumulate(nest, "contraction", loops, (data, weights), start)
 
@@ -170,36 +239,37 @@ class ContractionNest:
 
     def _input_view(self, segment: Segment) -> View:
         group, reduction = self.group, self.reduction
-        start = self.op.window.start(self.op.data.storage) + group.start_in + segment.offsets[0]
+        start = self.op.start(0) + group.start_in + segment.offsets[0]
         taps = (*reduction.sizes, reduction.quads, 4)
         sizes = (*self.channel_sizes[: len(self.groups)], *segment.sizes, *taps)
-        groups = (group.channels_in,) if self.groups else ()
+        groups = (group.step(0),) if self.groups else ()
         return View(sizes, (*groups, *segment.strides(0), *reduction.strides, 4, 1), start)
 
     def _output_view(self, segment: Segment, operand: int) -> View:
         group, block = self.group, self.block
-        first = self.op.grid.origin(self.op.places[operand].storage)
-        offset = first + segment.offsets[operand] + group.start + block.start
-        groups = (group.channels_out,) if self.groups else ()
+        offset = self.op.start(operand) + segment.offsets[operand] + group.start + block.start
+        groups = (group.step(operand),) if self.groups else ()
         inner = (block.vectors * block.lanes, block.lanes, 1)
         return View(self._spread(segment), (*groups, *segment.strides(operand), *inner), offset)
 
     def _correction(self) -> _Correction | None:
         """What zero points of weights need; None where the block has none left."""
-        points = self.op.weights.zero_points
+        points = self.op.zero_points
         if not self._values(points).any():
             return None
-        return _Correction(self._per_channel("points", points), self._ones())
+        return _Correction(self.per_channel("points", points), self._ones())
 
     def _values(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of this block's channels; a lane beyond the last channel repeats it, for nobody reads the lane."""
-        last = self.op.weights.codes.shape[0] - 1
+        last = self.op.channels - 1
         return np.broadcast_to(values, (last + 1,))[np.minimum(self.channels, last)]
 
-    def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
-        return self._constant(name, self._values(values), self.channel_sizes)
+    def per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
+        """Constants of the block's channels."""
+        sizes = self.channel_sizes if self.group.steps is None else self.channel_sizes[-3:]
+        return self._constant(name, self._values(values), sizes)
 
-    def _packed(self, name: str, taps: NDArray[np.int8]) -> Tensor:
+    def packed(self, name: str, taps: NDArray[np.int8]) -> Tensor:
         """Taps of the block's channels, packed; lanes beyond the last channel have zeros."""
         block, known = self.block, taps.shape[0]
         inside = (self.channels - self.group.start).reshape(-1)
@@ -212,9 +282,9 @@ class ContractionNest:
     def _ones(self) -> Tensor:
         """The column of ones; groups that share a block see different data, so each channel has a column there."""
         if self.group.per_block > 1:
-            return self._packed("ones", self.reduction.ones)
+            return self.packed("ones", self.reduction.ordered(self.reduction.present))
         lanes = self.block.lanes
-        packed = pack_quads(np.repeat(self.reduction.ones[:1], lanes, axis=0), lanes, 1)[0]
+        packed = pack_quads(np.repeat(self.reduction.ordered(self.reduction.present[:1]), lanes, axis=0), lanes, 1)[0]
         return self._constant("ones", packed, (*packed.shape[:-3], lanes, 4))
 
     def _constant(self, name: str, values: NDArray[Any], sizes: tuple[int, ...]) -> Tensor:

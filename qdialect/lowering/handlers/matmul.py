@@ -1,0 +1,71 @@
+"""Products of two tensors: the right one is packed, then every batch is a contraction."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import FusedMatMulOp, MatMulOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.handlers.contraction import bias_of, epilogue_of
+from qdialect.lowering.kernels.contraction import emit_contraction
+from qdialect.lowering.kernels.product import Matrices, PackedMatrices, Product, emit_packing, emit_start
+from qdialect.lowering.program import Place
+from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.views import Axis, collapse
+
+_LARGEST_PRODUCT = 255 * 255
+
+
+@lowers(MatMulOp, FusedMatMulOp)
+def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
+    bias, depth = bias_of(op), shape_of(op.weight.type)[-2]
+    bound = _LARGEST_PRODUCT * depth + int(np.abs(bias.astype(np.int64)).max())
+    epilogue = epilogue_of(lowering, op, bound)
+    data, matrices = lowering.place(op.data), _matrices(lowering, op.weight)
+    stored = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
+    start = emit_start(lowering.program, matrices, bias, op.input_zero_point + signed_shift(op.data.type), stored)
+    right = PackedMatrices(matrices, emit_packing(lowering.program, matrices), start)
+    output = lowering.result(op.operation.results[0])
+    places = [(op.data, data), (op.operation.results[0], output)]
+    if epilogue.residual is not None:
+        places.append((op.operation.results[0], epilogue.residual.place))
+    axes = _axes(op, places)
+    rows = [Axis(axis.size, axis.strides[:-1]) for axis in axes if axis.strides[-1] == 0]
+    among = [axis for axis in axes if axis.strides[-1] != 0]
+    *outer, last = among or [Axis(1, (0,) * (len(places) + 1))]
+    rows = rows or [Axis(1, (0,) * len(places))]
+    for indices in product(*(range(axis.size) for axis in outer)):
+        steps = [[index * stride for stride in axis.strides] for index, axis in zip(indices, outer, strict=True)]
+        offsets = tuple(sum(own) for own in zip(*steps, strict=True)) or (0,) * (len(places) + 1)
+        part = Product(data, output, epilogue, right, stored - 128, last, rows, offsets)
+        emit_contraction(lowering.program, part, op.operation.name)
+
+
+def _matrices(lowering: GraphLowering, value: ir.Value) -> Matrices:
+    place, shape = lowering.place(value), shape_of(value.type)
+    strides = dim_strides(shape, place.storage)
+    leading = [Axis(extent, (stride,)) for extent, stride in zip(shape[:-2], strides, strict=False)]
+    return Matrices(place, tuple(collapse(leading)), strides[-2], shape[-2], shape[-1])
+
+
+def _axes(op: MatMulOp | FusedMatMulOp, places: list[tuple[ir.Value, Place]]) -> list[Axis]:
+    """The dimensions before the channels: steps of each place, and of the matrix; merged where all walk them as one."""
+    *leading, rows, _ = shape_of(op.operation.results[0].type)
+    tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), place.storage)) for value, place in places]
+    matrices = shape_of(op.weight.type)[:-2]
+    orders = tuple(prod(matrices[i + 1 :]) for i in range(len(matrices)))
+    steps = [_aligned(shape[:-2], strides[:-2], len(leading)) for shape, strides in tensors]
+    steps.append(_aligned(matrices, orders, len(leading)))
+    axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(leading)]
+    return collapse([*axes, Axis(rows, (*(strides[-2] for _, strides in tensors), 0))])
+
+
+def _aligned(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Strides of the last of `rank` dimensions; where the tensor is broadcast it does not move."""
+    moving = tuple(stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True))
+    return (0,) * (rank - len(shape)) + moving

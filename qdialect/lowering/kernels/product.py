@@ -1,0 +1,256 @@
+"""Products of two stored tensors: the right operand is packed at run time, then it is a contraction like any other.
+
+The packed form is that of constant weights: signed, in quads (`pack_quads`), one region for each block of channels,
+there one stretch for each matrix.  With stored codes x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
+
+  sum (x - z_x)(w - z_w) = sum x w'  -  z' sum x  +  K z_x z_w  -  z_x sum w
+
+The sum over the data is the column of ones as for constant weights; the sums of the columns of w go into what the
+accumulators start from, by a kernel of their own unless z_x is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernels.contraction_nest import Columns, ContractionNest, Reduction, SumOfProducts
+from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.folds import SUM
+from qdialect.lowering.kernels.groups import ChannelGroup
+from qdialect.lowering.kernels.reduction import Reduced, emit_reduction
+from qdialect.lowering.kernels.reduction import Reduction as Fold
+from qdialect.lowering.packing import pad_channels
+from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.storage import Storage, lanes_for
+from qdialect.lowering.strategy import ChannelBlock, split
+from qdialect.lowering.views import Axis, View
+
+_LANES = 16
+_ROWS = 8
+_QUAD = 4
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The right operand as it is stored: `leading` axes over matrices, then [depth, channels]."""
+
+    place: Place
+    leading: tuple[Axis, ...]
+    row_stride: int
+    depth: int
+    channels: int
+
+    @property
+    def count(self) -> int:
+        """How many matrices there are."""
+        return prod(axis.size for axis in self.leading)
+
+    @property
+    def lanes(self) -> int:
+        """Channels with those that fill up the last vector."""
+        return lanes_for(self.channels)
+
+    @property
+    def quads(self) -> int:
+        """Groups of four rows, the last one filled up with zeros."""
+        return -(-self.depth // _QUAD)
+
+
+@dataclass(frozen=True)
+class PackedMatrices:
+    """Matrices where the nests read them; `start` is int32[channels], or a place with [matrix, lane]."""
+
+    matrices: Matrices
+    place: Place
+    start: NDArray[np.int32] | Place
+
+
+@dataclass(frozen=True)
+class Product(SumOfProducts):
+    """``output[group, row, n] = sum_k data[group, row, k] * matrix[group][k, n]``."""
+
+    right: PackedMatrices
+    points: NDArray[np.int32]
+    """What is left of the zero points of the right operand, by channel."""
+    groups: Axis
+    """Steps of data, output, perhaps residual, and of the matrix."""
+    rows: Sequence[Axis]
+    """Steps of data, output and perhaps residual."""
+    offsets: tuple[int, ...]
+    """Of data, output, perhaps residual, and of the matrix."""
+
+    @property
+    def channels(self) -> int:
+        return self.right.matrices.channels
+
+    @property
+    def zero_points(self) -> NDArray[np.int32]:
+        return self.points
+
+    def start(self, operand: int) -> int:
+        return self.places[operand].storage.origin + self.offsets[operand]
+
+    def pixel_axes(self) -> list[Axis]:
+        return list(self.rows)
+
+    def channel_groups(self) -> list[ChannelGroup]:
+        matrices = self.right.matrices
+        return [ChannelGroup(self.groups.size, 0, 0, matrices.depth, matrices.channels, 1, self.groups.strides[:-1])]
+
+    def reduction(self, group: ChannelGroup) -> Reduction:
+        return Reduction((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
+
+    def declare_columns(self, kernel: Kernel) -> Columns:
+        packed, start = kernel.place("packed", self.right.place), self.right.start
+        sums = kernel.place("start", start) if isinstance(start, Place) else start
+        return _StoredColumns(self, packed, sums)
+
+
+@dataclass(frozen=True)
+class _StoredColumns:
+    """Packed matrices as the columns of a nest."""
+
+    product: Product
+    packed: Buffer
+    start: Buffer | NDArray[np.int32]
+
+    def weights(self, nest: ContractionNest) -> Tensor:
+        """The packed channels of the nest, one group after the other."""
+        matrices, block = self.product.right.matrices, nest.block
+        view = _packed_view(matrices, block)
+        size = block.channels * matrices.quads * _QUAD
+        offset = view.offset + self.product.offsets[-1] * size
+        count, step = self.product.groups.size, self.product.groups.strides[-1]
+        if count == 1:
+            return nest.kernel.read(self.packed, View(view.sizes, view.strides, offset))
+        return nest.kernel.read(self.packed, View((count, *view.sizes), (step * size, *view.strides), offset))
+
+    def bias(self, nest: ContractionNest) -> Operand:
+        """The start of the nest's channels, one group after the other where they differ."""
+        if not isinstance(self.start, Buffer):
+            return Operand(nest.per_channel("bias", self.start), nest.channel_loops)
+        lanes, block = self.product.right.matrices.lanes, nest.block
+        offset = self.product.offsets[-1] * lanes + block.start
+        sizes, strides = (block.tiles, block.vectors, block.lanes), (block.vectors * block.lanes, block.lanes, 1)
+        if nest.groups:
+            step = self.product.groups.strides[-1] * lanes
+            sizes, strides = (self.product.groups.size, *sizes), (step, *strides)
+        return Operand(nest.kernel.read(self.start, View(sizes, strides, offset)), (*nest.groups, "nt", "nv", "nl"))
+
+
+def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
+    """The first matrix of a block's region as [tile, quad, vector, lane, 4]."""
+    vector = block.lanes * _QUAD
+    tile = block.vectors * vector
+    strides = (matrices.quads * tile, tile, vector, _QUAD, 1)
+    sizes = (block.tiles, matrices.quads, block.vectors, block.lanes, _QUAD)
+    # Regions lie one after the other, each as long as its channels are many.
+    return View(sizes, strides, matrices.count * block.start * matrices.quads * _QUAD)
+
+
+def emit_packing(program: Program, matrices: Matrices) -> Place:
+    """Append the kernel call that packs `matrices`; the place of the result."""
+    length = matrices.count * matrices.lanes * matrices.quads * _QUAD
+    place = program.buffer(Storage((1, 1, 1, length), "i8", length))
+    kernel = Kernel(program)
+    source, target = kernel.place("matrices", matrices.place), kernel.place("packed", place)
+    whole, rest = divmod(matrices.depth, _QUAD)
+    for block in program.strategy.channel_blocks(matrices.lanes):
+        if rest:
+            _emit_rows(kernel, (None, target), matrices, block, (whole, 1, _QUAD))
+            _emit_rows(kernel, (source, target), matrices, block, (whole, 1, rest))
+        if whole:
+            _emit_rows(kernel, (source, target), matrices, block, (0, whole, _QUAD))
+    program.call(kernel, "pack")
+    return place
+
+
+def _emit_rows(
+    kernel: Kernel,
+    buffers: tuple[Buffer | None, Buffer],
+    matrices: Matrices,
+    block: ChannelBlock,
+    quads: tuple[int, int, int],
+) -> None:
+    """Pack `quads`, (first, count, rows of each): vectors are read along the channels and written in quads.
+
+    Without a source buffer the quads are filled with zeros.
+    """
+    first, count, rows = quads
+    packed = _packed_view(matrices, block)
+    channels = block.vectors * block.lanes
+    size = block.channels * matrices.quads * _QUAD
+    leading = tuple(axis.size for axis in matrices.leading)
+    outer = tuple(f"b{i}" for i in range(len(leading)))
+    for start, extent, tile in split(channels, min(_LANES, channels)):
+        nest, body = kernel.next_nest(), kernel.body()
+        loops = (*outer, "nt", "kk", "nl", "k4")
+        steps = tuple(size * prod(leading[i + 1 :]) for i in range(len(leading)))
+        view = View(
+            (*leading, block.tiles, count, extent, rows),
+            (*steps, packed.strides[0], packed.strides[1], _QUAD, 1),
+            packed.offset + first * packed.strides[1] + start * _QUAD,
+        )
+        destination, where = kernel.write(buffers[1], view)
+        inputs: list[Operand] = []
+        value = body.constant(0, "i8")
+        if buffers[0] is not None:
+            row = matrices.row_stride
+            source = View(
+                (*leading, block.tiles, count, rows, extent),
+                (*(axis.strides[0] for axis in matrices.leading), channels, _QUAD * row, row, 1),
+                matrices.place.storage.origin + first * _QUAD * row + block.start + start,
+            )
+            inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
+            value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
+        root = Tag(nest, "root", (*(1,) * len(leading), 1, 1, tile, rows))
+        kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
+
+
+def emit_start(
+    program: Program,
+    matrices: Matrices,
+    bias: NDArray[np.int32],
+    data_zero_point: int,
+    zero_points: NDArray[np.int32],
+) -> NDArray[np.int32] | Place:
+    """What accumulators start from, ``bias + K z_x z_w - z_x sum w``; appends the kernel call that sums the columns.
+
+    Zero points are those of stored codes; `zero_points` has one or `channels` entries.
+    """
+    if data_zero_point == 0:
+        return bias
+    lanes = matrices.lanes
+    known = bias.astype(np.int64) + matrices.depth * data_zero_point * zero_points.astype(np.int64)
+    known32 = pad_channels(known.astype(np.uint64).astype(np.uint32).view(np.int32), lanes)
+    place = program.buffer(Storage((matrices.count, 1, 1, lanes), "i32", lanes))
+    kernel = Kernel(program)
+    factor = kernel.number("zero_point", data_zero_point, "i32")
+    leading = tuple(axis.size for axis in matrices.leading)
+    steps = tuple(axis.strides[0] for axis in matrices.leading)
+    output = tuple(lanes * prod(leading[i + 1 :]) for i in range(len(leading)))
+
+    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
+        return body.binary("arith.subi", extras[0], body.binary("arith.muli", acc, factor, "i32"), "i32")
+
+    source = MapOperand(matrices.place, (*steps, 1), matrices.place.storage.origin)
+    sums = Fold(
+        (*leading, lanes),
+        (matrices.depth,),
+        [Reduced(source, (matrices.row_stride,))],
+        [MapOperand(known32, (*(0,) * len(leading), 1))],
+        MapOperand(place, (*output, 1)),
+        SUM,
+        finish,
+        _LANES,
+        _ROWS,
+    )
+    emit_reduction(kernel, sums)
+    program.call(kernel, "column sums")
+    return place
