@@ -103,10 +103,17 @@ def _bias(d: Draw, data: str, weight: str, shape: Sequence[int], parameters: dic
 
 
 def _fused(
-    d: Draw, op: type[FusedOp], x: ir.Value, shape: Sequence[int], residual: ir.Value | None, **extra: Any
+    d: Draw,
+    op: type[FusedOp],
+    x: ir.Value,
+    shape: Sequence[int],
+    residual: ir.Value | None,
+    weights: ir.Value | None = None,
+    **extra: Any,
 ) -> ir.Value:
-    """A fused op on `x` with drawn weights of `shape`."""
-    weight, element = d.element(), d.element()
+    """A fused op on `x`, with drawn weights of `shape` unless there are some; the channels come first in `shape`."""
+    weight = d.element() if weights is None else element_of(weights.type)
+    element = d.element()
     attributes = _parameters(d, element_of(x.type), weight, shape[0])
     real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
     with_real = d.integer(0, 2) == 0
@@ -116,7 +123,7 @@ def _fused(
     bias = _bias(d, element_of(x.type), weight, shape, attributes)
     if with_real and d.flag():
         bias = constant((d.rng.normal(size=shape[0]) * real).astype(np.float32))
-    operands = (x, d.codes_constant(weight, shape), bias, residual)
+    operands = (x, d.codes_constant(weight, shape) if weights is None else weights, bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 
 
@@ -170,7 +177,12 @@ def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
     full = [(image[1 + i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
     top, left = (d.integer(0, min(2, extent - 1)) for extent in full)
     bottom, right = (d.integer(0, min(2, extent - 1 - cut)) for extent, cut in zip(full, (top, left), strict=True))
-    window = {"strides": strides, "dilation": dilation, "output_padding": extra, "padding": (top, left, bottom, right)}
+    window: dict[str, Any] = {
+        "strides": strides,
+        "dilation": dilation,
+        "output_padding": extra,
+        "padding": (top, left, bottom, right),
+    }
     types = [tensor(image, d.element())]
     if d.flag():
         types.append(tensor((image[0], full[0] - top - bottom, full[1] - left - right, channels), d.element()))
@@ -207,22 +219,10 @@ def _matmul(d: Draw) -> tuple[Sequence[str], Build]:
     left, right = ([1 if d.integer(0, 3) == 0 else n for n in lead][d.integer(0, len(lead)) :] for _ in range(2))
     whole = [max(pair) for pair in zip(*([1] * (len(lead) - len(one)) + one for one in (left, right)), strict=True)]
     whole = whole[len(lead) - max(len(left), len(right)) :]
-    data, weight, element = d.element(), d.element(), d.element()
-    types = [tensor((*left, rows, depth), data), tensor((*right, depth, channels), weight)]
+    types = [tensor((*left, rows, depth), d.element()), tensor((*right, depth, channels), d.element())]
     if d.flag():
         types.append(tensor((*whole, rows, channels), d.element()))
-
-    def body(v: Sequence[ir.Value]) -> ir.Value:
-        attributes = _parameters(d, data, weight, channels)
-        real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(depth)
-        attributes |= _stages(d, element, real, with_residual=len(v) == 3)
-        if len(v) == 3:
-            attributes["residual_zero_point"] = d.zero_point(element_of(v[2].type))
-        bias = _bias(d, data, weight, (channels, depth), attributes)
-        operands = (v[0], v[1], bias, [*v, None][2])
-        return build(FusedMatMulOp, *operands, element=element, **attributes).output
-
-    return types, body
+    return types, lambda v: _fused(d, FusedMatMulOp, v[0], (channels, depth), [*v, None][2], v[1])
 
 
 def _chain(d: Draw) -> tuple[Sequence[str], Build]:

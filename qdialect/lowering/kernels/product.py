@@ -197,7 +197,6 @@ def _emit_rows(
             (*steps, packed.strides[0], packed.strides[1], _QUAD, 1),
             packed.offset + first * packed.strides[1] + start * _QUAD,
         )
-        destination, where = kernel.write(buffers[1], view)
         inputs: list[Operand] = []
         value = body.constant(0, "i8")
         if buffers[0] is not None:
@@ -209,6 +208,7 @@ def _emit_rows(
             )
             inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
             value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
+        destination, where = kernel.write(buffers[1], view)
         root = Tag(nest, "root", (*(1,) * len(leading), 1, 1, tile, rows))
         kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
