@@ -176,7 +176,7 @@ def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
     extra = (d.integer(0, 2), d.integer(0, 2))
     full = [(image[1 + i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
     top, left = (d.integer(0, min(2, extent - 1)) for extent in full)
-    bottom, right = (d.integer(0, min(2, extent - 1 - cut)) for extent, cut in zip(full, (top, left), strict=True))
+    bottom, right = (d.integer(0, min(2, extent - 1 - first)) for extent, first in zip(full, (top, left), strict=True))
     window: dict[str, Any] = {
         "strides": strides,
         "dilation": dilation,
