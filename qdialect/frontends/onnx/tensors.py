@@ -84,6 +84,10 @@ class Real(ABC):
         """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
         raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
 
+    def table(self) -> Table | None:
+        """Themselves as a function of one 8-bit tensor, where they are one."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Constant:
@@ -126,6 +130,10 @@ class Quantized(Real):
         """Other codes with the same parameters."""
         return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
 
+    def table(self) -> Table | None:
+        is_whole = len(self.scales) == 1 and self.codes.element in EIGHT_BIT and self.codes.data is None
+        return Table(self.shape, self, lambda reals: reals) if is_whole else None
+
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         reals = self.reals()
         if reals is not None:
@@ -166,6 +174,10 @@ class Clamped(Real):
     least: float
     most: float
 
+    def table(self) -> Table | None:
+        table = self.source.table()
+        return None if table is None else table.then(lambda reals: np.clip(reals, self.least, self.most))
+
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
         low, high = to.code(self.least), to.code(self.most)
@@ -189,6 +201,24 @@ class Clamped(Real):
             return value, False
 
         return plan.compute(name, self.shape, "f32", emit)
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Real):
+    """A function of an 8-bit tensor, evaluated in float32 on each of its codes."""
+
+    source: Quantized
+    function: ElementFunction
+
+    def table(self) -> Table | None:
+        return self
+
+    def then(self, function: ElementFunction) -> Table:
+        """`function` of these numbers."""
+        return Table(self.shape, self.source, lambda reals: function(self.function(reals)))
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return look_up(plan, name, self.source, to, self.function)
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:

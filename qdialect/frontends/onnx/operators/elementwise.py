@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -15,14 +16,42 @@ from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.unary import Table
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, Tensor, quantize
-from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.frontends.onnx.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    Table,
+    Tensor,
+    quantize,
+)
+from qdialect.quant_math import (
+    AddArithmetic,
+    ElementFunction,
+    FloatArray,
+    Multiplier,
+    PairArithmetic,
+    Rounding,
+    SubArithmetic,
+)
 from qdialect.quant_math.activations import leaky_relu
+from qdialect.reference.pairs import prelu_real
 
 _FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf"}
 _OF_ONE_TYPE = ("Add", "Mul")
 _EXTREMES = {"Max": "arith.maximumf", "Min": "arith.minimumf"}
+_FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "PRelu": prelu_real,
+}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": AddArithmetic.FLOAT_ONCE}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
@@ -46,7 +75,8 @@ class Binary(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
-            return quantize(plan, name, self.real(plan, name), to)
+            table = self.table() if to.element in EIGHT_BIT else None
+            return table.quantized(plan, name, to) if table else quantize(plan, name, self.real(plan, name), to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
         attributes = {
@@ -65,6 +95,19 @@ class Binary(Real):
             return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_last
 
         return plan.compute(name, self.shape, to.element, emit)
+
+    def table(self) -> Table | None:
+        """Of operands that are functions of one tensor, or one number everywhere: ``x * sigmoid(x)`` and the like."""
+        tables = [operand.table() for operand in (self.lhs, self.rhs)]
+        found = [table for table in tables if table is not None]
+        sources = {(table.source.codes, table.source.scales, table.source.zero_points) for table in found}
+        if len(sources) != 1 or found[0].source.shape != self.shape:
+            return None
+        lhs, rhs = (_function_of(*pair) for pair in zip((self.lhs, self.rhs), tables, strict=True))
+        if lhs is None or rhs is None:
+            return None
+        combine = _FUNCTIONS[self.kind]
+        return Table(self.shape, found[0].source, lambda x: combine(lhs(x), rhs(x)))
 
     def _integer_operands(self, to: Parameters) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.lhs, self.rhs
@@ -94,6 +137,16 @@ class Binary(Real):
             return emitter.float_op(float_op, *(held(emitter, value) for value in values)), False
 
         return plan.compute(name, self.shape, "f32", emit)
+
+
+def _function_of(operand: Real, table: Table | None) -> ElementFunction | None:
+    if table is not None:
+        return table.function
+    data = operand.value.data if isinstance(operand, Computed) else None
+    if data is None or np.any(data != data.flat[0]):
+        return None
+    number = np.float32(data.flat[0])
+    return lambda x: np.full(x.shape, number)
 
 
 def _binary(kind: str, lhs: Real, rhs: Real) -> Binary:

@@ -11,7 +11,7 @@ import numpy as np
 
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.dialect.enums import HardswishMode, LeakyMode
-from qdialect.frontends.common import require
+from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -23,11 +23,11 @@ from qdialect.frontends.onnx.tensors import (
     Plan,
     Quantized,
     Real,
+    Table,
     Tensor,
-    look_up,
     mapping,
 )
-from qdialect.quant_math import ElementFunction, Entries, FloatArray, NanPolicy
+from qdialect.quant_math import ElementFunction, Entries, FloatArray, NanPolicy, activations
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _DEFAULT_HARD_ALPHA = float(np.float32(0.2))
@@ -39,7 +39,12 @@ class Function(Real):
 
     source: Quantized
     op_class: type[UnaryOp]
+    function: ElementFunction
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def table(self) -> Table | None:
+        table = self.source.table()
+        return None if table is None else table.then(self.function)
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         before = self.source.parameters
@@ -55,30 +60,34 @@ class Function(Real):
         return plan.compute(name, self.shape, to.element, emit)
 
 
-@dataclass(frozen=True, eq=False)
-class Table(Real):
-    """A function of a quantized tensor that has no op of its own."""
-
-    source: Quantized
-    function: ElementFunction
-
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return look_up(plan, name, self.source, to, self.function)
-
-
 def _unary(kind: str, call: Call, source: Quantized) -> Function:
     if kind == "LeakyRelu":
         alpha = call.attribute("alpha", _DEFAULT_LEAKY_ALPHA)
-        return Function(source.shape, source, LeakyReluOp, {"alpha": alpha, "mode": LeakyMode.LUT})
+        attributes = {"alpha": alpha, "mode": LeakyMode.LUT}
+        return Function(source.shape, source, LeakyReluOp, activations.leaky_relu(alpha), attributes)
     if kind == "HardSwish":
-        return Function(source.shape, source, HardswishOp, {"mode": HardswishMode.LUT})
-    return Function(source.shape, source, SigmoidOp if kind == "Sigmoid" else TanhOp)
+        return Function(source.shape, source, HardswishOp, activations.hardswish, {"mode": HardswishMode.LUT})
+    op_class, function = (SigmoidOp, activations.sigmoid) if kind == "Sigmoid" else (TanhOp, activations.tanh)
+    return Function(source.shape, source, op_class, function)
 
 
 @imports("Sigmoid", "Tanh", "LeakyRelu", "HardSwish")
 def _function(call: Call) -> Tensor:
+    """Of codes an op of its own, of numbers that are a function of codes a table."""
     call.count(1)
-    return _unary(call.node.kind, call, call.quantized(0))
+    source = call.real(0)
+    if isinstance(source, Quantized):
+        return _unary(call.node.kind, call, source)
+    table = table_of(call, 0)
+    return table.then(_unary(call.node.kind, call, table.source).function)
+
+
+def table_of(call: Call, index: int) -> Table:
+    """Input `index` as a function of one quantized tensor; raises `UnsupportedError` where it is none."""
+    table = call.real(index).table()
+    if table is None:
+        raise UnsupportedError(f"input {index} must come from a DequantizeLinear")
+    return table
 
 
 @imports("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
@@ -99,8 +108,7 @@ def _hard_sigmoid(call: Call) -> Tensor:
     def function(reals: FloatArray) -> FloatArray:
         return np.clip(reals * alpha + beta, 0, 1)
 
-    source = call.quantized(0)
-    return Table(source.shape, source, function)
+    return table_of(call, 0).then(function)
 
 
 @imports("Relu")
