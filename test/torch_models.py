@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.fx.graph import CodeGen
 
 Array = NDArray[Any]
 
@@ -170,6 +172,18 @@ class Quantized:
     def exported(self) -> Any:
         """The program of `torch.export`."""
         return torch.export.export(self.model, (self.images[0],))
+
+    def opened(self) -> Any:
+        """The model with the codes of every quantization among its results."""
+        opened = copy.deepcopy(self.model)
+        codes = [node for node in opened.graph.nodes if "quantized_decomposed.quantize" in str(node.target)]
+        for node in opened.graph.nodes:
+            if node.op == "output":
+                node.args = (tuple(codes),)
+        # Calls hand back what the graph gives, not what the model gave before.
+        opened.graph.set_codegen(CodeGen())
+        opened.recompile()
+        return opened
 
     def results(self) -> list[Array]:
         """What PyTorch computes."""

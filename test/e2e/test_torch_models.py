@@ -55,6 +55,26 @@ def test_interpreted(name: str, quantizer: str) -> None:
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
+def test_every_tensor_of_codes(name: str, quantizer: str) -> None:
+    """Not only results: whatever the network quantizes on the way."""
+    torch: Any = import_module("torch")
+    model = network(name, quantizer)
+    opened = model.opened()
+    module = import_torch(torch.export.export(opened, (model.images[0],)))
+    total = differing = 0
+    for image in model.images[:2]:
+        with torch.no_grad():
+            wanted = [codes.numpy().astype(np.int64) for codes in opened(image)]
+        for found, codes in zip(run(module, [image.numpy()]), wanted, strict=True):
+            steps = np.abs(found.astype(np.int64) - codes)
+            assert steps.max() <= 1
+            total += steps.size
+            differing += np.count_nonzero(steps)
+    assert differing <= MOST_STEPS * total
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_compiled(name: str, quantizer: str) -> None:
     """Compiled, the module gives the interpreter's bits."""
     model, module = network(name, quantizer), imported(name, quantizer)
@@ -74,3 +94,35 @@ def test_torch_compile(name: str, quantizer: str) -> None:
         with torch.no_grad():
             found = fast(image).numpy()
         assert np.array_equal(found, run(module, [image.numpy()])[0])
+
+
+# Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
+# the ops beside them once it is fused.
+FUSED = {
+    ("resnet", "x86"): (6, {"max_pool2d", "mean", "dense"}),
+    ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
+    ("mobilenet", "x86"): (8, {"mean", "conv2d", "dense"}),
+    ("mobilenet", "xnnpack"): (13, {"mean", "mul"}),
+    ("perceptron", "x86"): (2, {"dense"}),
+    ("perceptron", "xnnpack"): (3, set[str]()),
+}
+EDGES = {"quantize", "dequantize", "transpose", "reshape", "constant", "broadcast"}
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_fused(name: str, quantizer: str) -> None:
+    module = import_torch(network(name, quantizer).exported())
+    qdialect.PassManager("fuse-qnn").run(module)
+    (function,) = module.body.operations
+    names = [op.operation.name for op in function.regions[0].blocks[0].operations]
+    kernels = [op.removeprefix("qnn.") for op in names if op.startswith("qnn.")]
+    count, beside = FUSED[name, quantizer]
+    assert sum(kernel.startswith("fused_") for kernel in kernels) == count
+    assert {kernel for kernel in kernels if not kernel.startswith("fused_")} - EDGES == beside
+    # The image comes with its channels first; nothing else is turned.
+    assert kernels.count("transpose") == (name != "perceptron")
+    if quantizer == "xnnpack":
+        # Everything between quantize and dequantize is 8 bits wide.
+        assert kernels.count("quantize") == kernels.count("dequantize") == 1
+        assert not any(op.startswith(("arith.", "math.")) for op in names)

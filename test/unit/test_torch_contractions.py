@@ -12,6 +12,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
+import qdialect
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
@@ -80,10 +81,13 @@ def test_layer(name: str, per_channel: bool, bias: bool) -> None:
     codes = torch.tensor(np.random.default_rng(5).integers(bounds.min, bounds.max + 1, data)).to(dtype)
     with torch.no_grad():
         wanted = model(codes).numpy()
-    (found,) = run(import_torch(torch.export.export(model, (codes,))), [codes.numpy()])
+    module = import_torch(torch.export.export(model, (codes,)))
+    (found,) = run(module, [codes.numpy()])
     steps = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
     assert found.shape == wanted.shape
     assert steps.max() <= 1
     assert np.count_nonzero(steps) <= MOST_STEPS * steps.size
     # Neither constant nor saturated: the comparison says something.
     assert len(np.unique(wanted)) >= 8
+    if per_channel:
+        assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
