@@ -18,6 +18,7 @@ from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.passes.fuse_qnn import FuseQnnPass
+from qdialect.passes.outlined import inline_outlined
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
@@ -78,6 +79,8 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
     """
     copy = context.copy(module)
+    with copy.context:
+        inline_outlined(copy)
     function = main_function(copy)
     inputs, outputs = _ports(function, "arg"), _ports(function, "res")
     lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ _REGISTERED = (
     resize_evaluators,
 )
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
+_CALL = "func.call"
 
 Array = NDArray[Any]
 Observer = Callable[[ir.Operation, Array], None]
@@ -49,21 +50,49 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     Raises `InputError` for arrays that do not fit the arguments, and `CompileError`, before anything runs, where an op
     has no evaluator or a value no static type; every offender is a note.
     """
-    main = _main_of(module)
-    operations = [op.operation for op in main.regions[0].blocks[0].operations]
-    _check_operations(operations)
+    main, called = _main_of(module), _called(module)
+    operations = _body(main)
+    _check_operations(operations, called)
     arguments = list(main.regions[0].blocks[0].arguments)
     _check_inputs(main, [argument.type for argument in arguments], inputs)
     values: dict[ir.Value, Array] = dict(zip(arguments, inputs, strict=True))
+    return _evaluated(operations, values, called, observe)
+
+
+def _evaluated(
+    operations: Sequence[ir.Operation],
+    values: dict[ir.Value, Array],
+    called: Mapping[str, ir.Operation],
+    observe: Observer | None,
+) -> tuple[Array, ...]:
     for operation in operations[:-1]:
-        result = operation.results[0]
-        evaluate = evaluators.EVALUATORS[operation.name]
-        value = evaluate(operation.opview, [values[operand] for operand in operation.operands])
+        result, operands = operation.results[0], [values[operand] for operand in operation.operands]
+        if operation.name == _CALL:
+            function = called[_callee(operation)]
+            inside: dict[ir.Value, Array] = dict(zip(function.regions[0].blocks[0].arguments, operands, strict=True))
+            (value,) = _evaluated(_body(function), inside, {}, observe)
+        else:
+            value = evaluators.EVALUATORS[operation.name](operation.opview, operands)
         # Of scalars NumPy makes numbers, which are no arrays.
         values[result] = np.asarray(value, dtype=_dtype_of(result.type))
         if observe is not None:
             observe(operation, values[result])
     return tuple(values[operand] for operand in operations[-1].operands)
+
+
+def _body(function: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def _called(module: ir.Module) -> dict[str, ir.Operation]:
+    """The functions that may be called: of one block and one result, as outlined ones are."""
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    plain = [f for f in functions if len(f.regions[0].blocks) == 1 and len(_body(f)[-1].operands) == 1]
+    return {ir.StringAttr(function.attributes["sym_name"]).value: function for function in plain}
+
+
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def _main_of(module: ir.Module) -> ir.Operation:
@@ -81,8 +110,8 @@ def _with_body(function: ir.Operation) -> ir.Operation:
     return function
 
 
-def _check_operations(operations: Sequence[ir.Operation]) -> None:
-    notes = tuple(note for operation in operations[:-1] for note in _offences(operation))
+def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, ir.Operation]) -> None:
+    notes = tuple(note for operation in operations[:-1] for note in _offences(operation, called))
     if operations[-1].name != "func.return":
         notes += (_located(operations[-1], "must end function @main as 'func.return' does"),)
     if notes:
@@ -90,7 +119,10 @@ def _check_operations(operations: Sequence[ir.Operation]) -> None:
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
-def _offences(operation: ir.Operation) -> list[Diagnostic]:
+def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
+    if operation.name == _CALL and _callee(operation) in called:
+        # What is called calls nothing, so that evaluation ends.
+        return [note for inner in _body(called[_callee(operation)])[:-1] for note in _offences(inner, {})]
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]
     types = [value.type for value in (*operation.operands, *operation.results)]

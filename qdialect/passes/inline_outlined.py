@@ -1,0 +1,26 @@
+"""`qnn-inline-outlined`: outlined functions go back to where they are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect._mlir import ir
+from qdialect.passes.outlined import inline_outlined
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class InlineOutlinedPass(Pass):
+    """Put the bodies of functions with `qnn.external` in the place of their calls, and erase them.
+
+    Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.
+    """
+
+    name: ClassVar[str] = "qnn-inline-outlined"
+
+    def run(self, module: ir.Module) -> None:
+        with module.context:
+            inline_outlined(module)
