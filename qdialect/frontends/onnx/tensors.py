@@ -17,12 +17,9 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emission, Emitter, Placed, Value
 from qdialect.frontends.onnx.model import Array
+from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,
-    Entries,
-    FloatRounding,
-    NanPolicy,
-    Scaling,
     build_table,
     dequantize_array,
     quantize_array,
@@ -53,7 +50,7 @@ class Parameters:
 
     def codes(self, reals: Array) -> Array:
         """The codes of real numbers."""
-        rounding = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+        rounding = (ORT.float_rounding, ORT.scaling, ORT.nan)
         return quantize_array(reals, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
 
 
@@ -233,9 +230,8 @@ def quantize_along(
 
     def emit(emitter: Emitter) -> Placed:
         parameters = {"scales": scales, "zero_points": zero_points, "axis": axis}
-        rounding = {"rounding": FloatRounding.HALF_EVEN, "scaling": Scaling.DIVIDE, "nan": NanPolicy.MIN}
         held, is_last = emitter.either(value) if len(scales) == 1 else (emitter.plain(value), False)
-        return emitter.build(QuantizeOp, held, element=element, **parameters, **rounding), is_last
+        return emitter.build(QuantizeOp, held, element=element, **parameters, **ORT.quantization), is_last
 
     return plan.compute(name, value.shape, element, emit)
 
@@ -247,7 +243,7 @@ def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: 
     require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
     origin = (before.scale, before.zero_point, NUMPY_DTYPES[before.element])
     target = (to.scale, to.zero_point, NUMPY_DTYPES[to.element])
-    table = build_table(function, *origin, *target, Entries.HALF_EVEN_DIVIDE, NanPolicy.MIN)
+    table = build_table(function, *origin, *target, **ORT.table)
 
     def emit(emitter: Emitter) -> Placed:
         value, is_last = emitter.either(source.codes)

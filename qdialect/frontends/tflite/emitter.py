@@ -13,6 +13,7 @@ from qdialect.dialect import ClipOp, QnnOp, RequantizeOp, ReshapeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.frontends.tflite.model import Shape, Tensor
+from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Rounding
 
 Op = TypeVar("Op", bound=QnnOp)
@@ -73,7 +74,7 @@ class Emitter:
         output: Tensor,
         input_scale: float,
         multiplier: Multiplier,
-        rounding: Rounding = Rounding.FIXED32_DOUBLE,
+        rounding: Rounding = TFLITE.rounding,
         **parameters: Any,
     ) -> ir.Value:
         """`value` with the parameters of `output`; most of the reference kernels round twice."""

@@ -25,9 +25,10 @@ from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
+from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 
 _ELEMENTS = ("i8", "ui8", "i32", "i64", "f32")
-PROFILES = ("tflite", "tflite-xnnpack")
+PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"
 """On the op that produces a tensor of the model: the tensor's index, an i64."""
@@ -59,7 +60,7 @@ def import_tflite(
         try:
             module = _build(graph, emissions, name)
             verify(module)
-            if profile == "tflite-xnnpack":
+            if profile == TFLITE_XNNPACK.name:
                 use_xnnpack(module)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error

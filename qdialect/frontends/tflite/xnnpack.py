@@ -20,9 +20,9 @@ from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, SubArithmetic, encode_table, table_codes
+from qdialect.profiles import TFLITE, TFLITE_XNNPACK
+from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_codes
 
-_FACTOR = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
 # What the delegate's subgraph accepts of each kind of factor: least, and the first that is too large.
 _CONTRACTIONS = (0.0, 2.0**8)
 _PRODUCTS = (2.0**-16, 2.0**8)
@@ -59,11 +59,11 @@ class _Accumulators(_Restated):
     roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> dict[str, Any] | None:
-        if element_of(op.input.type) != "i32" or op.rounding is _FACTOR["rounding"]:
+        if element_of(op.input.type) != "i32" or op.rounding is TFLITE_XNNPACK.rounding:
             return None
         products = np.float32(op.input_scale) * np.array(op.weight_scales, dtype=np.float32)
         factors: list[float] = (products / np.float32(op.output_scale)).tolist()
-        return _FACTOR if _within(factors, _CONTRACTIONS) else None
+        return TFLITE_XNNPACK.rescale if _within(factors, _CONTRACTIONS) else None
 
 
 class _Product(_Restated):
@@ -73,7 +73,7 @@ class _Product(_Restated):
     def check(self, op: MulOp) -> dict[str, Any] | None:
         product = np.float32(op.lhs_scale) * np.float32(op.rhs_scale)
         is_taken = _within([product / np.float32(op.output_scale)], _PRODUCTS)
-        return _FACTOR if is_taken and op.rounding is not _FACTOR["rounding"] else None
+        return TFLITE_XNNPACK.rescale if is_taken and op.rounding is not TFLITE_XNNPACK.rounding else None
 
 
 class _Mean(_Restated):
@@ -81,7 +81,7 @@ class _Mean(_Restated):
     roots: ClassVar[tuple[str, ...]] = ("qnn.mean",)
 
     def check(self, op: MeanOp) -> dict[str, Any] | None:
-        return _FACTOR if op.rounding is not _FACTOR["rounding"] else None
+        return TFLITE_XNNPACK.rescale if op.rounding is not TFLITE_XNNPACK.rounding else None
 
 
 class _Sum(_Restated):
@@ -90,8 +90,8 @@ class _Sum(_Restated):
 
     def check(self, op: AddOp | SubOp) -> dict[str, Any] | None:
         ratios = [_ratio(scale, op.output_scale) for scale in (op.lhs_scale, op.rhs_scale)]
-        is_taken = op.arithmetic == AddArithmetic.SHIFTED_FIXED and _within(ratios, _SUMS)
-        once = AddArithmetic.FIXED_ONCE if isinstance(op, AddOp) else SubArithmetic.FIXED_ONCE
+        is_taken = op.arithmetic == TFLITE.addition and _within(ratios, _SUMS)
+        once = TFLITE_XNNPACK.addition if isinstance(op, AddOp) else SubArithmetic.FIXED_ONCE
         return {"arithmetic": once} if is_taken else None
 
 

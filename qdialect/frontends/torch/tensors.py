@@ -20,10 +20,8 @@ from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx import tensors as planning
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.model import Array
+from qdialect.profiles import PYTORCH
 from qdialect.quant_math import (
-    FloatRounding,
-    NanPolicy,
-    Scaling,
     dequantize_array,
     encode_table,
     table_codes,
@@ -35,7 +33,7 @@ Function = Callable[[Array], Array]
 """A function of real numbers, float32 to float32, place by place."""
 
 EIGHT_BIT = ("i8", "ui8")
-ROUNDING = {"rounding": FloatRounding.HALF_EVEN, "scaling": Scaling.RECIPROCAL, "nan": NanPolicy.ZERO_POINT}
+ROUNDING = PYTORCH.quantization
 
 
 @dataclass(frozen=True)

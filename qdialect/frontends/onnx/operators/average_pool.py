@@ -17,6 +17,7 @@ from qdialect.frontends.onnx.operators.quantization import dequantized, paramete
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, mapping, quantize
+from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 
 
@@ -153,7 +154,7 @@ class GlobalAverage(Real):
         multiplier = _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
 
         def emit(emitter: Emitter) -> Placed:
-            parameters = {**mapping(before, to), "rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": multiplier}
+            parameters = {**mapping(before, to), "rounding": ORT.rounding, "multiplier": multiplier}
             axes = tuple(range(1, len(self.shape) - 1))
             data = emitter.last(self.source.codes)
             return emitter.build(MeanOp, data, element=to.element, axes=axes, keep_dims=True, **parameters), True

@@ -11,7 +11,7 @@ from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.profiles import ORT
 
 _MOST_INPUTS = 16
 
@@ -43,8 +43,7 @@ def _joined(plan: Plan, name: str, codes: Sequence[Value], to: Parameters, joine
             input_zero_points=(to.zero_point,) * len(codes),
             output_scale=to.scale,
             output_zero_point=to.zero_point,
-            rounding=Rounding.F32_RNE_ZP_LAST,
-            multiplier=Multiplier.F32,
+            **ORT.rescale,
         )
         return concatenated, is_last
 

@@ -21,7 +21,7 @@ from qdialect.frontends.onnx.tensors import (
     Quantized,
     Real,
 )
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.profiles import ORT
 
 _LARGEST_BIAS = 2**31 - 1
 
@@ -65,8 +65,7 @@ class Contraction(Real):
                 output_scale=to.scale,
                 output_zero_point=to.zero_point,
                 axis=self.axis,
-                rounding=Rounding.F32_RNE_ZP_LAST,
-                multiplier=Multiplier.F32,
+                **ORT.rescale,
             )
             return self.finish(emitter, requantized)
 

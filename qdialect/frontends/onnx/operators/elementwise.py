@@ -28,8 +28,8 @@ from qdialect.frontends.onnx.tensors import (
     Tensor,
     quantize,
 )
+from qdialect.profiles import ORT
 from qdialect.quant_math import (
-    AddArithmetic,
     ElementFunction,
     FloatArray,
     Multiplier,
@@ -53,7 +53,7 @@ _FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "PRelu": prelu_real,
 }
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
-    "Add": (AddOp, {"arithmetic": AddArithmetic.FLOAT_ONCE}),
+    "Add": (AddOp, {"arithmetic": ORT.addition}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
     "Sub": (SubOp, {"arithmetic": SubArithmetic.FLOAT}),
     "Div": (DivOp, {"arithmetic": PairArithmetic.FLOAT}),

@@ -17,7 +17,8 @@ from qdialect.frontends.onnx.tensors import (
     quantize_along,
     shape_of,
 )
-from qdialect.quant_math import FloatRounding, NanPolicy, Scaling, quantize_array
+from qdialect.profiles import ORT
+from qdialect.quant_math import quantize_array
 
 # What a QuantizeLinear of older operator sets can give, and a DequantizeLinear read.
 _CODES = ("i8", "ui8", "i16", "i32")
@@ -106,7 +107,7 @@ def _quantize_axis(
     call: Call, source: Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
 ) -> Tensor:
     if isinstance(source, Constant):
-        reals, how = source.array.astype(np.float32), (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+        reals, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
         return Constant(quantize_array(reals, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
     value = call.real(0).real(call.plan, call.name)
     return quantize_along(call.plan, call.name, value, element, scales, zero_points, axis)

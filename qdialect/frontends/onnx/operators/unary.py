@@ -27,7 +27,8 @@ from qdialect.frontends.onnx.tensors import (
     Tensor,
     mapping,
 )
-from qdialect.quant_math import ElementFunction, Entries, FloatArray, NanPolicy, activations
+from qdialect.profiles import ORT
+from qdialect.quant_math import ElementFunction, FloatArray, activations
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _DEFAULT_HARD_ALPHA = float(np.float32(0.2))
@@ -50,7 +51,7 @@ class Function(Real):
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
-        rounding = {"entries": Entries.HALF_EVEN_DIVIDE, "nan": NanPolicy.MIN}
+        rounding = ORT.table
 
         def emit(emitter: Emitter) -> Placed:
             value, is_last = emitter.either(self.source.codes)

@@ -28,6 +28,7 @@ from qdialect.frontends.tflite.operators.checks import (
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Rounding
 
 _OUTPUT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
@@ -113,7 +114,7 @@ def _arithmetic(operator: Operator, weight: Tensor) -> tuple[Rounding, Multiplie
     """
     if operator.kind == "FULLY_CONNECTED":
         return Rounding.FIXED64_NEAREST, Multiplier.F64
-    return Rounding.FIXED32_DOUBLE, Multiplier.F64 if weight.element == "i8" else Multiplier.F32_PRODUCT
+    return TFLITE.rounding, TFLITE.multiplier if weight.element == "i8" else Multiplier.F32_PRODUCT
 
 
 def _bias(bias: Tensor, channels: int) -> NDArray[Any]:

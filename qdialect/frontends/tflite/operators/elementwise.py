@@ -30,7 +30,8 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.profiles import TFLITE
+from qdialect.quant_math import Multiplier, PairArithmetic, SubArithmetic
 
 Bounds = tuple[int, int]
 
@@ -41,9 +42,8 @@ def _add(operator: Operator) -> Emission:
     activation = read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
-    how = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64}
     bounds = activation_range(activation, operator.outputs[0])
-    return _binary(operator, AddOp, bounds, arithmetic=AddArithmetic.SHIFTED_FIXED, **how)
+    return _binary(operator, AddOp, bounds, **TFLITE.sum)
 
 
 @imports("SUB")
@@ -52,9 +52,8 @@ def _sub(operator: Operator) -> Emission:
     activation = read_options(operator, tflite.SubOptions, lambda options: options.FusedActivationFunction())
     lhs, rhs = _checked(operator)
     _check_shifted(operator, lhs, rhs, 20)
-    how = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64}
     bounds = activation_range(activation, operator.outputs[0])
-    return _binary(operator, SubOp, bounds, arithmetic=SubArithmetic.SHIFTED_FIXED, **how)
+    return _binary(operator, SubOp, bounds, arithmetic=SubArithmetic.SHIFTED_FIXED, **TFLITE.rescale)
 
 
 @imports("MUL")
@@ -64,7 +63,7 @@ def _mul(operator: Operator) -> Emission:
     lhs, rhs = _checked(operator)
     check_rescale(lhs.scale, [rhs.scale], operator.outputs[0].scale, Multiplier.F32)
     bounds = activation_range(activation, operator.outputs[0])
-    return _binary(operator, MulOp, bounds, rounding=Rounding.FIXED32_DOUBLE, multiplier=Multiplier.F32)
+    return _binary(operator, MulOp, bounds, rounding=TFLITE.rounding, multiplier=Multiplier.F32)
 
 
 @imports("DIV")

@@ -25,7 +25,8 @@ from qdialect.frontends.tflite.operators.checks import (
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import Division, Multiplier, Rounding
+from qdialect.profiles import TFLITE
+from qdialect.quant_math import Division, Multiplier
 
 Pair = tuple[int, int]
 
@@ -88,8 +89,7 @@ def _mean(operator: Operator) -> Emission:
             input_zero_point=data.zero_point,
             output_scale=output.scale,
             output_zero_point=output.zero_point,
-            rounding=Rounding.FIXED32_DOUBLE,
-            multiplier=Multiplier.F64,
+            **TFLITE.rescale,
         )
 
     return emit

@@ -9,7 +9,8 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands
 from qdialect.frontends.tflite.operators.registry import Emission, imports
-from qdialect.quant_math import FloatRounding, Multiplier, Scaling
+from qdialect.profiles import TFLITE
+from qdialect.quant_math import Multiplier
 
 
 @imports("QUANTIZE")
@@ -19,7 +20,7 @@ def _quantize(operator: Operator) -> Emission:
     output = eight_bit(operator.outputs[0], "output")
     if data.element == "f32":
         parameters = {"scales": [output.scale], "zero_points": [output.zero_point]}
-        parameters |= {"rounding": FloatRounding.HALF_AWAY, "scaling": Scaling.DIVIDE}
+        parameters |= {"rounding": TFLITE.float_rounding, "scaling": TFLITE.scaling}
         return lambda emitter: emitter.build(QuantizeOp, emitter.value(data), element=output.element, **parameters)
     check_rescale(eight_bit(data, "input").scale, [1.0], output.scale, Multiplier.F64)
 

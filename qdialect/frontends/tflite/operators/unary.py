@@ -20,7 +20,8 @@ from qdialect.frontends.tflite.operators.activation_range import activation_rang
 from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import Entries, Multiplier, NanPolicy, Table
+from qdialect.profiles import TFLITE
+from qdialect.quant_math import Multiplier, Table
 from qdialect.quant_math.tflite_unary import (
     tflite_abs_table,
     tflite_gelu_table,
@@ -130,7 +131,7 @@ def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str,
             input_zero_point=data.zero_point,
             output_scale=output.scale,
             output_zero_point=output.zero_point,
-            entries=Entries.HALF_AWAY_RECIPROCAL,
+            entries=TFLITE.entries,
             **attributes,
         )
 
@@ -162,7 +163,7 @@ def _table_function(operator: Operator) -> Emission:
     """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest code."""
     data = _input_of(operator)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
-    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": NanPolicy.MIN})
+    return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": TFLITE.nan})
 
 
 @imports("HARD_SWISH")

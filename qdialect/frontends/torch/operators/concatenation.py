@@ -10,7 +10,7 @@ from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports
 from qdialect.frontends.torch.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Result, place_of
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.profiles import PYTORCH
 
 _MOST_PARTS = 16
 
@@ -33,8 +33,7 @@ class Joined(Real):
             "input_zero_points": (to.zero_point,) * len(codes),
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
-            "rounding": Rounding.F32_RNE_ZP_LAST,
-            "multiplier": Multiplier.F32,
+            **PYTORCH.rescale,
         }
 
         def emit(emitter: Emitter) -> Placed:

@@ -26,7 +26,7 @@ from qdialect.frontends.torch.tensors import (
     limit,
     quantize,
 )
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.profiles import PYTORCH
 
 _LARGEST_BIAS = 2**31 - 1
 
@@ -89,8 +89,7 @@ class Contraction(Real):
                 output_scale=to.scale,
                 output_zero_point=to.zero_point,
                 axis=len(shape_of(accumulators.type)) - 1,
-                rounding=Rounding.F32_RNE_ZP_LAST,
-                multiplier=Multiplier.F32,
+                **PYTORCH.rescale,
             )
             return self.finish(emitter, requantized)
 

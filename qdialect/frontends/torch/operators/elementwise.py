@@ -33,7 +33,8 @@ from qdialect.frontends.torch.tensors import (
     quantize,
 )
 from qdialect.passes.float_chains import build_clamp, uniform_constant
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, code_range
+from qdialect.profiles import PYTORCH
+from qdialect.quant_math import code_range
 from qdialect.reference import elementwise
 from qdialect.reference.elementwise import Affine
 
@@ -211,8 +212,8 @@ class _Joined:
         operands = (self._all_codes(0), self._all_codes(1), lhs, rhs, output, to.least, to.most)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
-            return elementwise.add(*operands, AddArithmetic.FLOAT_ONCE, Rounding.FIXED64_UP, Multiplier.F64)
-        return elementwise.mul(*operands, Rounding.F32_RNE_ZP_LAST, Multiplier.F32)
+            return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
+        return elementwise.mul(*operands, PYTORCH.rounding, PYTORCH.multiplier)
 
     def emit(self, emitter: Emitter) -> Placed:
         """Build the op."""
@@ -228,9 +229,9 @@ class _Joined:
             "output_min": to.least,
             "output_max": to.most,
         }
-        how: dict[str, Any] = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
+        how = PYTORCH.rescale
         if self.op_class is AddOp:
-            how = {"arithmetic": AddArithmetic.FLOAT_ONCE}
+            how = {"arithmetic": PYTORCH.addition}
         return emitter.build(self.op_class, *operands, element=to.element, **attributes, **how), is_last
 
 

@@ -24,7 +24,7 @@ from qdialect.frontends.torch.tensors import (
     mapping,
     place_of,
 )
-from qdialect.quant_math import Multiplier, Rounding
+from qdialect.profiles import PYTORCH
 
 
 def _image(call: Call) -> Real:
@@ -119,8 +119,7 @@ class Average(Real):
                 output_scale=to.scale,
                 output_zero_point=to.zero_point,
                 axis=3,
-                rounding=Rounding.F32_RNE_ZP_LAST,
-                multiplier=Multiplier.F32,
+                **PYTORCH.rescale,
                 **share,
             )
             return scaled, True
@@ -162,7 +161,7 @@ class Mean(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
-        rounding = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
+        rounding = PYTORCH.rescale
 
         def emit(emitter: Emitter) -> Placed:
             # Without the reduced dimensions, those that are left keep the model's order.
