@@ -28,6 +28,11 @@ from qdialect.dialect import (
     PadOp,
     PreluOp,
     QuantizeOp,
+    RealConv2DOp,
+    RealMatmulOp,
+    RealMaxOp,
+    RealMinOp,
+    RealSumOp,
     RequantizeOp,
     ReshapeOp,
     ResizeBilinearOp,
@@ -40,6 +45,7 @@ from qdialect.dialect import (
     TransposeOp,
     build,
 )
+from qdialect.dialect.constants import constant
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
@@ -281,6 +287,33 @@ def _island(d: Draw) -> Drawn:
     return types, body
 
 
+def _real_reduction(d: Draw) -> Drawn:
+    shape, op = _shape(d, least=1), d.one_of((RealSumOp, RealMaxOp, RealMinOp))
+    axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
+    keep_dims = d.flag()
+    return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", axes=axes, keep_dims=keep_dims).output
+
+
+def _real_matmul(d: Draw) -> Drawn:
+    leading = tuple(d.integer(1, 3) for _ in range(d.integer(0, 2)))
+    rows, depth, columns = d.integer(1, 9), d.channels(), d.channels()
+    matrix = (*(leading if d.flag() else ()), depth, columns)
+    types = [tensor((*leading, rows, depth), "f32"), tensor(matrix, "f32")]
+    return types, lambda v: build(RealMatmulOp, *v, element="f32").output
+
+
+def _real_conv2d(d: Draw) -> Drawn:
+    groups, depth, across = d.integer(1, 6), d.integer(1, 4), d.integer(1, 5)
+    if d.flag():
+        groups, depth, across = d.channels(), 1, 1
+    kernel, dilation = (d.integer(1, 3), d.integer(1, 3)), (d.integer(1, 2), d.integer(1, 2))
+    sizes = [(kernel[i] - 1) * dilation[i] + d.integer(1, 6) for i in range(2)]
+    weight = d.rng.normal(size=(groups * across, *kernel, depth)).astype(np.float32)
+    attributes = {"strides": (d.integer(1, 2), d.integer(1, 2)), "dilation": dilation, "groups": groups}
+    types = [tensor((d.integer(1, 2), *sizes, groups * depth), "f32")]
+    return types, lambda v: build(RealConv2DOp, v[0], constant(weight), element="f32", **attributes).output
+
+
 def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
     element = element_of(value.type)
     if element != "f32":
@@ -391,6 +424,9 @@ OTHERS = {
     "quantize": drawn_module(_quantize),
     "dequantize": drawn_module(_dequantize),
     "island": drawn_module(_island),
+    "real_reduction": drawn_module(_real_reduction),
+    "real_matmul": drawn_module(_real_matmul),
+    "real_conv2d": drawn_module(_real_conv2d),
     "broadcast": drawn_module(_broadcast),
     "resize_nearest": drawn_module(_resize_nearest),
     "resize_bilinear": drawn_module(_resize_bilinear),

@@ -30,6 +30,7 @@ from qdialect.dialect.fused_ops import (
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
+from qdialect.dialect.real_ops import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
@@ -111,6 +112,12 @@ __all__ = [
     "Qnn",
     "QnnOp",
     "QuantizeOp",
+    "RealConv2DOp",
+    "RealMatmulOp",
+    "RealMaxOp",
+    "RealMinOp",
+    "RealReduceOp",
+    "RealSumOp",
     "Relu6Op",
     "ReluOp",
     "RequantizeOp",

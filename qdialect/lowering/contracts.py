@@ -10,6 +10,7 @@ from qdialect.lowering.x86.byte_table import is_table
 from qdialect.target import Target
 
 _MOST_NOTES = 10
+_FUSED_PRODUCTS = ("llvm.intr.fma", "llvm.intr.fmuladd")
 
 Problem = Callable[[ir.Operation], str | None]
 
@@ -49,8 +50,13 @@ def check_x86(module: ir.Module, target: Target) -> None:
 
 
 def check_llvm(module: ir.Module) -> None:
-    """llvm: the LLVM dialect alone."""
-    _check(module, "llvm", _unknown_op(("llvm.", "builtin.module")))
+    """llvm: the LLVM dialect alone, every product rounded before it is added."""
+    unknown = _unknown_op(("llvm.", "builtin.module"))
+
+    def problem(op: ir.Operation) -> str | None:
+        return "adds a product that is not rounded" if op.name in _FUSED_PRODUCTS else unknown(op)
+
+    _check(module, "llvm", problem)
 
 
 def _unknown_op(prefixes: tuple[str, ...]) -> Problem:

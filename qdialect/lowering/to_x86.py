@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qdialect._mlir import ir, rewrite, transform_interpreter
+from qdialect.lowering.real_products import contract_to_rounded_products
 from qdialect.lowering.unit_contraction import contract_to_multiply_add
 from qdialect.lowering.x86.byte_store import store_packed
 from qdialect.lowering.x86.byte_table import gather_to_permute
@@ -29,6 +30,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
     with module.context, ir.Location.unknown():
         patterns = rewrite.RewritePatternSet()
         patterns.add("vector.contract", contract_to_multiply_add)
+        patterns.add("vector.contract", contract_to_rounded_products)
         if target.has_vnni:
             patterns.add("vector.contract", contract_to_dot)
             patterns.add("arith.trunci", high_word_to_blend)

@@ -21,6 +21,7 @@ from qdialect.reference import (
     fused_evaluators,
     pair_evaluators,
     qnn_evaluators,
+    real_evaluators,
     reduction_evaluators,
     resize_evaluators,
 )
@@ -30,6 +31,7 @@ _REGISTERED = (
     float_evaluators,
     fused_evaluators,
     qnn_evaluators,
+    real_evaluators,
     pair_evaluators,
     reduction_evaluators,
     resize_evaluators,

@@ -118,6 +118,14 @@ def test_llvm_is_alone() -> None:
     check_llvm(module_of(LLVM))
 
 
+def test_products_are_rounded() -> None:
+    text = """llvm.func @f(%a: f32) -> f32 {
+  %0 = llvm.intr.fmuladd(%a, %a, %a) : (f32, f32, f32) -> f32
+  llvm.return %0 : f32
+}"""
+    assert notes(refusal(check_llvm, text)) == [(2, "'llvm.intr.fmuladd' op adds a product that is not rounded")]
+
+
 def test_not_every_offender_of_many_is_listed() -> None:
     body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
     refused = refusal(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")

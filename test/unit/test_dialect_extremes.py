@@ -24,7 +24,7 @@ CONTEXT = make_context()
 SCALES = (kinds.SMALLEST_SCALE, 1e-9, 1 / 256, 0.5, 1.0, kinds.LARGEST_SCALE)
 CHANNEL_SCALES = (*SCALES, 5e-324)
 REALS = (0.0, -1.0, 0.01, 2.0**30, 1e308)
-SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,)}
+SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,), "matrix": (4, 3)}
 GEOMETRY = {
     "axes": (1, 2),
     "begin": (0, 0, 0, 0),
