@@ -28,11 +28,6 @@ from qdialect.dialect import (
     PadOp,
     PreluOp,
     QuantizeOp,
-    RealConv2DOp,
-    RealMatmulOp,
-    RealMaxOp,
-    RealMinOp,
-    RealSumOp,
     RequantizeOp,
     ReshapeOp,
     ResizeBilinearOp,
@@ -45,7 +40,6 @@ from qdialect.dialect import (
     TransposeOp,
     build,
 )
-from qdialect.dialect.constants import constant
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
@@ -62,7 +56,7 @@ from qdialect.quant_math import (
 Drawn = tuple[Sequence[str], Build]
 
 
-def _shape(d: Draw, least: int = 0) -> tuple[int, ...]:
+def drawn_shape(d: Draw, least: int = 0) -> tuple[int, ...]:
     rank = d.integer(least, 4)
     return (*(d.integer(1, 7) for _ in range(rank - 1)), d.channels()) if rank else ()
 
@@ -75,7 +69,7 @@ def _quantization(d: Draw, name: str, element: str) -> dict[str, Any]:
     return {f"{name}_scale": d.scale(0.01, 0.1), f"{name}_zero_point": d.zero_point(element)}
 
 
-def _broadcast_to(d: Draw, shape: Sequence[int]) -> tuple[int, ...]:
+def broadcast_to(d: Draw, shape: Sequence[int]) -> tuple[int, ...]:
     """A shape that broadcasts to `shape`: the same, some extents 1, or fewer of them."""
     kind = d.integer(0, 2)
     if kind == 0:
@@ -85,8 +79,8 @@ def _broadcast_to(d: Draw, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _binary(d: Draw, op: type[BinaryOp], **more: Any) -> Drawn:
-    shape = _shape(d)
-    shapes = [shape, _broadcast_to(d, shape)]
+    shape = drawn_shape(d)
+    shapes = [shape, broadcast_to(d, shape)]
     if d.flag():
         shapes.reverse()
     left, right, element = d.element(), d.element(), d.element()
@@ -152,7 +146,7 @@ def _avg_pool(d: Draw) -> Drawn:
 
 
 def _mean(d: Draw) -> Drawn:
-    shape, source, element = _shape(d, least=1), d.element(), d.element()
+    shape, source, element = drawn_shape(d, least=1), d.element(), d.element()
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
@@ -161,7 +155,7 @@ def _mean(d: Draw) -> Drawn:
 
 def _arg(d: Draw) -> Drawn:
     """Few distinct codes, so that many are equal."""
-    shape, source, element = _shape(d, least=1), d.element(), d.one_of(("i32", "i64"))
+    shape, source, element = drawn_shape(d, least=1), d.element(), d.one_of(("i32", "i64"))
     op = d.one_of((ArgMaxOp, ArgMinOp))
     attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "keep_dims": d.flag(), "last": d.flag()}
     low = ELEMENT_RANGES[source][0]
@@ -174,7 +168,7 @@ def _arg(d: Draw) -> Drawn:
 
 
 def _softmax(d: Draw) -> Drawn:
-    shape, source = _shape(d, least=1), d.element()
+    shape, source = drawn_shape(d, least=1), d.element()
     arithmetic = d.one_of(tuple(SoftmaxArithmetic))
     is_fixed = arithmetic is SoftmaxArithmetic.TFLITE_FIXED
     element = source if is_fixed else d.element()
@@ -188,7 +182,7 @@ def _softmax(d: Draw) -> Drawn:
 
 
 def _concat(d: Draw) -> Drawn:
-    shape = _shape(d, least=1)
+    shape = drawn_shape(d, least=1)
     axis, element = d.integer(0, len(shape) - 1), d.element()
     count = d.integer(1, 4)
     extents = [d.channels() if axis == len(shape) - 1 else d.integer(1, 5) for _ in range(count)]
@@ -211,7 +205,7 @@ def _concat(d: Draw) -> Drawn:
 
 
 def _requantize(d: Draw) -> Drawn:
-    shape, source, element = _shape(d), d.one_of(("i8", "ui8", "i32")), d.one_of(("i8", "ui8"))
+    shape, source, element = drawn_shape(d), d.one_of(("i8", "ui8", "i32")), d.one_of(("i8", "ui8"))
     axis = d.integer(0, max(len(shape) - 1, 0))
     channels = shape[axis] if shape else 1
     wide = source == "i32"
@@ -229,7 +223,7 @@ def _requantize(d: Draw) -> Drawn:
 
 def _table(d: Draw) -> Drawn:
     """A look-up, a function that becomes one, or a clamp; the first two between any types."""
-    shape, source = _shape(d), d.element()
+    shape, source = drawn_shape(d), d.element()
     kind = d.integer(0, 3)
     if kind == 3:
         low, high = d.bounds(source)
@@ -242,15 +236,15 @@ def _table(d: Draw) -> Drawn:
     return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
 
 
-def _channel_parameters(d: Draw, shape: Sequence[int], element: str) -> dict[str, Any]:
+def channel_parameters(d: Draw, shape: Sequence[int], element: str) -> dict[str, Any]:
     axis = d.integer(0, max(len(shape) - 1, 0))
     channels = shape[axis] if shape else 1
     return {"axis": axis, "scales": d.scales(channels), "zero_points": d.zero_points(element, channels)}
 
 
 def _quantize(d: Draw) -> Drawn:
-    shape, element = _shape(d), d.element()
-    attributes = _channel_parameters(d, shape, element)
+    shape, element = drawn_shape(d), d.element()
+    attributes = channel_parameters(d, shape, element)
     attributes |= {
         "rounding": d.one_of(tuple(FloatRounding)),
         "scaling": d.one_of(tuple(Scaling)),
@@ -260,79 +254,9 @@ def _quantize(d: Draw) -> Drawn:
 
 
 def _dequantize(d: Draw) -> Drawn:
-    shape, source = _shape(d), d.element()
-    attributes = _channel_parameters(d, shape, source)
+    shape, source = drawn_shape(d), d.element()
+    attributes = channel_parameters(d, shape, source)
     return [tensor(shape, source)], lambda v: build(DequantizeOp, v[0], element="f32", **attributes).output
-
-
-_REAL_BINARY = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minimumf")
-_REAL_UNARY = ("arith.negf", "math.absf", "math.erf", "math.exp", "math.floor", "math.log", "math.sqrt", "math.tanh")
-
-
-def _island(d: Draw) -> Drawn:
-    """Real numbers of codes and of arrays, combined at random, some of them returned as codes."""
-    shape = _shape(d)
-    elements = [d.one_of(("i8", "ui8", "f32")) for _ in range(d.integer(1, 3))]
-    types = [tensor(_broadcast_to(d, shape), element) for element in elements]
-    to = d.element()
-
-    def body(v: Sequence[ir.Value]) -> list[ir.Value]:
-        values = [_leaf(d, value, shape) for value in v]
-        for _ in range(d.integer(1, 8)):
-            values.append(_combined(d, values))
-        attributes = _channel_parameters(d, shape, to)
-        results = [build(QuantizeOp, values[-1], element=to, **attributes).output]
-        return [*results, values[d.integer(0, len(values) - 1)]] if d.flag() else results
-
-    return types, body
-
-
-def _real_reduction(d: Draw) -> Drawn:
-    shape, op = _shape(d, least=1), d.one_of((RealSumOp, RealMaxOp, RealMinOp))
-    axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
-    keep_dims = d.flag()
-    return [tensor(shape, "f32")], lambda v: build(op, v[0], element="f32", axes=axes, keep_dims=keep_dims).output
-
-
-def _real_matmul(d: Draw) -> Drawn:
-    leading = tuple(d.integer(1, 3) for _ in range(d.integer(0, 2)))
-    rows, depth, columns = d.integer(1, 9), d.channels(), d.channels()
-    matrix = (*(leading if d.flag() else ()), depth, columns)
-    types = [tensor((*leading, rows, depth), "f32"), tensor(matrix, "f32")]
-    return types, lambda v: build(RealMatmulOp, *v, element="f32").output
-
-
-def _real_conv2d(d: Draw) -> Drawn:
-    groups, depth, across = d.integer(1, 6), d.integer(1, 4), d.integer(1, 5)
-    if d.flag():
-        groups, depth, across = d.channels(), 1, 1
-    kernel, dilation = (d.integer(1, 3), d.integer(1, 3)), (d.integer(1, 2), d.integer(1, 2))
-    sizes = [(kernel[i] - 1) * dilation[i] + d.integer(1, 6) for i in range(2)]
-    weight = d.rng.normal(size=(groups * across, *kernel, depth)).astype(np.float32)
-    attributes = {"strides": (d.integer(1, 2), d.integer(1, 2)), "dilation": dilation, "groups": groups}
-    types = [tensor((d.integer(1, 2), *sizes, groups * depth), "f32")]
-    return types, lambda v: build(RealConv2DOp, v[0], constant(weight), element="f32", **attributes).output
-
-
-def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    element = element_of(value.type)
-    if element != "f32":
-        attributes = _channel_parameters(d, shape_of(value.type), element)
-        value = build(DequantizeOp, value, element="f32", **attributes).output
-    is_full = shape_of(value.type) == tuple(shape)
-    return value if is_full else build(BroadcastOp, value, element="f32", shape=shape).output
-
-
-def _combined(d: Draw, values: Sequence[ir.Value]) -> ir.Value:
-    name = d.one_of((*_REAL_BINARY, *_REAL_UNARY, "arith.select"))
-    lhs, rhs = d.one_of(values), d.one_of(values)
-    if name == "arith.select":
-        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), d.integer(1, 14))
-        bits = ir.RankedTensorType.get(shape_of(lhs.type), ir.IntegerType.get_signless(1))
-        holds = ir.Operation.create("arith.cmpf", [bits], [lhs, rhs], attributes={"predicate": predicate}).result
-        return ir.Operation.create(name, [lhs.type], [holds, rhs, lhs]).result
-    operands = [lhs, rhs] if name in _REAL_BINARY else [lhs]
-    return ir.Operation.create(name, [lhs.type], operands).result
 
 
 def _pad(d: Draw, x: ir.Value) -> ir.Value:
@@ -373,8 +297,8 @@ def _reshape(d: Draw, x: ir.Value) -> ir.Value:
 
 
 def _broadcast(d: Draw) -> Drawn:
-    shape, element = _shape(d), d.one_of(tuple(NUMPY_DTYPES))
-    before = _broadcast_to(d, shape)
+    shape, element = drawn_shape(d), d.one_of(tuple(NUMPY_DTYPES))
+    before = broadcast_to(d, shape)
     return [tensor(before, element)], lambda v: build(BroadcastOp, v[0], element=element, shape=shape).output
 
 
@@ -406,7 +330,7 @@ def _movement(d: Draw) -> Drawn:
             x = d.one_of((_pad, _transpose, _reshape, _slice, _gather))(d, x)
         return x
 
-    return [tensor(_shape(d), d.one_of(tuple(NUMPY_DTYPES)))], body
+    return [tensor(drawn_shape(d), d.one_of(tuple(NUMPY_DTYPES)))], body
 
 
 OTHERS = {
@@ -423,10 +347,6 @@ OTHERS = {
     "table": drawn_module(_table),
     "quantize": drawn_module(_quantize),
     "dequantize": drawn_module(_dequantize),
-    "island": drawn_module(_island),
-    "real_reduction": drawn_module(_real_reduction),
-    "real_matmul": drawn_module(_real_matmul),
-    "real_conv2d": drawn_module(_real_conv2d),
     "broadcast": drawn_module(_broadcast),
     "resize_nearest": drawn_module(_resize_nearest),
     "resize_bilinear": drawn_module(_resize_bilinear),

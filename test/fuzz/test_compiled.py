@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from drawn_contractions import CONTRACTIONS
 from drawn_ops import OTHERS
+from drawn_real import REALS
 from guarded import GuardedRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,10 +80,10 @@ def test_contractions(runner: GuardedRunner, kind: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("kind", [*OTHERS, *REALS])
 def test_other_ops(runner: GuardedRunner, kind: str) -> None:
     @FEW
-    @given(OTHERS[kind], st.sampled_from(TARGETS), st.integers(0, 999))
+    @given((OTHERS | REALS)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
     def check(text: str, name: str, seed: int) -> None:
         _check(runner, text, name, seed)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from compiled_ops import check, check_op, tensor
 from graphs import graph
+from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealSumOp, build
@@ -47,7 +48,7 @@ PRODUCTS = [
 
 @pytest.mark.parametrize(("data", "matrix", "is_known"), PRODUCTS)
 def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is_known: bool) -> None:
-    numbers = np.random.default_rng(0).normal(size=matrix).astype(np.float32)
+    numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=matrix).astype(np.float32)
 
     def body(*values: ir.Value) -> ir.Value:
         return build(RealMatmulOp, values[0], constant(numbers) if is_known else values[1], element="f32").output
@@ -65,11 +66,11 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation"), CONVOLUTIONS)
-def test_convolutions(data: Any, weight: Any, groups: int, strides: Any, dilation: Any) -> None:
-    numbers = np.random.default_rng(0).normal(size=weight).astype(np.float32)
+def test_convolutions(data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any) -> None:
+    numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=weight).astype(np.float32)
 
     def body(x: ir.Value) -> ir.Value:
-        attributes = {"strides": strides, "dilation": dilation, "groups": groups}
+        attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups}
         return build(RealConv2DOp, x, constant(numbers), element="f32", **attributes).output
 
     check(graph([tensor(data, "f32")], body))
