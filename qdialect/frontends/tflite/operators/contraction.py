@@ -25,6 +25,7 @@ from qdialect.frontends.tflite.operators.checks import (
     integers,
     operands,
 )
+from qdialect.frontends.tflite.operators.product import Product, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
@@ -207,15 +208,35 @@ def _fully_connected(operator: Operator) -> Emission:
     activation, weights_format = read_options(operator, tflite.FullyConnectedOptions, read)
     default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
     require(weights_format == default, f"weights format {weights_format} is not supported")
-    node = _contraction(operator, operands(operator, 2, 3), activation, rank=2)
-    depth = node.weight.shape[1]
-    elements = math.prod(node.data.shape)
+    data, weight, *bias = operands(operator, 2, 3)
+    require(len(weight.shape) == 2, f"weight must have 2 dimensions, but got {len(weight.shape)}")
+    depth, elements = weight.shape[1], math.prod(data.shape)
     require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
+    if weight.data is None:
+        return _fully_connected_at_run_time(data, weight, bias, operator.outputs[0], activation)
+    node = _contraction(operator, (data, weight, *bias), activation, rank=2)
 
     def emit(emitter: Emitter) -> ir.Value:
         rows = emitter.reshape(emitter.value(node.data), (elements // depth, depth))
         result = node.finish(emitter, node.accumulate(emitter, DenseOp, rows), axis=1)
         # With keep_num_dims the output has the input's leading dimensions.
         return emitter.reshape(result, node.output.shape)
+
+    return emit
+
+
+def _fully_connected_at_run_time(
+    data: Tensor, weight: Tensor, bias: Sequence[Tensor], output: Tensor, activation: int
+) -> Emission:
+    channels, depth = weight.shape
+    node = Product(data, weight, output, Rounding.FIXED64_NEAREST, Multiplier.F64)
+    values = _bias(bias[0], channels) if bias else None
+    bounds = activation_range(activation, output)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        rows = emitter.reshape(emitter.value(data), (math.prod(data.shape) // depth, depth))
+        start = None if values is None else emitter.constant(values)
+        result = node.emit(emitter, rows, transposed(emitter, emitter.value(weight)), start)
+        return emitter.reshape(emitter.clip(result, bounds), output.shape)
 
     return emit

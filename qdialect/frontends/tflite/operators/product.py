@@ -1,0 +1,108 @@
+"""BATCH_MATMUL, and what FULLY_CONNECTED with weights that are known at run time only shares with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.dialect import DenseOp, MatMulOp, TransposeOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands
+from qdialect.frontends.tflite.operators.registry import Emission, imports
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import Multiplier, Rounding
+
+
+@dataclass(frozen=True)
+class Product:
+    """The tensors of a product, checked, and how its accumulators are rounded."""
+
+    lhs: Tensor
+    rhs: Tensor
+    output: Tensor
+    rounding: Rounding
+    multiplier: Multiplier
+
+    def __post_init__(self) -> None:
+        for tensor, what in ((self.lhs, "left operand"), (self.rhs, "right operand"), (self.output, "output")):
+            eight_bit(tensor, what)
+        types = (self.lhs.element, self.rhs.element, self.output.element)
+        require(len(set(types)) == 1, f"operands and output must be all i8 or all ui8, but got {', '.join(types)}")
+        check_rescale(self.lhs.scale, self.rhs.scales, self.output.scale, self.multiplier)
+
+    def emit(self, emitter: Emitter, lhs: ir.Value, rhs: ir.Value, bias: ir.Value | None) -> ir.Value:
+        """``lhs [..., M, K] x rhs [..., K, N]``, requantized."""
+        acc = emitter.build(MatMulOp, lhs, rhs, bias, element="i32", **self._parameters())
+        return self.requantized(emitter, acc)
+
+    def emit_dense(self, emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """``lhs [..., K] x rhs [N, K]``, requantized."""
+        return self.requantized(emitter, emitter.build(DenseOp, lhs, rhs, None, element="i32", **self._parameters()))
+
+    def _parameters(self) -> dict[str, object]:
+        return {
+            "input_scale": self.lhs.scale,
+            "input_zero_point": self.lhs.zero_point,
+            "weight_scales": self.rhs.scales,
+            "weight_zero_points": (self.rhs.zero_point,),
+        }
+
+    def requantized(self, emitter: Emitter, acc: ir.Value) -> ir.Value:
+        """Accumulators as codes of the output."""
+        return emitter.requantize(
+            acc,
+            self.output,
+            self.lhs.scale,
+            self.multiplier,
+            rounding=self.rounding,
+            weight_scales=self.rhs.scales,
+            axis=len(shape_of(acc.type)) - 1,
+        )
+
+
+@imports("BATCH_MATMUL")
+def _batch_matmul(operator: Operator) -> Emission:
+    """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
+
+    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
+        return bool(options.AdjX()), bool(options.AdjY())
+
+    turns_left, turns_right = read_options(operator, tflite.BatchMatMulOptions, read)
+    lhs, rhs = operands(operator, 2)
+    node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
+    for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
+        require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
+    left, right = _turned(lhs.shape, turns_left), _turned(rhs.shape, turns_right)
+    require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
+    pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
+    broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
+    require(broadcasts, f"batches must broadcast, but got {list(left[:-2])} and {list(right[:-2])}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        data = transposed(emitter, emitter.value(lhs)) if turns_left else emitter.value(lhs)
+        if rhs.data is not None and math.prod(right[:-2]) == 1:
+            matrix = rhs.data.reshape(rhs.data.shape[-2:])
+            result = node.emit_dense(emitter, data, emitter.constant(matrix if turns_right else matrix.T))
+        else:
+            weight = transposed(emitter, emitter.value(rhs)) if turns_right else emitter.value(rhs)
+            result = node.emit(emitter, data, weight, None)
+        return emitter.reshape(result, node.output.shape)
+
+    return emit
+
+
+def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """`value` with its last two dimensions exchanged."""
+    shape = shape_of(value.type)
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=order)
+
+
+def _turned(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if turns else shape
