@@ -26,9 +26,12 @@ class Taps:
     high_weight: Array
 
 
-def places(coordinates: Coordinates, ratio: Ratio, extent: int, size: int) -> NDArray[np.float32]:
+def places(
+    coordinates: Coordinates, ratio: Ratio, extent: int, size: int, scale: float | None = None
+) -> NDArray[np.float32]:
     """Where `size` cells lie among `extent` ones, as `Coordinates` and `Ratio` say, in float32.
 
+    `scale` is what to divide by where that is not the ratio of the extents.
     Sources: TFLite ComputeInterpolationValues and GetNearestNeighbor; ONNX Runtime GetOriginalCoordinateFromResized.
     """
     cells = np.arange(size, dtype=_F32)
@@ -40,8 +43,8 @@ def places(coordinates: Coordinates, ratio: Ratio, extent: int, size: int) -> ND
     if coordinates is Coordinates.PYTORCH_HALF_PIXEL and size == 1:
         return np.zeros(1, dtype=_F32)
     centers = cells if coordinates is Coordinates.ASYMMETRIC else cells + _HALF
-    by_ratio = ratio is Ratio.MULTIPLY
-    found = centers * (_F32(extent) / _F32(size)) if by_ratio else centers / (_F32(size) / _F32(extent))
+    divisor = _F32(size) / _F32(extent) if scale is None else _F32(scale)
+    found = centers * (_F32(extent) / _F32(size)) if ratio is Ratio.MULTIPLY else centers / divisor
     return found - _HALF if coordinates in (Coordinates.HALF_PIXEL, Coordinates.PYTORCH_HALF_PIXEL) else found
 
 

@@ -106,3 +106,54 @@ def test_a_float_is_padded_with_a_whole_number() -> None:
         import_onnx(b.finish(padded, dtype=np.float32))
     reason = "a float tensor must be padded with a whole number of at most 2^24, but got 0.5"
     assert reason in caught.value.render()
+
+
+NONE = np.zeros(0, dtype=np.float32)
+SIZES = [NONE, NONE, LONG([1, 3, 8, 8])]
+LINEAR = {"mode": "linear"}
+RESIZED: list[tuple[str, list[Any], dict[str, Any]]] = [
+    ("mode must be nearest or linear or bilinear, but got cubic", SIZES, {"mode": "cubic"}),
+    ("antialias is not supported", SIZES, {"antialias": 1}),
+    (
+        "keep_aspect_ratio_policy must be stretch, but got not_larger",
+        SIZES,
+        {"keep_aspect_ratio_policy": "not_larger"},
+    ),
+    (
+        "coordinate_transformation_mode must be asymmetric or half_pixel or pytorch_half_pixel or align_corners or "
+        "tf_half_pixel_for_nn, but got tf_crop_and_resize",
+        SIZES,
+        {"coordinate_transformation_mode": "tf_crop_and_resize"},
+    ),
+    (
+        "nearest_mode must be floor or ceil or round_prefer_floor or round_prefer_ceil, but got up",
+        SIZES,
+        {"nearest_mode": "up"},
+    ),
+    ("scales or sizes must have 4 entries, but got (8, 8)", [NONE, NONE, LONG([8, 8])], {}),
+    ("scales or sizes must have 4 entries, but got None", [NONE, NONE], {}),
+    ("result must not be empty, but got 0 along dimension 2", [NONE, np.array([1, 1, 0.1, 1], np.float32)], {}),
+    ("scales must be finite", [NONE, np.array([1, 1, np.nan, 1], np.float32)], {}),
+    (
+        "mode linear must resize height and width of 4 dimensions, but goes from [1, 3, 4, 6]",
+        [NONE, NONE, LONG([1, 6, 8, 8])],
+        LINEAR,
+    ),
+    ("scales of mode linear must be the ratios of the extents", [NONE, np.array([1, 1, 2.1, 1], np.float32)], LINEAR),
+]
+
+
+@pytest.mark.parametrize(("reason", "operands", "attributes"), RESIZED)
+def test_resizing_that_is_refused(reason: str, operands: list[Any], attributes: dict[str, Any]) -> None:
+    assert offence((1, 3, 4, 6), "Resize", operands, attributes) == reason
+
+
+def test_resized_codes_keep_their_channels_last() -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
+    pooled = b.dequantize(b.quantize(b.node("MaxPool", data, kernel_shape=[2, 2]), X), X)
+    sizes = [b.constant(operand) for operand in (NONE, NONE, LONG([1, 4, 14, 14]))]
+    resized = b.dequantize(b.quantize(b.node("Resize", pooled, *sizes), X), X)
+    last = b.node("MaxPool", resized, kernel_shape=[2, 2])
+    found = names(import_onnx(b.finish(b.quantize(last, X))))
+    assert found == ["qnn.transpose", "qnn.max_pool2d", "qnn.resize_nearest", "qnn.max_pool2d", "qnn.transpose"]

@@ -11,7 +11,9 @@ import pytest
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
-VECTORS = [Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in ("contractions", "movement")]
+VECTORS = [
+    Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in ("contractions", "movement", "resize")
+]
 ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})
 

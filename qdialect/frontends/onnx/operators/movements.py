@@ -29,6 +29,11 @@ class Movement(ABC):
 
     shape: Shape
 
+    @property
+    def wants_last(self) -> bool:
+        """Whether `emit` takes and gives tensors with their channels last."""
+        return False
+
     @abstractmethod
     def array(self, array: Array) -> Array:
         """A moved array."""
@@ -181,6 +186,8 @@ def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Para
         return known(name, movement.array(value.data))
 
     def emit(emitter: Emitter) -> Placed:
+        if movement.wants_last:
+            return movement.emit(emitter, emitter.last(value), to), True
         held, is_last = emitter.either(value)
         ordered = movement.ordered(channels_last(len(value.shape))) if is_last else None
         if ordered is None:

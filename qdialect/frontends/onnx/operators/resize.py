@@ -1,0 +1,212 @@
+"""Resize and Upsample: nearest cells move codes, interpolation is done on real numbers as ONNX Runtime does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
+from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import (
+    EIGHT_BIT,
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    Tensor,
+    quantize,
+    shape_of,
+)
+from qdialect.reference.resize import nearest_cells, places
+
+_COORDINATES = {
+    "asymmetric": Coordinates.ASYMMETRIC,
+    "half_pixel": Coordinates.HALF_PIXEL,
+    "pytorch_half_pixel": Coordinates.PYTORCH_HALF_PIXEL,
+    "align_corners": Coordinates.ALIGN_CORNERS,
+    "tf_half_pixel_for_nn": Coordinates.TF_HALF_PIXEL,
+}
+_MODES = ("nearest", "linear", "bilinear")
+# Of images [N, C, H, W].
+_ROWS, _COLUMNS = 2, 3
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A dimension's extent before and after, and the float32 scale that the model gives."""
+
+    extent: int
+    size: int
+    scale: float
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the scale is just the ratio of the extents."""
+        return bool(np.float32(self.scale) == np.float32(self.size) / np.float32(self.extent))
+
+
+@dataclass(frozen=True)
+class NearestResizing(Movement):
+    """The nearest cells of an image [N, C, H, W]."""
+
+    extents: tuple[int, int]
+    coordinates: Coordinates
+    nearest: Nearest
+
+    @property
+    def wants_last(self) -> bool:
+        return True
+
+    def array(self, array: Array) -> Array:
+        for axis, extent in zip((_ROWS, _COLUMNS), self.extents, strict=True):
+            found = places(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
+            array = np.take(array, nearest_cells(found, self.nearest, extent), axis=axis)
+        return array
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+        choices = {"coordinates": self.coordinates, "nearest": self.nearest, "ratio": Ratio.DIVIDE}
+        size = self.shape[_ROWS:]
+        return emitter.build(ResizeNearestOp, value, element=element_of(value.type), size=size, **choices)
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolated(Real):
+    """Real numbers between those of an image: ONNX Runtime resizes real numbers, not codes, before a QuantizeLinear."""
+
+    source: Real
+    coordinates: Coordinates
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.real(plan, name), to)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        source = self.source
+        if isinstance(source, Quantized) and len(source.scales) == 1:
+            value = _dequantized(plan, name, source)
+        else:
+            value = source.real(plan, name)
+        return _interpolate(plan, name, value, self.shape, self.coordinates)
+
+
+def _dequantized(plan: Plan, name: str, source: Quantized) -> Value:
+    """The real numbers of codes with their channels last: codes are transposed for less than what they stand for."""
+
+    def emit(emitter: Emitter) -> Placed:
+        parameters = {"scales": source.scales, "zero_points": source.zero_points}
+        return emitter.build(DequantizeOp, emitter.last(source.codes), element="f32", **parameters), True
+
+    return plan.compute(name, source.shape, "f32", emit)
+
+
+def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates: Coordinates) -> Value:
+    def emit(emitter: Emitter) -> Placed:
+        choices = {"coordinates": coordinates, "arithmetic": Interpolation.ONNX_FLOAT}
+        held = emitter.last(value)
+        return emitter.build(ResizeBilinearOp, held, element=value.element, size=shape[_ROWS:], **choices), True
+
+    return plan.compute(name, shape, value.element, emit)
+
+
+@imports("Resize", "Upsample")
+def _resize(call: Call) -> Tensor:
+    """Before operator set 11, which brought a third input, places were asymmetric and cells the one before them."""
+    is_old = call.node.kind == "Upsample" or len(call.inputs) == 2
+    source = call.tensor(0)
+    shape = shape_of(source)
+    mode: str = call.attribute("mode", "nearest")
+    require(mode in _MODES, f"mode must be {' or '.join(_MODES)}, but got {mode}")
+    require(call.attribute("antialias", 0) == 0, "antialias is not supported")
+    policy: str = call.attribute("keep_aspect_ratio_policy", "stretch")
+    require(policy == "stretch", f"keep_aspect_ratio_policy must be stretch, but got {policy}")
+    name = "asymmetric" if is_old else call.attribute("coordinate_transformation_mode", "half_pixel")
+    require(name in _COORDINATES, f"coordinate_transformation_mode must be {' or '.join(_COORDINATES)}, but got {name}")
+    coordinates = _COORDINATES[name]
+    dimensions = _dimensions(call, shape, is_old)
+    if mode == "nearest":
+        return _nearest(call, source, dimensions, coordinates, is_old)
+    return _linear(call, source, dimensions, coordinates)
+
+
+def _dimensions(call: Call, shape: Shape, is_old: bool) -> list[Scaled]:
+    """Every dimension with its scale, from the inputs `scales` and `sizes`."""
+    sizes = None if is_old else integers_of(call, 3, "sizes")
+    scales = _scales(call, 1 if is_old else 2)
+    axes = places_of(call.attribute("axes", [0]) if "axes" in call.node.attributes else range(len(shape)), len(shape))
+    given = sizes if sizes else scales
+    if given is None or len(given) != len(axes):
+        raise UnsupportedError(f"scales or sizes must have {len(axes)} entries, but got {given}")
+    found = [Scaled(extent, extent, 1.0) for extent in shape]
+    for axis, entry in zip(axes, given, strict=True):
+        extent = shape[axis]
+        size = int(entry) if sizes else int(np.floor(np.float32(extent) * np.float32(entry)))
+        require(size >= 1, f"result must not be empty, but got {size} along dimension {axis}")
+        scale = np.float32(size) / np.float32(extent) if sizes else np.float32(entry)
+        found[axis] = Scaled(extent, size, float(scale))
+    return found
+
+
+def _scales(call: Call, index: int) -> Sequence[float] | None:
+    if call.optional(index) is None:
+        given = call.node.attributes.get("scales")
+        return None if given is None else [float(scale) for scale in given]
+    array = call.constant(index).ravel()
+    require(bool(np.isfinite(array).all()), "scales must be finite")
+    return [float(scale) for scale in array] if array.size else None
+
+
+def _nearest(
+    call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinates: Coordinates, is_old: bool
+) -> Tensor:
+    kinds = [_nearest_of(call, dimension, is_old) for dimension in dimensions]
+    shape = tuple(dimension.size for dimension in dimensions)
+    if shape == shape_of(source):
+        return source
+    moving = [i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent]
+    is_image = len(shape) == 4 and set(moving) <= {_ROWS, _COLUMNS}
+    pair = (dimensions[_ROWS], dimensions[_COLUMNS]) if is_image else ()
+    if pair and all(one.is_ratio for one in pair) and kinds[_ROWS] == kinds[_COLUMNS] and len(moving) == 2:
+        movement = NearestResizing(shape, (pair[0].extent, pair[1].extent), coordinates, kinds[_ROWS])
+        return move(call.plan, call.name, source, movement)
+    for axis in moving:
+        one = dimensions[axis]
+        found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
+        indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
+        before = shape_of(source)
+        grown = (*before[:axis], one.size, *before[axis + 1 :])
+        source = move(call.plan, call.name, source, Gathering(grown, axis, indices))
+    return source
+
+
+def _nearest_of(call: Call, dimension: Scaled, is_old: bool) -> Nearest:
+    """Old operator sets take the cell before a place where the tensor grows, the one after it where it shrinks."""
+    if is_old:
+        return Nearest.CEIL if dimension.scale < 1 else Nearest.FLOOR
+    name: str = call.attribute("nearest_mode", "round_prefer_floor")
+    require(name in set(Nearest), f"nearest_mode must be {' or '.join(Nearest)}, but got {name}")
+    return Nearest(name)
+
+
+def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinates: Coordinates) -> Tensor:
+    shape = tuple(dimension.size for dimension in dimensions)
+    moving = {i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent}
+    fits = len(shape) == 4 and moving <= {_ROWS, _COLUMNS}
+    require(fits, f"mode linear must resize height and width of 4 dimensions, but goes from {list(shape_of(source))}")
+    if not moving:
+        return source
+    is_sound = coordinates is Coordinates.ALIGN_CORNERS or all(dimension.is_ratio for dimension in dimensions)
+    require(is_sound, "scales of mode linear must be the ratios of the extents")
+    if isinstance(source, Constant | Real):
+        return Interpolated(shape, call.real(0), coordinates)
+    require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
+    return _interpolate(call.plan, call.name, source, shape, coordinates)
