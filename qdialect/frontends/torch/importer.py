@@ -103,7 +103,7 @@ class _Planner:
         self.offences += interface_offences("input", self.graph.inputs, _ELEMENTS)
         for value in arguments:
             self.results[value.name] = Computed(value.shape, value) if value.element == "f32" else value
-        for node in self.graph.nodes:
+        for node in _live(self.graph):
             self._visit(node)
         results = [self._output(name) for name in self.graph.outputs]
         refuse(self.name, self.offences)
@@ -149,6 +149,17 @@ class _Planner:
             return result.real(self.plan, name)
         assert isinstance(result, Value)
         return result
+
+
+def _live(graph: Graph) -> list[Node]:
+    """The nodes on which results depend, in order."""
+    needed = set(graph.outputs)
+    found: list[Node] = []
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            needed.update(node.refs())
+            found.append(node)
+    return found[::-1]
 
 
 def _folded(node: Node, arrays: dict[str, Array]) -> Array:

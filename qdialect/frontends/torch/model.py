@@ -65,7 +65,8 @@ class Node:
     @property
     def title(self) -> str:
         """How messages call the node: its name, operator and module."""
-        return f"node '{self.name}' {self.kind}" + (f" ({self.where})" if self.where else "")
+        kind = self.kind.removeprefix("quantized_decomposed.").removesuffix(".default")
+        return f"node '{self.name}' {kind}" + (f" ({self.where})" if self.where else "")
 
     def refs(self) -> tuple[str, ...]:
         """The names that the arguments refer to, in order, each once."""

@@ -52,6 +52,7 @@ class Contraction(Real):
     accumulator steps it is a part of it; otherwise it is added to the real numbers.
     """
 
+    name: str
     data: Quantized
     weight: Weight
     bias: Array | None
@@ -106,7 +107,7 @@ class Contraction(Real):
                 real = emitter.float_op("arith.addf", real, bias)
             return self.finish(emitter, real)
 
-        return plan.compute(name, self.shape, "f32", emit)
+        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 def data_of(call: Call, name: str) -> Quantized:

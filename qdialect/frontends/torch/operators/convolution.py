@@ -53,4 +53,4 @@ def _convolution(call: Call) -> Result:
         return emitter.reshape(value, (batch, *window.output, channels)), True
 
     bias = bias_of(call, "bias", channels)
-    return Contraction((batch, channels, *window.output), data, weight, bias, accumulate, finish)
+    return Contraction((batch, channels, *window.output), call.name, data, weight, bias, accumulate, finish)

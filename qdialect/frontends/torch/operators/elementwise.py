@@ -108,17 +108,18 @@ class Pointwise(Real):
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        values = [operand.real(plan, name) for operand in self.operands]
+        own = self.node.name
+        values = [operand.real(plan, own) for operand in self.operands]
 
         def emit(emitter: Emitter) -> Placed:
             held, is_last = emitter.alike(values)
             rank = len(self.shape)
             shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_last else self.shape
             operands = [_spread(emitter, value, shape) for value in held]
-            with emitter.location_of(name):
+            with emitter.location_of(own):
                 return self.formula(FloatOps(emitter), operands), is_last
 
-        return plan.compute(name, self.shape, "f32", emit)
+        return plan.compute(own, self.shape, "f32", emit)
 
     def values(self, reals: Mapping[Leaf, Array]) -> Array:
         """What PyTorch computes for numbers in the places of `leaves`."""
@@ -166,6 +167,7 @@ class Clamped(Real):
     Quantization is monotonic: the codes of clamped numbers are the codes clamped to those of the bounds.
     """
 
+    name: str
     source: Real
     least: float
     most: float
@@ -176,15 +178,15 @@ class Clamped(Real):
         return source if (low, high) == (to.least, to.most) else clip(plan, name, source, low, high)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, name)
+        source = self.source.real(plan, self.name)
 
         def emit(emitter: Emitter) -> Placed:
             value, is_last = emitter.either(source)
             low, high = (bound if math.isfinite(bound) else None for bound in (self.least, self.most))
-            with emitter.location_of(name):
+            with emitter.location_of(self.name):
                 return build_clamp(value, low, high), is_last
 
-        return plan.compute(name, self.shape, "f32", emit)
+        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,8 @@ def pointwise(call: Call, names: Sequence[str], formula: Formula) -> Pointwise:
     for name in names:
         tensor, read = call.tensor(name), call.reads(name)
         if isinstance(tensor, Constant) and tensor.array.ndim == 0:
-            tensor = Constant(tensor.array.astype(np.float32))
+            with np.errstate(over="ignore"):
+                tensor = Constant(tensor.array.astype(np.float32))
         operands.append(as_real(name, tensor))
         if read is not None:
             parts[read] = operands[-1]
@@ -270,4 +273,4 @@ def clamped(call: Call, least: float, most: float) -> Clamped:
     """The argument ``self`` between two bounds."""
     require(least <= most, f"bounds must be ordered, but got {least} and {most}")
     source = call.real("self")
-    return Clamped(source.shape, source, least, most)
+    return Clamped(source.shape, call.name, source, least, most)

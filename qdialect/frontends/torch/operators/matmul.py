@@ -15,7 +15,7 @@ from qdialect.frontends.torch.tensors import Quantized, Result
 @imports("linear.default")
 def _linear(call: Call) -> Result:
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 1), 0)
-    return _dense(data, weight, bias_of(call, "bias", weight.codes.shape[0]))
+    return _dense(call.name, data, weight, bias_of(call, "bias", weight.codes.shape[0]))
 
 
 @imports("addmm.default")
@@ -24,20 +24,20 @@ def _addmm(call: Call) -> Result:
         factor = call.argument(name)
         require(factor == 1, f"{name} must be 1, but got {factor}")
     data, weight = data_of(call, "mat1"), weight_of(call, "mat2", (1, 0), 1)
-    return _dense(data, weight, bias_of(call, "self", weight.codes.shape[0]))
+    return _dense(call.name, data, weight, bias_of(call, "self", weight.codes.shape[0]))
 
 
 @imports("mm.default")
 def _mm(call: Call) -> Result:
-    return _dense(data_of(call, "self"), weight_of(call, "mat2", (1, 0), 1), None)
+    return _dense(call.name, data_of(call, "self"), weight_of(call, "mat2", (1, 0), 1), None)
 
 
 @imports("matmul.default")
 def _matmul(call: Call) -> Result:
-    return _dense(data_of(call, "self"), weight_of(call, "other", (1, 0), 1), None)
+    return _dense(call.name, data_of(call, "self"), weight_of(call, "other", (1, 0), 1), None)
 
 
-def _dense(data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
+def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
     channels, depth = weight.codes.shape
     require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
     require(data.shape[-1] == depth, f"input must have a last extent of {depth}, but got {data.shape[-1]}")
@@ -58,4 +58,4 @@ def _dense(data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
     def finish(_: Emitter, value: ir.Value) -> Placed:
         return value, False
 
-    return Contraction((*data.shape[:-1], channels), data, weight, bias, accumulate, finish)
+    return Contraction((*data.shape[:-1], channels), name, data, weight, bias, accumulate, finish)
