@@ -30,7 +30,8 @@ from qdialect.reference.elementwise import Affine
 
 _FLOAT_OPS = frozenset(
     [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
-    + [f"math.{name}" for name in ("absf", "erf", "exp", "expm1", "floor", "log", "rsqrt", "sqrt", "tanh")]
+    + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
+    + [f"math.{name}" for name in ("log1p", "log2", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")]
 )
 
 

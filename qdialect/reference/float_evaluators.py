@@ -5,7 +5,7 @@ Real numbers are float32, every operation rounded once. Integers wrap; an i1 is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def _unsigned(x: Array) -> Array:
     return x.astype(np.uint8) if x.dtype == np.bool_ else x.view(f"u{x.itemsize}")
 
 
-_FUNCTIONS: dict[str, _Function] = {
+FLOAT_FUNCTIONS: Mapping[str, _Function] = {
     "arith.addf": np.add,
     "arith.andi": np.bitwise_and,
     "arith.divf": np.divide,
@@ -86,6 +86,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "math.trunc": np.trunc,
     "tensor.bitcast": np.asarray,
 }
+"""Element-wise ops on floats by their names; those on bits stand among them."""
 _ON_SIGNED: dict[str, _Function] = {
     "arith.addi": np.add,
     "arith.extsi": np.asarray,
@@ -149,7 +150,7 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
     return value
 
 
-EVALUATORS.update({name: _evaluator(function) for name, function in _FUNCTIONS.items()})
+EVALUATORS.update({name: _evaluator(function) for name, function in FLOAT_FUNCTIONS.items()})
 EVALUATORS.update({name: _evaluator(function, _signed) for name, function in _ON_SIGNED.items()})
 EVALUATORS.update({name: _evaluator(function, _unsigned) for name, function in _ON_UNSIGNED.items()})
 EVALUATORS["arith.bitcast"] = _bitcast

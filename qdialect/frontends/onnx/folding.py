@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def _reduce_product(operands: Operands, attributes: Mapping[str, Any]) -> Array:
 
 
 _FOLDERS: dict[str, Folder] = {
+    "Abs": lambda operands, _: np.abs(operands[0]),
     "Add": lambda operands, _: operands[0] + operands[1],
     "Cast": _cast,
     "Ceil": lambda operands, _: np.ceil(operands[0]),
@@ -78,10 +80,16 @@ _FOLDERS: dict[str, Folder] = {
     "Equal": lambda operands, _: operands[0] == operands[1],
     "Floor": lambda operands, _: np.floor(operands[0]),
     "Gather": lambda operands, attributes: np.take(operands[0], operands[1], axis=attributes.get("axis", 0)),
+    "Max": lambda operands, _: reduce(np.maximum, operands),
+    "Min": lambda operands, _: reduce(np.minimum, operands),
     "Mul": lambda operands, _: operands[0] * operands[1],
+    "Neg": lambda operands, _: -operands[0],
+    "Pow": lambda operands, _: np.power(operands[0], operands[1]).astype(operands[0].dtype),
     "Range": lambda operands, _: np.arange(*(operand.ravel()[0] for operand in operands), dtype=operands[0].dtype),
     "ReduceProd": _reduce_product,
+    "Reciprocal": lambda operands, _: 1 / operands[0],
     "Slice": _slice,
+    "Sqrt": lambda operands, _: np.sqrt(operands[0]),
     "Squeeze": _squeeze,
     "Sub": lambda operands, _: operands[0] - operands[1],
     "Unsqueeze": _unsqueeze,

@@ -117,6 +117,11 @@ class Quantized(Real):
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
         return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
 
+    @property
+    def is_eight_bit(self) -> bool:
+        """Whether it is quantized as a whole to 8 bits."""
+        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
+
     def reals(self) -> Array | None:
         """The real numbers, where the codes are constant."""
         if self.codes.data is None:
@@ -128,8 +133,8 @@ class Quantized(Real):
         return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
 
     def table(self) -> Table | None:
-        is_whole = len(self.scales) == 1 and self.codes.element in EIGHT_BIT and self.codes.data is None
-        return Table(self.shape, self, lambda reals: reals) if is_whole else None
+        is_held = self.is_eight_bit and self.codes.data is None
+        return Table(self.shape, self, lambda reals: reals) if is_held else None
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         reals = self.reals()

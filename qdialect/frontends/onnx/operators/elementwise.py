@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect import AddOp, BroadcastOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import (
@@ -36,11 +37,11 @@ from qdialect.quant_math import (
     PairArithmetic,
     Rounding,
     SubArithmetic,
+    activations,
 )
-from qdialect.quant_math.activations import leaky_relu
 from qdialect.reference.pairs import prelu_real
 
-_FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf"}
+_FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf", "Pow": "math.powf"}
 _OF_ONE_TYPE = ("Add", "Mul")
 _EXTREMES = {"Max": "arith.maximumf", "Min": "arith.minimumf"}
 _FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
@@ -50,6 +51,7 @@ _FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "Div": np.divide,
     "Max": np.maximum,
     "Min": np.minimum,
+    "Pow": activations.power,
     "PRelu": prelu_real,
 }
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
@@ -123,20 +125,28 @@ class Binary(Real):
         float_op = (_FLOAT_OPS | _EXTREMES).get(self.kind)
         require(float_op is not None, "operands must be quantized as wholes, and so must the result")
         assert float_op is not None
-        values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
-        for value in values:
-            fits = value.data is not None or value.shape == self.shape
-            require(fits, f"float operand must have shape {list(self.shape)}, but got {list(value.shape)}")
-
-        def held(emitter: Emitter, value: Value) -> ir.Value:
-            if value.data is None:
-                return emitter.plain(value)
-            return emitter.constant(np.broadcast_to(value.data, self.shape))
+        values = [_grown(operand.real(plan, name), self.shape) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Placed:
-            return emitter.float_op(float_op, *(held(emitter, value) for value in values)), False
+            operands, is_last = emitter.alike(values)
+            order = channels_last(len(self.shape)) if is_last else range(len(self.shape))
+            shape = tuple(self.shape[axis] for axis in order)
+            return emitter.float_op(float_op, *(_spread(emitter, value, shape) for value in operands)), is_last
 
         return plan.compute(name, self.shape, "f32", emit)
+
+
+def _grown(value: Value, shape: Shape) -> Value:
+    """A constant in the shape of the result; other values are broadcast by an op."""
+    if value.data is None:
+        return value
+    return Value(value.name, shape, value.element, data=np.broadcast_to(value.data, shape))
+
+
+def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    if shape_of(value.type) == shape:
+        return value
+    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
 def _function_of(operand: Real, table: Table | None) -> ElementFunction | None:
@@ -180,7 +190,7 @@ def _prelu(call: Call) -> Tensor:
     call.count(2)
     data, slope = call.real(0), call.tensor(1)
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized):
-        return Table(data.shape, data, leaky_relu(float(slope.array.ravel()[0])))
+        return Table(data.shape, data, activations.leaky_relu(float(slope.array.ravel()[0])))
     unit = _binary("PRelu", data, call.real(1))
     require(unit.shape == data.shape, f"slope must broadcast to {list(data.shape)}, but got {list(unit.rhs.shape)}")
     return unit
