@@ -19,6 +19,7 @@ from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.raise_float_requantize import RaiseFloatRequantizePass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.registry import register
+from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
 
@@ -28,9 +29,9 @@ from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_
 class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
-    Runs canonicalize, raise-qdq, sink-transpose, fuse-bias, raise-float-requantize, fold-padding, tabulate-unary,
-    compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut, canonicalize.
-    `leaky-relu` is the option of qnn-tabulate-unary.
+    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-bias, raise-float-requantize, fold-padding,
+    tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut,
+    canonicalize.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -46,6 +47,7 @@ class FuseQnnPass(CompositePass):
             RaiseQdqPass(),
             # A transpose between a contraction and its epilogue would hide one from the other.
             SinkTransposePass(),
+            SinkReshapePass(),
             FuseBiasPass(),
             # Looks for the contraction itself, so what was added to its accumulators must be its bias by now.
             RaiseFloatRequantizePass(),

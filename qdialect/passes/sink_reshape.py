@@ -1,0 +1,82 @@
+"""`qnn-sink-reshape`: a reshape between a contraction and what belongs to its epilogue moves below that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AnyContraction,
+    AnyFused,
+    ClipOp,
+    LutOp,
+    QnnOp,
+    RequantizeOp,
+    ReshapeOp,
+    build,
+)
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.passes.canonicalize import MergeReshapes
+from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.reference.unary import UNARY_OPS
+
+_SUNK_THROUGH = tuple(op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, LutOp, RequantizeOp))
+
+
+class SinkReshape(Pattern[ReshapeOp]):
+    """``f(reshape(contraction))`` becomes ``reshape(f(contraction))`` where f works element by element.
+
+    A rescale by channel must find its channels where they were, in the last dimension.
+    """
+
+    name: ClassVar[str] = "sink-reshape"
+    roots: ClassVar[tuple[str, ...]] = _SUNK_THROUGH
+
+    def check(self, op: QnnOp) -> ReshapeOp | Refusal | None:
+        reshape = produced_by(op.operation.operands[0], ReshapeOp)
+        if reshape is None or not _is_contracted(reshape.input):
+            return None
+        reason = second_use(reshape.output) or _channel_obstacle(op, reshape)
+        return Refusal(reason) if reason else reshape
+
+    def rewrite(self, op: QnnOp, match: ReshapeOp, rewriter: Rewriter) -> None:
+        axis = len(shape_of(match.input.type)) - 1
+        changes = {"axis": axis} if isinstance(op, RequantizeOp) else {}
+        with rewriter.before(op):
+            moved = rebuilt(op, match.input, element=element_of(op.operation.results[0].type), **changes)
+            value = moved.operation.results[0]
+            sunk = build(ReshapeOp, value, element=element_of(value.type), shape=match.shape)
+        rewriter.replace(op, sunk.output)
+
+
+def _is_contracted(value: ir.Value) -> bool:
+    """Whether `value` comes from a contraction, through ops that a reshape sinks through."""
+    op = producer(value)
+    while op is not None and op.operation.name in _SUNK_THROUGH:
+        op = producer(op.operation.operands[0])
+    return isinstance(op, AnyContraction | AnyFused)
+
+
+def _channel_obstacle(op: QnnOp, reshape: ReshapeOp) -> str | None:
+    """Why the channels of a rescale are not those of the contraction; None where they are, or where there is one."""
+    if not isinstance(op, RequantizeOp) or len(op.weight_scales) == len(op.input_zero_points) == 1:
+        return None
+    before, after = shape_of(reshape.input.type), shape_of(reshape.output.type)
+    if op.axis == len(after) - 1 and before[-1] == after[-1]:
+        return None
+    return "must rescale the channels of the contraction, which the reshape moves to other dimensions"
+
+
+@register
+@dataclass(frozen=True)
+class SinkReshapePass(PatternPass):
+    """Move a reshape of a contraction's result below the requantization, clamp or table that belongs to it."""
+
+    name: ClassVar[str] = "qnn-sink-reshape"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (MergeReshapes(), SinkReshape())
