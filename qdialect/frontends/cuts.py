@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from qdialect._mlir import ir
 from qdialect.dialect import GatherOp, QnnOp, SliceOp
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.common import require
 
 
 @dataclass(frozen=True)
@@ -53,3 +54,23 @@ def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int])
     if tuple(indices) == tuple(range(shape_of(value.type)[axis])):
         return value
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
+
+
+# Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
+_BORDERS: dict[str, Callable[[int, int], int]] = {
+    "reflect": lambda place, extent: abs(place) if place < extent else 2 * (extent - 1) - place,
+    "symmetric": lambda place, extent: place if 0 <= place < extent else (-1 if place < 0 else 2 * extent - 1) - place,
+    "edge": lambda place, extent: min(max(place, 0), extent - 1),
+    "wrap": lambda place, extent: place % extent,
+}
+
+
+def border(extent: int, low: int, high: int, mode: str, what: str) -> tuple[int, ...]:
+    """Where each element of a dimension comes from that grows by `low` and `high` elements of its own.
+
+    Raises `UnsupportedError`, which calls the amounts `what`, where the dimension has too few.
+    """
+    mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
+    fits = mirrored is None or max(low, high) <= mirrored
+    require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")
+    return tuple(_BORDERS[mode](place, extent) for place in range(-low, extent + high))

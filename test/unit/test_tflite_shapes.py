@@ -285,3 +285,103 @@ def test_resizing_that_does_not_fit(kind: int) -> None:
     assert resize(kind, [4], image) == "size must be 2 integers of at least 1, but got [4]"
     assert resize(kind, [0, 4], image) == "size must be 2 integers of at least 1, but got [0, 4]"
     assert resize(kind, None, image) == "size must be i32 or i64, but got i8"
+
+
+def entries(slots: int, at: int, entry: int) -> Callable[[Builder], int]:
+    """An options table whose field `at` is a byte."""
+
+    def write(builder: Builder) -> int:
+        builder.StartObject(slots)
+        builder.PrependInt8Slot(at, entry, 0)
+        return builder.EndObject()
+
+    return write
+
+
+MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
+NOT_MOVED: list[tuple[Any, ...]] = [
+    ("batch dimensions must be 0, but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(0, 1)),
+    ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(1)),
+    ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], GATHERED, options(0)),
+    (
+        "indices must be in [0, 6), at least one, but got [0, 6]",
+        KIND.GATHER,
+        (6,),
+        [None, [0, 6]],
+        [(2,)],
+        GATHERED,
+        options(0),
+    ),
+    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], MIRROR, entries(1, 0, 2)),
+    (
+        "paddings must be at most 5 in mode reflect, but got 6",
+        KIND.MIRROR_PAD,
+        (6,),
+        [None, [[6, 0]]],
+        [(12,)],
+        MIRROR,
+        entries(1, 0, 0),
+    ),
+    (
+        "paddings must be at most 6 in mode symmetric, but got 7",
+        KIND.MIRROR_PAD,
+        (6,),
+        [None, [[0, 7]]],
+        [(13,)],
+        MIRROR,
+        entries(1, 0, 1),
+    ),
+    (
+        "paddings must be at least 0, but got -1",
+        KIND.MIRROR_PAD,
+        (6,),
+        [None, [[-1, 1]]],
+        [(6,)],
+        MIRROR,
+        entries(1, 0, 1),
+    ),
+    (
+        "paddings must have 2 entries, but got 4",
+        KIND.MIRROR_PAD,
+        (6,),
+        [None, [[1, 1], [1, 1]]],
+        [(8,)],
+        MIRROR,
+        entries(1, 0, 1),
+    ),
+    ("multiples must be 1 integers of at least 1, but got [0]", KIND.TILE, (6,), [None, [0]], [(6,)]),
+    ("axis must be in [-1, 1), but got 3", KIND.REVERSE_V2, (6,), [None, [3]], [(6,)]),
+    (
+        "input must have 4 dimensions, but got 1",
+        KIND.DEPTH_TO_SPACE,
+        (6,),
+        [None],
+        [(6,)],
+        OPTIONS.DepthToSpaceOptions,
+        options(2),
+    ),
+    (
+        "channels must be a multiple of the square of block size 2, but got 6",
+        KIND.DEPTH_TO_SPACE,
+        (1, 2, 2, 6),
+        [None],
+        [(1, 4, 4, 1)],
+        OPTIONS.DepthToSpaceOptions,
+        options(2),
+    ),
+    (
+        "height and width must be multiples of block size 0, but got 2 and 3",
+        KIND.SPACE_TO_DEPTH,
+        (1, 2, 3, 6),
+        [None],
+        [(1, 1, 1, 24)],
+        OPTIONS.SpaceToDepthOptions,
+        options(0),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(NOT_MOVED)))
+def test_what_is_not_moved(case: int) -> None:
+    message, *node = NOT_MOVED[case]
+    assert one_node(*node) == message

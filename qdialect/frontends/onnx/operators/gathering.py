@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.cuts import Cut
+from qdialect.frontends.cuts import Cut, border
 from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
 from qdialect.frontends.onnx.operators.movements import (
     Cutting,
@@ -21,12 +19,7 @@ from qdialect.frontends.onnx.operators.movements import (
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized, Tensor, shape_of
 
-# Which element stands at a place outside: mirrored at the last one, the last one, or from the other end.
-_BORDERS: dict[str, Callable[[int, int], int]] = {
-    "reflect": lambda place, extent: abs(place) if place < extent else 2 * (extent - 1) - place,
-    "edge": lambda place, extent: min(max(place, 0), extent - 1),
-    "wrap": lambda place, extent: place % extent,
-}
+_BORDERS = ("reflect", "edge", "wrap")
 
 
 def _chain(call: Call, *movements: Movement) -> Tensor:
@@ -114,9 +107,7 @@ def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _border(extent: int, low: int, high: int, mode: str) -> tuple[int, ...]:
     """Where each element of a padded dimension comes from."""
     require(min(low, high) >= 0, f"pads must be at least 0 in mode {mode}, but got {min(low, high)}")
-    most = extent - 1 if mode == "reflect" else max(low, high)
-    require(max(low, high) <= most, f"pads must be at most {most} in mode {mode}, but got {max(low, high)}")
-    return tuple(_BORDERS[mode](place, extent) for place in range(-low, extent + high))
+    return border(extent, low, high, mode, "pads")
 
 
 def _fill_of(call: Call) -> float:
