@@ -44,7 +44,8 @@ class Contraction(Real):
     """
 
     data: Quantized
-    weight: Weight
+    scales: tuple[float, ...]
+    """Of the weights."""
     accumulate: Callable[[Emitter], ir.Value]
     finish: Callable[[Emitter, ir.Value], Placed]
     axis: int
@@ -61,7 +62,7 @@ class Contraction(Real):
                 self.accumulate(emitter),
                 element=to.element,
                 input_scale=self.data.scales[0],
-                weight_scales=self.weight.scales,
+                weight_scales=self.scales,
                 output_scale=to.scale,
                 output_zero_point=to.zero_point,
                 axis=self.axis,
@@ -78,7 +79,7 @@ class Contraction(Real):
     def real(self, plan: Plan, name: str) -> Value:
         accumulators = self.accumulators(plan, name)
         # The product of the scales in float32.
-        scales = tuple(float(scale) for scale in real_scales(self.data, self.weight))
+        scales = tuple(float(scale) for scale in real_scales(self.data, self.scales))
 
         def emit(emitter: Emitter) -> Placed:
             parameters = {"scales": scales, "zero_points": (0,), "axis": self.model_axis}
@@ -87,9 +88,9 @@ class Contraction(Real):
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def real_scales(data: Quantized, weight: Weight) -> Array:
-    """What an accumulator of each output channel counts: s_x * s_w in float32."""
-    return np.float32(data.scales[0]) * np.array(weight.scales, dtype=np.float32)
+def real_scales(data: Quantized, scales: tuple[float, ...]) -> Array:
+    """What an accumulator of each output channel counts: s_x * s_w in float32; `scales` are those of the weights."""
+    return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
 
 def data_of(data: Quantized) -> Quantized:
@@ -115,11 +116,13 @@ def weight_of(source: Quantized, order: tuple[int, ...], channel_axis: int) -> W
     return Weight(np.ascontiguousarray(codes.transpose(order)), source.scales, zero_points)
 
 
-def bias_of(call: Call, index: int, data: Quantized, weight: Weight, channels: int) -> Array | None:
+def bias_of(
+    call: Call, index: int, data: Quantized, scales: tuple[float, ...], channels: int, factor: float | None = None
+) -> Array | None:
     """Input `index` as i32 codes.
 
     Codes are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  Real numbers are divided by
-    that product and rounded to even.
+    that product and rounded to even.  With a `factor` the bias counts so often, and codes are real numbers too.
     """
     tensor = call.optional(index)
     if tensor is None:
@@ -130,13 +133,16 @@ def bias_of(call: Call, index: int, data: Quantized, weight: Weight, channels: i
         source = call.quantized(index)
         require(source.codes.data is not None, "bias must be constant")
         assert source.codes.data is not None
-        values = source.codes.data if source.codes.element == "i32" else np.asarray(source.reals())
+        is_whole = factor is None and source.codes.element == "i32"
+        values = source.codes.data if is_whole else np.asarray(source.reals())
         require(not any(source.zero_points) or values.dtype != np.int32, "zero point of an i32 bias must be 0")
-    require(values.size in (1, channels), f"bias must have {channels} entries, but got {values.size}")
+    fits = values.size == 1 or (values.size == channels == values.shape[-1])
+    require(fits, f"bias must have {channels} entries along its last dimension, but got {list(values.shape)}")
     flat = np.broadcast_to(values.ravel(), (channels,))
     if values.dtype == np.int32:
         return flat
     require(values.dtype == np.float32, f"bias must be i32 or f32, but got {values.dtype}")
-    rounded = np.rint(flat.astype(np.float64) / real_scales(data, weight).astype(np.float64))
+    reals = (1.0 if factor is None else factor) * flat.astype(np.float64)
+    rounded = np.rint(reals / real_scales(data, scales).astype(np.float64))
     require(bool(np.all(np.abs(rounded) <= _LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
     return rounded.astype(np.int32)

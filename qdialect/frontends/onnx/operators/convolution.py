@@ -58,7 +58,7 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
     require(groups >= 1 and data.shape[1] == groups * depth, found)
     require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
     window = window_of(call, data.shape[2:], weight.codes.shape[1:-1])
-    values = bias_of(call, bias, data, weight, channels)
+    values = bias_of(call, bias, data, weight.scales, channels)
     flat = window.two_dimensional()
     attributes = {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
     layer = Layer(Conv2DOp, data, weight, values, attributes)
@@ -82,7 +82,7 @@ class Layer:
             last = (shape[0], *shape[2:], shape[1])
             return emitter.reshape(value, last), True
 
-        return Contraction(shape, self.data, self.weight, self.accumulate, finish, axis=3, model_axis=1)
+        return Contraction(shape, self.data, self.weight.scales, self.accumulate, finish, axis=3, model_axis=1)
 
     def accumulate(self, emitter: Emitter) -> ir.Value:
         """The accumulators, channels last."""

@@ -1,30 +1,35 @@
-"""Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger: a constant matrix on the right."""
+"""Gemm, MatMul, QGemm, QLinearMatMul and MatMulInteger, of any rank, operands constant or not."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
 from qdialect._mlir import ir
-from qdialect.dialect import DenseOp
-from qdialect.frontends.common import require
+from qdialect.dialect import DenseOp, MatMulOp
+from qdialect.frontends.common import Shape, UnsupportedError, check_scale, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed
 from qdialect.frontends.onnx.model import Array
-from qdialect.frontends.onnx.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
+from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Quantized, Tensor
 
 
 @imports("Gemm")
 def _gemm(call: Call) -> Tensor:
     call.count(2, 3)
-    return _general(call, call.quantized(0), call.quantized(1), 2)
+    return _general(call, call.quantized(0), call.quantized(1), 2, has_beta=True)
 
 
 @imports("com.microsoft.QGemm")
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
     columns = 0 if call.attribute("transB", 0) else 1
-    unit = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6)
+    unit = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
     if call.optional(7) is None:
         return unit
     return unit.quantized(call.plan, call.name, parameters_of(call, 7, unit.data.codes.element))
@@ -39,56 +44,141 @@ def _matmul(call: Call) -> Tensor:
 @imports("QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Tensor:
     call.count(8)
-    unit = _product(dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 1))
+    unit = _product(dequantized(call, 0, 1, 0), dequantized(call, 3, 4, -1))
     return unit.quantized(call.plan, call.name, parameters_of(call, 6, unit.data.codes.element))
 
 
 @imports("MatMulInteger")
 def _matmul_integer(call: Call) -> Tensor:
     call.count(2, 4)
-    return _product(integers(call, 0, 2), integers(call, 1, 3), 1).accumulators(call.plan, call.name)
+    return _product(integers(call, 0, 2), _along_columns(integers(call, 1, 3))).accumulators(call.plan, call.name)
 
 
-def _general(call: Call, data: Quantized, weights: Quantized, bias: int) -> Contraction:
-    for name in ("alpha", "beta"):
-        factor: float = call.attribute(name, 1.0)
-        require(factor == 1, f"{name} must be 1, but got {factor}")
-    require(call.attribute("transA", 0) == 0, "transA must be 0")
-    require(len(data.shape) == 2, f"input must have 2 dimensions, but got {len(data.shape)}")
-    is_turned = call.attribute("transB", 0) != 0
-    weight = weight_of(weights, (0, 1) if is_turned else (1, 0), 0 if is_turned else 1)
-    return _dense(data, weight, bias_of(call, bias, data, weight, weight.codes.shape[0]))
+def _along_columns(right: Quantized) -> Quantized:
+    """Zero points that are several are those of the columns."""
+    return Quantized(right.shape, right.codes, right.scales, right.zero_points, max(len(right.shape) - 1, 0))
 
 
-def _product(data: Quantized, weights: Quantized, axis: int | None = None) -> Contraction:
-    rank = len(weights.shape)
-    require(rank == 2, f"right operand must have 2 dimensions, but got {rank}")
-    if axis is not None and len(weights.scales) > 1:
-        weights = Quantized(weights.shape, weights.codes, weights.scales, weights.zero_points, axis)
-    return _dense(data, weight_of(weights, (1, 0), 1), None)
+def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta: bool) -> Contraction:
+    """``alpha * A * B + beta * C``; alpha joins the scale of the data, beta the bias."""
+    alpha: float = call.attribute("alpha", 1.0)
+    beta: float = call.attribute("beta", 1.0) if has_beta else 1.0
+    require(alpha > 0, f"alpha must be positive, but got {alpha}")
+    for name, operand in (("input", left), ("right operand", right)):
+        require(len(operand.shape) == 2, f"{name} must have 2 dimensions, but got {len(operand.shape)}")
+    data = _scaled(data_of(left), alpha)
+    factors = _Factors(data, right, call.attribute("transA", 0) != 0, call.attribute("transB", 0) != 0)
+    is_plain = alpha == 1 and beta == 1
+    factor = None if is_plain or not has_beta else beta
+    return factors.product(bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
 
 
-def _dense(source: Quantized, weight: Weight, bias: Array | None) -> Contraction:
-    data = data_of(source)
-    channels, depth = weight.codes.shape
-    require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
-    require(data.shape[-1] == depth, f"input must have a last extent of {depth}, but got {data.shape[-1]}")
+def _scaled(data: Quantized, alpha: float) -> Quantized:
+    if alpha == 1:
+        return data
+    return Quantized(data.shape, data.codes, (float(np.float32(alpha) * np.float32(data.scales[0])),), data.zero_points)
 
-    def accumulate(emitter: Emitter) -> ir.Value:
+
+def _product(left: Quantized, right: Quantized) -> Contraction:
+    return _Factors(data_of(left), right).product(None)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """The operands of a product of any rank, each perhaps with its last two dimensions exchanged."""
+
+    left: Quantized
+    right: Quantized
+    turns_left: bool = False
+    turns_right: bool = False
+
+    @property
+    def left_shape(self) -> Shape:
+        """[..., M, K]"""
+        shape = self.left.shape
+        require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
+        return (1, *shape) if len(shape) == 1 else _exchanged(shape, self.turns_left)
+
+    @property
+    def right_shape(self) -> Shape:
+        """[..., K, N]"""
+        shape = self.right.shape
+        require(len(shape) >= 1, "right operand must have at least 1 dimension, but got 0")
+        return (*shape, 1) if len(shape) == 1 else _exchanged(shape, self.turns_right)
+
+    def product(self, bias: Array | None) -> Contraction:
+        """What stands for the result."""
+        self._check_right()
+        left, right = self.left_shape, self.right_shape
+        require(left[-1] == right[-2], f"input must have a last extent of {right[-2]}, but got {left[-1]}")
+        leading = _broadcast(left[:-2], right[:-2])
+        rows = left[-2:-1] if len(self.left.shape) > 1 else ()
+        columns = right[-1:] if len(self.right.shape) > 1 else ()
+        shape = (*leading, *rows, *columns)
+        weights = self.right.codes.data
+        is_dense = weights is not None and math.prod(right[:-2]) == 1
+        rank = len(left) if is_dense else max(len(left), len(right))
+
+        def accumulate(emitter: Emitter) -> ir.Value:
+            data = self._value(emitter, self.left, left, self.turns_left)
+            start = None if bias is None else emitter.constant(bias)
+            if weights is None or not is_dense:
+                matrix = self._value(emitter, self.right, right, self.turns_right)
+                return self._build(emitter, MatMulOp, data, matrix, start)
+            stored = weights.reshape(right[-2:][::-1]) if self.turns_right else weights.reshape(right[-2:]).T
+            return self._build(emitter, DenseOp, data, emitter.constant(stored), start)
+
+        def finish(emitter: Emitter, value: ir.Value) -> Placed:
+            return emitter.reshape(value, shape), False
+
+        last = max(len(shape) - 1, 0)
+        return Contraction(shape, self.left, self.right.scales, accumulate, finish, axis=rank - 1, model_axis=last)
+
+    def _check_right(self) -> None:
+        right = self.right
+        require(right.codes.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.codes.element}")
+        for scale in right.scales:
+            check_scale(scale, "scale of the right operand")
+        if len(right.scales) > 1:
+            axis = len(right.shape) - (2 if self.turns_right else 1)
+            found = f"scales of the right operand must lie along axis {axis}, but got {right.axis}"
+            require(right.axis == axis and len(right.shape) > 1, found)
+
+    def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, turns: bool) -> ir.Value:
+        value = emitter.plain(operand.codes)
+        if turns and len(operand.shape) > 1:
+            rank = len(operand.shape)
+            value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+        return emitter.reshape(value, shape)
+
+    def _build(
+        self,
+        emitter: Emitter,
+        op_class: type[DenseOp | MatMulOp],
+        data: ir.Value,
+        weight: ir.Value,
+        bias: ir.Value | None,
+    ) -> ir.Value:
+        points = self.right.zero_points
         return emitter.build(
-            DenseOp,
-            emitter.plain(data.codes),
-            emitter.constant(weight.codes),
-            None if bias is None else emitter.constant(bias),
+            op_class,
+            data,
+            weight,
+            bias,
             element="i32",
-            input_scale=data.scales[0],
-            input_zero_point=data.zero_points[0],
-            weight_scales=weight.scales,
-            weight_zero_points=weight.zero_points,
+            input_scale=self.left.scales[0],
+            input_zero_point=self.left.zero_points[0],
+            weight_scales=self.right.scales,
+            weight_zero_points=points[:1] if len(set(points)) == 1 else points,
         )
 
-    def finish(emitter: Emitter, value: ir.Value) -> Placed:
-        return value, False
 
-    shape = (*data.shape[:-1], channels)
-    return Contraction(shape, data, weight, accumulate, finish, axis=len(shape) - 1, model_axis=len(shape) - 1)
+def _exchanged(shape: Shape, turns: bool) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2]) if turns else shape
+
+
+def _broadcast(left: Shape, right: Shape) -> Shape:
+    try:
+        return np.broadcast_shapes(left, right)
+    except ValueError:
+        raise UnsupportedError(f"batches must broadcast, but got {list(left)} and {list(right)}") from None

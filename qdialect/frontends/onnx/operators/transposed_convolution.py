@@ -47,7 +47,7 @@ def _conv_transpose(call: Call) -> Contraction:
         "groups": groups,
     }
     channels = weight.codes.shape[0]
-    layer = Layer(ConvTranspose2DOp, data, weight, bias_of(call, 2, data, weight, channels), attributes)
+    layer = Layer(ConvTranspose2DOp, data, weight, bias_of(call, 2, data, weight.scales, channels), attributes)
     return layer.contraction((data.shape[0], channels, *output))
 
 
