@@ -1,0 +1,43 @@
+"""The steps of the activations against PyTorch's CPU kernels: the same codes, whatever the last bits of the floats."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from qdialect.quant_math import Activation, RealScaling, Rounding, activate, requantize_real
+
+ALPHA = 0.1
+KERNELS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
+    Activation.LEAKY_RELU: lambda x: functional.leaky_relu(x, ALPHA),
+    Activation.ELU: lambda x: functional.elu(x, ALPHA),
+    Activation.HARDSWISH: functional.hardswish,
+    Activation.HARDSIGMOID: functional.hardsigmoid,
+    Activation.SIGMOID: torch.sigmoid,
+    Activation.SILU: functional.silu,
+    Activation.TANH: torch.tanh,
+    Activation.GELU: functional.gelu,
+    Activation.GELU_TANH: lambda x: functional.gelu(x, approximate="tanh"),
+}
+# Steps of arithmetic alone, in the same order: the same float32 numbers.
+SAME_FLOATS = (Activation.LEAKY_RELU, Activation.HARDSWISH, Activation.HARDSIGMOID)
+
+
+def test_every_activation_has_a_kernel() -> None:
+    assert set(KERNELS) == set(Activation) - {Activation.NONE}
+
+
+@pytest.mark.parametrize("activation", KERNELS)
+def test_codes_are_those_of_pytorch(activation: Activation) -> None:
+    x = (np.random.default_rng(1).normal(size=1 << 17) * 4).astype(np.float32)
+    found = activate(activation, ALPHA, x)
+    wanted = KERNELS[activation](torch.tensor(x)).numpy()
+    how = (0.03, 5, -128, 127, Rounding.F32_RNE_ZP_LAST, RealScaling.RECIPROCAL)
+    apart = np.abs(requantize_real(found, *how) - requantize_real(wanted, *how))
+    # A number within a few units of the last place of a tie may fall on its other side.
+    assert apart.max() <= 1
+    assert np.count_nonzero(apart) <= 2
+    if activation in SAME_FLOATS:
+        np.testing.assert_array_equal(found, wanted)
