@@ -68,6 +68,8 @@ class Interpolation(StrEnum):
 
     TFLITE_FIXED = "tflite_fixed"
     """Places and weights with 10 fraction bits, rounded half away from zero: TFLite's i8."""
+    XNNPACK_FIXED = "xnnpack_fixed"
+    """Places in float32, weights with 11 fraction bits, rounded half up: XNNPACK."""
     TFLITE_FLOAT = "tflite_float"
     """float32, a code is the sum plus 0.5 without its fraction: TFLite's ui8 and f32."""
     ONNX_FLOAT = "onnx_float"

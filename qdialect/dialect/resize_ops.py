@@ -18,6 +18,7 @@ _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)
 _FIXED_COORDINATES = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
 _ELEMENTS = {
     Interpolation.TFLITE_FIXED: ("i8", "ui8"),
+    Interpolation.XNNPACK_FIXED: ("i8", "ui8"),
     Interpolation.TFLITE_FLOAT: ("ui8", "f32"),
     Interpolation.ONNX_FLOAT: ("i8", "ui8", "f32"),
 }
@@ -62,8 +63,8 @@ class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
     Constraints:
       C1: input and result must have the same element type
       C2: size must be 2 integers of at least 1
-      C3: arithmetic tflite_fixed takes i8 and ui8, tflite_float ui8 and f32, onnx_float all three
-      C4: arithmetic tflite_fixed takes the coordinates asymmetric, half_pixel and align_corners
+      C3: arithmetic tflite_fixed and xnnpack_fixed take i8 and ui8, tflite_float ui8 and f32, onnx_float all three
+      C4: arithmetic tflite_fixed and xnnpack_fixed take the coordinates asymmetric, half_pixel and align_corners
     """
 
     input = operand(_SMOOTH_IMAGE)
@@ -75,6 +76,7 @@ class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
         element, elements = element_of(self.input.type), _ELEMENTS[Interpolation(self.arithmetic)]
         wanted = f"input of arithmetic {self.arithmetic} must be {' or '.join(elements)}"
         require(element in elements, "C3", f"{wanted}, but got {element}")
-        holds = self.arithmetic != Interpolation.TFLITE_FIXED or self.coordinates in _FIXED_COORDINATES
-        wanted = f"coordinates of arithmetic tflite_fixed must be one of {', '.join(_FIXED_COORDINATES)}"
+        is_fixed = self.arithmetic in (Interpolation.TFLITE_FIXED, Interpolation.XNNPACK_FIXED)
+        holds = not is_fixed or self.coordinates in _FIXED_COORDINATES
+        wanted = f"coordinates of arithmetic {self.arithmetic} must be one of {', '.join(_FIXED_COORDINATES)}"
         require(holds, "C4", f"{wanted}, but got {self.coordinates}")

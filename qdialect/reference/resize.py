@@ -14,6 +14,7 @@ Array = NDArray[Any]
 _F32 = np.float32
 _HALF = _F32(0.5)
 _ONE_FIXED = 1 << 10
+_ONE_XNNPACK = 1 << 11
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def taps(arithmetic: Interpolation, coordinates: Coordinates, extent: int, size:
     """Cells and weights along one dimension."""
     if arithmetic is Interpolation.TFLITE_FIXED:
         return _fixed_taps(coordinates, extent, size)
+    if arithmetic is Interpolation.XNNPACK_FIXED:
+        return _xnnpack_taps(places(coordinates, Ratio.MULTIPLY, extent, size), extent)
     if arithmetic is Interpolation.TFLITE_FLOAT:
         return _tflite_taps(places(coordinates, Ratio.MULTIPLY, extent, size), extent)
     return _onnx_taps(places(coordinates, Ratio.DIVIDE, extent, size), extent)
@@ -106,6 +109,14 @@ def _fixed_taps(coordinates: Coordinates, extent: int, size: int) -> Taps:
     return Taps(low, high, (_ONE_FIXED - offset).astype(np.int32), offset.astype(np.int32))
 
 
+def _xnnpack_taps(found: Array, extent: int) -> Taps:
+    """Weights are half_even(2^11 * d) with d = place - low, the place moved inside (XNNPACK indirection_init)."""
+    inside = np.clip(found, 0, extent - 1).astype(_F32)
+    low = inside.astype(np.int64)
+    offset = np.rint((inside - low.astype(_F32)) * _F32(_ONE_XNNPACK)).astype(np.int32)
+    return Taps(low, np.minimum(low + 1, extent - 1), _ONE_XNNPACK - offset, offset)
+
+
 def resize_nearest(data: Array, rows: Array, columns: Array) -> Array:
     """An image [N, H, W, C] made of the cells at `rows` and `columns`."""
     return np.take(np.take(data, rows, axis=1), columns, axis=2)
@@ -114,7 +125,8 @@ def resize_nearest(data: Array, rows: Array, columns: Array) -> Array:
 def resize_bilinear(data: Array, rows: Taps, columns: Taps, arithmetic: Interpolation) -> Array:
     """An image [N, H, W, C] interpolated from `rows` and `columns`.
 
-    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``tflite_float``: terms ``(v * row) * column``, columns outermost,
+    ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``;
+    ``tflite_float``: terms ``(v * row) * column``, columns outermost,
     codes ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, codes ``trunc(sum)``.
     """
     vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
@@ -122,8 +134,7 @@ def resize_bilinear(data: Array, rows: Taps, columns: Taps, arithmetic: Interpol
     pairs = [(row, column) for row in vertical for column in horizontal]
     if arithmetic is not Interpolation.ONNX_FLOAT:
         pairs = [(row, column) for column in horizontal for row in vertical]
-    is_fixed = arithmetic is Interpolation.TFLITE_FIXED
-    cells = data.astype(np.int64 if is_fixed else _F32)
+    cells = data.astype(np.int64 if rows.low_weight.dtype == np.int32 else _F32)
     total: Array | None = None
     with np.errstate(over="ignore", invalid="ignore"):
         for (row, row_weight), (column, column_weight) in pairs:
@@ -133,8 +144,10 @@ def resize_bilinear(data: Array, rows: Taps, columns: Taps, arithmetic: Interpol
             term = values * by_row * by_column if in_order else by_column * by_row * values
             total = term if total is None else total + term
     assert total is not None
-    if is_fixed:
+    if arithmetic is Interpolation.TFLITE_FIXED:
         return (total + (1 << 19) + (total >> 63)) >> 20
+    if arithmetic is Interpolation.XNNPACK_FIXED:
+        return (total + (1 << 21)) >> 22
     if data.dtype == _F32:
         return total
     rounding = _HALF if arithmetic is Interpolation.TFLITE_FLOAT else _F32(0)

@@ -41,8 +41,8 @@ def test_the_delegate_is_not_the_reference() -> None:
         inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
         (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}.model"].tobytes()), inputs)
         if np.any(output != ARRAYS[f"{case}.out"]):
-            different.add(case.rsplit("_", 2)[0])
-    assert different >= {"ADD", "SUB", "MUL", "MEAN", "QUANTIZE", "LEAKY_RELU"}
+            different.add(case.split("_")[0])
+    assert different >= {"ADD", "SUB", "MUL", "RESIZE", "MEAN", "QUANTIZE", "LEAKY"}
 
 
 RESCALE = """

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, SubOp, build
-from qdialect.dialect.enums import LeakyMode
+from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, ResizeBilinearOp, SubOp, build
+from qdialect.dialect.enums import Interpolation, LeakyMode
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
+from qdialect.passes.tabulate import is_eight_bit
 from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_codes
 
@@ -34,7 +35,7 @@ _FRACTION_BITS = 8
 def use_xnnpack(module: ir.Module) -> None:
     """Give the ops of an imported module the delegate's arithmetic, in place."""
     with module.context:
-        apply_patterns(module, [_Accumulators(), _Product(), _Mean(), _Sum(), _Rescale(), _LeakyRelu()])
+        apply_patterns(module, [_Accumulators(), _Product(), _Mean(), _Sum(), _Resize(), _Rescale(), _LeakyRelu()])
 
 
 def _ratio(scale: float, output_scale: float) -> np.float32:
@@ -93,6 +94,15 @@ class _Sum(_Restated):
         is_taken = op.arithmetic == TFLITE.addition and _within(ratios, _SUMS)
         once = TFLITE_XNNPACK.addition if isinstance(op, AddOp) else SubArithmetic.FIXED_ONCE
         return {"arithmetic": once} if is_taken else None
+
+
+class _Resize(_Restated):
+    name: ClassVar[str] = "xnnpack-resize"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.resize_bilinear",)
+
+    def check(self, op: ResizeBilinearOp) -> dict[str, Any] | None:
+        is_taken = op.arithmetic is not Interpolation.XNNPACK_FIXED and is_eight_bit(op.input)
+        return {"arithmetic": Interpolation.XNNPACK_FIXED} if is_taken else None
 
 
 class _Tabulated(Pattern[tuple[np.float32, np.float32]]):

@@ -17,8 +17,8 @@ from qdialect.reference.resize import Taps
 from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
-# The four weights of a cell add up to 2^20.
-_FRACTION_BITS = 20
+# The four weights of a cell add up to 2 to the power of so many.
+_FRACTION_BITS = {Interpolation.TFLITE_FIXED: 20, Interpolation.XNNPACK_FIXED: 22}
 
 
 @lowers(ResizeNearestOp)
@@ -35,7 +35,8 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     data, output = lowering.place(op.input), lowering.result(op.output)
     rows, columns = (_lines(taps) for taps in bilinear_axes(op))
     shift, is_float = signed_shift(op.input.type), element_of(op.input.type) == "f32"
-    emit = _fixed(shift) if op.arithmetic is Interpolation.TFLITE_FIXED else _float(op.arithmetic, shift, is_float)
+    is_fixed = op.arithmetic in _FRACTION_BITS
+    emit = _fixed(op.arithmetic, shift) if is_fixed else _float(op.arithmetic, shift, is_float)
     kernel = Kernel(lowering.program)
     emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
     lowering.program.call(kernel, op.operation.name)
@@ -45,20 +46,22 @@ def _lines(taps: Taps) -> list[Line]:
     return [Line(taps.low, taps.low_weight), Line(taps.high, taps.high_weight)]
 
 
-def _fixed(shift: int) -> Emit:
+def _fixed(arithmetic: Interpolation, shift: int) -> Emit:
     """Codes are stored shifted: the sum of all weights times the shift is taken off before it is rounded."""
+    bits = _FRACTION_BITS[arithmetic]
 
     def emit(body: Body, values: Sequence[str], weights: Sequence[Weight]) -> str:
-        total = body.constant(-(shift << _FRACTION_BITS), "i32")
+        total = body.constant(-(shift << bits), "i32")
         for value, (row, column) in zip(values, weights, strict=True):
             weight = body.binary("arith.muli", row, column, "i32")
             code = body.cast("arith.extui", value, "i8", "i32")
             total = body.binary("arith.addi", total, body.binary("arith.muli", code, weight, "i32"), "i32")
-        # Half away from zero: a negative tie goes down.
-        sign = body.binary("arith.shrsi", total, body.constant(31, "i32"), "i32")
-        half = body.constant(1 << (_FRACTION_BITS - 1), "i32")
-        total = body.binary("arith.addi", body.binary("arith.addi", total, half, "i32"), sign, "i32")
-        code = body.binary("arith.shrsi", total, body.constant(_FRACTION_BITS, "i32"), "i32")
+        rounded = body.binary("arith.addi", total, body.constant(1 << (bits - 1), "i32"), "i32")
+        if arithmetic is Interpolation.TFLITE_FIXED:
+            # Half away from zero: a negative tie goes down.
+            sign = body.binary("arith.shrsi", total, body.constant(31, "i32"), "i32")
+            rounded = body.binary("arith.addi", rounded, sign, "i32")
+        code = body.binary("arith.shrsi", rounded, body.constant(bits, "i32"), "i32")
         return _stored(body, code, shift)
 
     return emit

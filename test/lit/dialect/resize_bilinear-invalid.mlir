@@ -61,7 +61,7 @@ func.func @resize_bilinear_c4(%input: tensor<1x4x6x3xi8>) {
 // -----
 
 func.func @resize_bilinear_arithmetic(%input: tensor<1x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_bilinear' op arithmetic must be one of "tflite_fixed", "tflite_float", "onnx_float", but got "fixed"}}
+  // expected-error @+1 {{'qnn.resize_bilinear' op arithmetic must be one of "tflite_fixed", "xnnpack_fixed", "tflite_float", "onnx_float", but got "fixed"}}
   %y = "qnn.resize_bilinear"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", arithmetic = "fixed"
   } : (tensor<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
