@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, LutOp, PadOp, QnnOp, RequantizeOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import (
+    ClipOp,
+    GatherOp,
+    LutOp,
+    PadOp,
+    QnnOp,
+    RequantizeOp,
+    ReshapeOp,
+    SliceOp,
+    TransposeOp,
+    build,
+)
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.passes.matching import produced_by
@@ -28,7 +39,7 @@ class RemoveIdentity(Pattern[ir.Value]):
 
     name: ClassVar[str] = "remove-identity"
     roots: ClassVar[tuple[str, ...]] = tuple(
-        op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp)
+        op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp, SliceOp, GatherOp)
     )
 
     def check(self, op: QnnOp) -> ir.Value | Refusal | None:
@@ -65,7 +76,9 @@ def _keeps_codes(op: QnnOp) -> bool | Refusal:
         return (op.min, op.max) == range_of(op.input.type)
     if isinstance(op, TransposeOp):
         return list(op.permutation) == sorted(op.permutation)
-    # A reshape, or padding by nothing: the types agree already.
+    if isinstance(op, GatherOp):
+        return list(op.indices) == sorted(set(op.indices))
+    # A reshape, padding by nothing, a slice of everything: the types agree already.
     return True
 
 
@@ -117,21 +130,28 @@ class TransposeToReshape(Pattern[tuple[int, ...]]):
         rewriter.replace(op, reshaped.output)
 
 
+_Movement = TransposeOp | ReshapeOp | SliceOp | GatherOp
+
+
 class FoldConstantMovement(Pattern[NDArray[Any]]):
     """A constant that is moved is another constant."""
 
     name: ClassVar[str] = "fold-constant-movement"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape")
+    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape", "qnn.slice", "qnn.gather")
 
-    def check(self, op: TransposeOp | ReshapeOp) -> NDArray[Any] | None:
+    def check(self, op: _Movement) -> NDArray[Any] | None:
         value = constant_value(op.input)
         if value is None:
             return None
         if isinstance(op, TransposeOp):
             return data_movement.transpose(value, op.permutation)
+        if isinstance(op, SliceOp):
+            return data_movement.slice_of(value, op.begin, op.size, op.strides)
+        if isinstance(op, GatherOp):
+            return data_movement.gather(value, op.axis, op.indices)
         return data_movement.reshape(value, op.shape)
 
-    def rewrite(self, op: TransposeOp | ReshapeOp, match: NDArray[Any], rewriter: Rewriter) -> None:
+    def rewrite(self, op: _Movement, match: NDArray[Any], rewriter: Rewriter) -> None:
         with rewriter.before(op):
             moved = constant(match)
         rewriter.replace(op, moved)

@@ -15,11 +15,13 @@ from qdialect.dialect import (
     AddOp,
     ClipOp,
     ConcatOp,
+    GatherOp,
     LutOp,
     MulOp,
     PadOp,
     QnnOp,
     RequantizeOp,
+    SliceOp,
     TransposeOp,
     build,
 )
@@ -62,7 +64,7 @@ class SinkThroughUnary(_Sink):
 
     name: ClassVar[str] = "sink-through-unary"
     roots: ClassVar[tuple[str, ...]] = tuple(
-        op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, LutOp, PadOp, RequantizeOp)
+        op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, GatherOp, LutOp, PadOp, RequantizeOp, SliceOp)
     )
 
     def check(self, op: QnnOp) -> _Match | None:
@@ -72,7 +74,9 @@ class SinkThroughUnary(_Sink):
     def changes(self, op: QnnOp, permutation: Permutation) -> dict[str, Any]:
         if isinstance(op, PadOp):
             return {name: _unpermuted(getattr(op, name), permutation) for name in ("low", "high")}
-        if isinstance(op, RequantizeOp):
+        if isinstance(op, SliceOp):
+            return {name: _unpermuted(getattr(op, name), permutation) for name in ("begin", "size", "strides")}
+        if isinstance(op, RequantizeOp | GatherOp):
             return {"axis": permutation[op.axis]}
         return {}
 

@@ -30,6 +30,8 @@ MODELS = [
     "ad01_int8",
     "pretrainedResnet_quant",
     "tf2_mobilenet_v2_1.0_224_ptq",
+    "deeplabv3_mnv2_dm05_pascal_quant",
+    "dcgan_generator_int8",
 ]
 SMALL = ["kws_ref_model", "ad01_int8", "pretrainedResnet_quant"]
 MOBILENET = MODELS[0]

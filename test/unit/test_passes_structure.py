@@ -23,7 +23,7 @@ from quantized_layers import (
 )
 
 from qdialect._mlir import arith, ir
-from qdialect.dialect import ConcatOp, PadOp, RequantizeOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import ConcatOp, GatherOp, PadOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.canonicalize import CanonicalizePass
@@ -62,6 +62,14 @@ def rescale(x: ir.Value, **changes: Any) -> ir.Value:
     return build(RequantizeOp, x, element=element_of(x.type), **attributes).output
 
 
+def part(x: ir.Value, begin: tuple[int, ...], size: tuple[int, ...]) -> ir.Value:
+    return build(SliceOp, x, element=element_of(x.type), begin=begin, size=size, strides=(1,) * len(size)).output
+
+
+def gathered(x: ir.Value, axis: int, indices: tuple[int, ...]) -> ir.Value:
+    return build(GatherOp, x, element=element_of(x.type), axis=axis, indices=indices).output
+
+
 # canonicalize
 
 
@@ -79,6 +87,8 @@ def test_identities_are_nothing() -> None:
         lambda x: reshape(x, 1, 6, 7, 4),
         lambda x: transpose(x, (0, 1, 2, 3)),
         lambda x: build(PadOp, x, element="ui8", low=(0,) * 4, high=(0,) * 4, value=3).output,
+        lambda x: part(x, (0, 0, 0, 0), (1, 6, 7, 4)),
+        lambda x: gathered(x, 2, tuple(range(7))),
         lambda x: transpose(transpose(x, TO_NCHW), TO_NHWC),
         lambda x: reshape(reshape(x, 168), 1, 6, 7, 4),
     ]
@@ -98,8 +108,9 @@ def test_movements_are_composed() -> None:
 def test_movement_of_constants_is_done() -> None:
     def body(x: ir.Value) -> ir.Value:
         weight = constant(np.arange(-90, 90, dtype=np.int8).reshape(3, 3, 4, 5))
-        flat = constant(np.arange(CHANNELS, dtype=np.int32).reshape(1, CHANNELS))
-        return conv(x, weight=transpose(weight, (3, 0, 1, 2)), bias=reshape(flat, CHANNELS))
+        flat = constant(np.arange(CHANNELS + 1, dtype=np.int32).reshape(1, CHANNELS + 1))
+        backwards = gathered(part(flat, (0, 1), (1, CHANNELS)), 1, tuple(range(CHANNELS))[::-1])
+        return conv(x, weight=transpose(weight, (3, 0, 1, 2)), bias=reshape(backwards, CHANNELS))
 
     assert op_names(run_both(graph([IMAGE], body), CanonicalizePass())) == ["qnn.conv2d"]
 
@@ -134,10 +145,12 @@ def test_transposes_move_past_element_wise_ops_and_meet() -> None:
 def test_attributes_that_name_dimensions_are_renamed() -> None:
     def body(x: ir.Value) -> ir.Value:
         codes = requantize(transpose(conv(x), TO_NCHW), axis=1)
-        return build(PadOp, codes, element="ui8", low=(0, 1, 2, 3), high=(0, 0, 1, 0), value=9).output
+        padded = build(PadOp, codes, element="ui8", low=(0, 1, 2, 3), high=(0, 0, 1, 0), value=9).output
+        return gathered(part(padded, (0, 1, 0, 2), (1, 3, 5, 4)), 1, (2, 0, 2, 1))
 
     after = run_both(graph([IMAGE], body), SinkTransposePass())
-    assert op_names(after) == ["qnn.conv2d", "qnn.requantize", "qnn.pad", "qnn.transpose"]
+    moved = ["qnn.pad", "qnn.slice", "qnn.gather"]
+    assert op_names(after) == ["qnn.conv2d", "qnn.requantize", *moved, "qnn.transpose"]
     assert ops_of(after, "qnn.requantize")[0].axis == 3
 
 
