@@ -13,6 +13,7 @@ import torch.nn.functional as nnf
 from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
+import qdialect
 from qdialect._mlir import ir
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
@@ -110,6 +111,9 @@ CASES: dict[str, Case] = {
     "avg_pool": one(lambda x: nnf.avg_pool2d(x, 3, 2), scale=0.017),
     "avg_pool_padded": one(lambda x: nnf.avg_pool2d(x, 3, 1, 1), scale=0.017),
     "adaptive_pool": one(lambda x: nnf.adaptive_avg_pool2d(x, (2, 1)), ((1, 3, 6, 5),), scale=0.017),
+    "float_mean": one(lambda x: (x * 2.0 + x.mean((2, 3), keepdim=True)) * 0.3),
+    "float_softmax": one(lambda x: torch.softmax(torch.softmax(x, 1), -1), ((3, 11),), scale=0.01),
+    "float_avg_pool": one(lambda x: nnf.avg_pool2d(nnf.avg_pool2d(x, 2), 3, 1, 1)),
     "softmax": one(lambda x: torch.softmax(x, -1), ((3, 11),), scale=1 / 256, zero_point=-128, ops=("qnn.softmax",)),
     "flatten": one(lambda x: torch.flatten(x, 1), ops=("qnn.reshape", "qnn.lut")),
     "view": one(lambda x: x.view(-1, 14), ops=("qnn.reshape", "qnn.lut")),
@@ -160,3 +164,25 @@ def test_operator(name: str, dtype: torch.dtype) -> None:
     (found,) = run(module, [code.numpy() for code in codes])
     assert_close(found, model(*codes).numpy())
     assert not case.ops or ops_of(module) == case.ops
+
+
+POOLS: dict[str, Callable[[Any], Any]] = {
+    "avg_pool2d": lambda x: nnf.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: nnf.adaptive_avg_pool2d(x, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_means_between_two_codes(name: str) -> None:
+    """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept."""
+    scale = float(np.float32(0.0139))
+
+    class Pooled(nn.Module):
+        def forward(self, codes: Tensor) -> Tensor:
+            return quantized(POOLS[name](dequantized(codes, scale, 5, torch.int8)), scale, 5, torch.int8)
+
+    codes = codes_of((4, 7, 12, 16), 1, torch.int8)
+    module = import_torch(torch.export.export(Pooled(), (codes,)))
+    (found,) = run(module, [codes.numpy()])
+    assert np.array_equal(found, Pooled()(codes).numpy())
+    assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)

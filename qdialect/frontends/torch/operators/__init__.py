@@ -2,6 +2,7 @@
 
 # Imported for the planners they register.
 from qdialect.frontends.torch.operators import (
+    averages,
     concatenation,
     convolution,
     functions,
@@ -13,6 +14,6 @@ from qdialect.frontends.torch.operators import (
 )
 from qdialect.frontends.torch.operators.registry import Call, planner_of, supported_operators
 
-FAMILIES = (concatenation, convolution, functions, matmul, movement, pool, quantization, softmax)
+FAMILIES = (averages, concatenation, convolution, functions, matmul, movement, pool, quantization, softmax)
 
 __all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]

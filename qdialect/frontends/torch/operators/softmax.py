@@ -1,13 +1,16 @@
-"""Softmax of quantized numbers."""
+"""Softmax: of quantized numbers one op, of others float32 ops."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdialect.dialect import SoftmaxOp
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, RealMaxOp, RealSumOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
-from qdialect.frontends.common import UnsupportedError, require
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import (
     EIGHT_BIT,
@@ -18,6 +21,7 @@ from qdialect.frontends.torch.tensors import (
     Result,
     limit,
     place_of,
+    quantize,
 )
 
 
@@ -25,17 +29,20 @@ from qdialect.frontends.torch.tensors import (
 class Shares(Real):
     """Exponentials over their sum along `axis`, in float32."""
 
-    source: Quantized
+    name: str
+    source: Real
     axis: int
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+        source = self.source
+        if not isinstance(source, Quantized) or not source.is_whole or to.element not in EIGHT_BIT:
+            return quantize(plan, name, self.real(plan, self.name), to)
 
         def emit(emitter: Emitter) -> Placed:
-            codes, is_last = emitter.either(self.source.codes)
+            codes, is_last = emitter.either(source.codes)
             attributes = {
                 "axis": place_of(self.axis, len(self.shape), is_last),
-                "input_scale": self.source.parameters.scale,
+                "input_scale": source.parameters.scale,
                 "output_scale": to.scale,
                 "output_zero_point": to.zero_point,
                 "arithmetic": SoftmaxArithmetic.FLOAT,
@@ -45,13 +52,27 @@ class Shares(Real):
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        raise UnsupportedError("a softmax must be quantized")
+        """Exponentials of what is below the largest number, over their sum."""
+        source = self.source.real(plan, self.name)
+
+        def emit(emitter: Emitter) -> Placed:
+            real, is_last = emitter.either(source)
+            axes = (place_of(self.axis, len(self.shape), is_last),)
+            ops = FloatOps(emitter)
+
+            def along(op_class: type[RealMaxOp | RealSumOp], value: ir.Value) -> ir.Value:
+                reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
+                return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(real.type))
+
+            powers = ops("math.exp", ops("sub", real, along(RealMaxOp, real)))
+            return ops("div", powers, along(RealSumOp, powers)), is_last
+
+        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @imports("softmax.int", "_softmax.default")
 def _softmax(call: Call) -> Result:
-    source = call.quantized("self")
-    require(source.is_whole, f"input must be i8 or ui8 with one scale, but got {source.codes.element}")
+    source = call.real("self")
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return Shares(source.shape, source, axis % rank)
+    return Shares(source.shape, call.name, source, axis % rank)

@@ -1,0 +1,202 @@
+"""Means of windows and over dimensions.
+
+PyTorch averages in float32.  A sum of integers is exact and its codes are PyTorch's, but for means that lie halfway
+between two codes: there the float32 sum, which rounds at every term, decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, MeanOp, PadOp, RealConv2DOp, RealSumOp, RequantizeOp
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.operators.elementwise import FloatOps
+from qdialect.frontends.torch.operators.pool import image_of, pooled_window
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.windows import Window
+from qdialect.frontends.torch.tensors import (
+    EIGHT_BIT,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    Result,
+    limit,
+    mapping,
+    place_of,
+    quantize,
+)
+from qdialect.profiles import PYTORCH
+
+
+def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
+    ops = FloatOps(emitter)
+    return ops("div", total, ops.number(count, total))
+
+
+def _codes_of(source: Real, to: Parameters) -> Quantized | None:
+    """`source` where integers give its means."""
+    holds = isinstance(source, Quantized) and source.is_whole and to.element in EIGHT_BIT
+    return source if isinstance(source, Quantized) and holds else None
+
+
+@dataclass(frozen=True, eq=False)
+class Average(Real):
+    """Means of windows, the padding among them.
+
+    Sums of codes are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same and n is
+    even, so that means lie halfway, the sum is PyTorch's: in float32, the cells of a window one after another.
+    """
+
+    name: str
+    source: Real
+    window: Window
+
+    @property
+    def _count(self) -> int:
+        return math.prod(self.window.kernel)
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        source = _codes_of(self.source, to)
+        if source is None or (source.scales[0] == to.scale and self._count % 2 == 0):
+            return quantize(plan, name, self.real(plan, self.name), to)
+        before, window, channels = source.parameters, self.window, self.shape[1]
+        share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}
+
+        def emit(emitter: Emitter) -> Placed:
+            sums = emitter.build(
+                Conv2DOp,
+                emitter.last(source.codes),
+                emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.int8)),
+                element="i32",
+                strides=window.strides,
+                padding=window.padding,
+                groups=channels,
+                input_zero_point=before.zero_point,
+                **share,
+            )
+            scaled = emitter.build(
+                RequantizeOp,
+                sums,
+                element=to.element,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                axis=3,
+                **PYTORCH.rescale,
+                **share,
+            )
+            return scaled, True
+
+        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        source, window, channels = self.source.real(plan, self.name), self.window, self.shape[1]
+
+        def emit(emitter: Emitter) -> Placed:
+            data = emitter.last(source)
+            if any(window.padding):
+                low, high = ((0, *sides, 0) for sides in (window.before, window.after))
+                data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+            ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
+            how = {"strides": window.strides, "groups": channels}
+            total = emitter.build(RealConv2DOp, data, ones, element="f32", **how)
+            with emitter.location_of(self.name):
+                return _divided(emitter, total, self._count), True
+
+        return plan.compute(self.name, self.shape, "f32", emit)
+
+
+@imports("avg_pool2d.default")
+def _average_pool(call: Call) -> Result:
+    source = image_of(call)
+    window = pooled_window(call, source)
+    require(call.argument("divisor_override") is None, "divisor_override is not supported")
+    counts = bool(call.argument("count_include_pad"))
+    require(counts or not any(window.padding), "count_include_pad must be true where there is padding")
+    return Average((*source.shape[:2], *window.output), call.name, source, window)
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Real):
+    """Means over `axes`: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last.
+
+    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two codes
+    its code may be the other one.
+    """
+
+    name: str
+    source: Real
+    axes: tuple[int, ...]
+    keeps: bool
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        source = _codes_of(self.source, to)
+        if source is None:
+            return quantize(plan, name, self.real(plan, self.name), to)
+
+        def emit(emitter: Emitter) -> Placed:
+            data, axes, is_last = self._placed(emitter, source.codes)
+            parameters = {**mapping(source.parameters, to), **PYTORCH.rescale, "axes": axes, "keep_dims": self.keeps}
+            return emitter.build(MeanOp, data, element=to.element, **parameters), is_last
+
+        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        source = self.source.real(plan, self.name)
+        count = math.prod(self.source.shape[axis] for axis in self.axes)
+
+        def emit(emitter: Emitter) -> Placed:
+            data, axes, is_last = self._placed(emitter, source)
+            total = emitter.build(RealSumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
+            with emitter.location_of(self.name):
+                return _divided(emitter, total, count), is_last
+
+        return plan.compute(self.name, self.shape, "f32", emit)
+
+    def _placed(self, emitter: Emitter, value: Value) -> tuple[ir.Value, tuple[int, ...], bool]:
+        """The data, its axes, and whether channels come last; without the axes, dimensions keep the model's order."""
+        data, is_last = emitter.either(value) if self.keeps else (emitter.plain(value), False)
+        return data, tuple(sorted(place_of(axis, len(value.shape), is_last) for axis in self.axes)), is_last
+
+
+def _mean(call: Call, source: Real, axes: tuple[int, ...], *, keeps: bool) -> Mean:
+    rank = len(source.shape)
+    require(rank >= 1, "input must have at least 1 dimension, but got 0")
+    shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(source.shape))
+    kept = shape if keeps else tuple(shape[axis] for axis in range(rank) if axis not in axes)
+    return Mean(kept, call.name, source, tuple(sorted(axes)), keeps)
+
+
+@imports("mean.dim")
+def _mean_over(call: Call) -> Result:
+    source = call.real("self")
+    rank = len(source.shape)
+    given = call.argument("dim")
+    axes = tuple(range(rank)) if not given else tuple(given)
+    require(all(-rank <= axis < rank for axis in axes), f"dim must be in [-{rank}, {rank}), but got {list(axes)}")
+    return _mean(call, source, tuple(axis % rank for axis in axes), keeps=bool(call.argument("keepdim")))
+
+
+@imports("mean.default")
+def _mean_of_all(call: Call) -> Result:
+    source = call.real("self")
+    return _mean(call, source, tuple(range(len(source.shape))), keeps=False)
+
+
+@imports("adaptive_avg_pool2d.default")
+def _adaptive_average_pool(call: Call) -> Result:
+    """Windows of one size where the output's extents divide the input's."""
+    source = image_of(call)
+    size, output = source.shape[2:], call.integers("output_size", 2)
+    if output == (1, 1):
+        return _mean(call, source, (2, 3), keeps=True)
+    divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
+    require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
+    kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
+    window = Window(kernel, kernel, (1, 1), (0, 0), (0, 0), output)
+    return Average((*source.shape[:2], *output), call.name, source, window)
