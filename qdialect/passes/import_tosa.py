@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,10 +12,10 @@ from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ConstraintError
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import apply_patterns
+from qdialect.passes.quant_types import interface_with_parameters, is_quantized, storage_type
 from qdialect.passes.registry import register
-from qdialect.passes.tosa import Conversion, UnsupportedError, convert, is_quantized, storage_type
+from qdialect.passes.tosa import Conversion, UnsupportedError, convert
 from qdialect.passes.tosa.scales import give_scales
-from qdialect.passes.tosa.types import parameters_of
 
 
 @register
@@ -105,7 +105,7 @@ def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
             created.attributes[name] = attribute
     for name, found in sides:
         if name in old.attributes or any(map(is_quantized, found)):
-            created.attributes[name] = _interface(old, name, found)
+            created.attributes[name] = interface_with_parameters(old, name, found)
     conversion = Conversion()
     give_scales(conversion, old)
     arguments = old.regions[0].blocks[0].arguments
@@ -113,25 +113,6 @@ def _declared(function: ir.OpView) -> tuple[func.FuncOp, Conversion]:
     for before, after in zip(arguments, block.arguments, strict=True):
         conversion.define(before, after)
     return created, conversion
-
-
-def _interface(function: ir.Operation, name: str, types: Sequence[ir.Type]) -> ir.ArrayAttr:
-    known = (
-        ir.ArrayAttr(function.attributes[name]) if name in function.attributes else [ir.DictAttr.get({})] * len(types)
-    )
-    return ir.ArrayAttr.get(
-        [_with_parameters(ir.DictAttr(one), type_) for one, type_ in zip(known, types, strict=True)]
-    )
-
-
-def _with_parameters(attributes: ir.DictAttr, type_: ir.Type) -> ir.DictAttr:
-    parameters = parameters_of(type_)
-    if parameters is None:
-        return attributes
-    found = {named.name: named.attr for named in attributes}
-    found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), parameters[0])
-    found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parameters[1])
-    return ir.DictAttr.get(found)
 
 
 def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Offence]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tosa_oracle
 from numpy.typing import NDArray
+from tosa_networks import LARGER, convolution, network, operand, random_codes, random_pairs
 from tosa_text import TosaText
 
 import qdialect
@@ -100,22 +101,6 @@ def test_unsigned_bytes_go_to_accumulators_and_back() -> None:
     wide = text.rescale("%x0", "tensor<256xi32>", [(2**30, 10)], (255, 0), unsigned=(True, False))
     back = text.rescale(wide, "tensor<256xi8>", [(2**30, 50)], (0, 3), unsigned=(False, True))
     check(text.render(wide, back), [np.arange(256).astype(np.uint8).view(np.int8)])
-
-
-def convolution(text: TosaText, kind: str, data: str, weights: Array, result: str, attributes: str, bias: Any) -> str:
-    operands = [data, text.constant(weights, "int8"), text.constant(bias, "int32")]
-    operands += [text.constant(-9, "int8"), text.constant(0, "int8")]
-    return text.op(kind, operands, f"acc_type = i32, {attributes}", result)
-
-
-def random_codes(shape: Sequence[int]) -> Array:
-    return np.random.default_rng(sum(shape)).integers(-127, 128, shape)
-
-
-def random_pairs(count: int) -> list[tuple[int, int]]:
-    rng = np.random.default_rng(count)
-    shifts = rng.integers(36, 41, count).tolist()
-    return list(zip(rng.integers(2**30, 2**31, count).tolist(), shifts, strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -216,13 +201,6 @@ def test_the_largest_code_of_a_row() -> None:
     check(text.render(text.op("argmax", ["%x0"], "axis = 1 : i32", "tensor<3xi32>")))
 
 
-def operand(text: TosaText, name: str, multiplier: tuple[int, int], zero_point: int) -> str:
-    return text.rescale(name, text.types[name].replace("i8", "i32"), [multiplier], (zero_point, 0))
-
-
-LARGER = (2**30, 11)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("lhs", [LARGER, (1518500250, 12), (2**31 - 1, 31)])
 @pytest.mark.parametrize("shape", ["1x3x1x5", "2x3x4x5"])
@@ -243,53 +221,6 @@ def test_a_spelled_out_product_is_one_op(mode: str) -> None:
     fused = str(check(text.render(text.rescale(product, "tensor<3x70xi8>", [(1400000000, 38)], (0, 3), mode))))
     assert "qnn.mul" in fused
     assert "arith.muli" not in fused
-
-
-def network(mode: str) -> TosaText:
-    """A residual block, a mean, a matrix product as a convolution, and a table."""
-    text = TosaText("tensor<1x8x8x3xi8>")
-    dense = "stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
-    stem = convolution(
-        text,
-        "conv2d",
-        "%x0",
-        random_codes((8, 3, 3, 3)),
-        "tensor<1x8x8x8xi32>",
-        f"pad = array<i64: 1, 1, 1, 1>, {dense}",
-        [5],
-    )
-    stem = text.rescale(stem, "tensor<1x8x8x8xi8>", random_pairs(8), (0, -9), mode)
-    inner = convolution(
-        text,
-        "depthwise_conv2d",
-        stem,
-        random_codes((3, 3, 8, 1)),
-        "tensor<1x8x8x8xi32>",
-        f"pad = array<i64: 1, 1, 1, 1>, {dense}",
-        [-300],
-    )
-    inner = text.rescale(inner, "tensor<1x8x8x8xi8>", random_pairs(8), (0, -4), mode)
-    operands = [operand(text, inner, (1518500250, 12), -4), operand(text, stem, LARGER, -9)]
-    total = text.op("add", operands, "", "tensor<1x8x8x8xi32>")
-    total = text.rescale(total, "tensor<1x8x8x8xi8>", [(1400000000, 50)], (0, -9), mode)
-    total = text.op("clamp", [total], "min_val = -9 : i8, max_val = 127 : i8", "tensor<1x8x8x8xi8>")
-    points = [text.constant(-9, "int8")] * 2
-    window = "kernel = array<i64: 8, 8>, stride = array<i64: 8, 8>, pad = array<i64: 0, 0, 0, 0>"
-    mean = text.op("avg_pool2d", [total, *points], f"acc_type = i32, {window}", "tensor<1x1x1x8xi8>")
-    sums = convolution(
-        text,
-        "conv2d",
-        mean,
-        random_codes((10, 1, 1, 8)),
-        "tensor<1x1x1x10xi32>",
-        f"pad = array<i64: 0, 0, 0, 0>, {dense}",
-        [9],
-    )
-    logits = text.rescale(sums, "tensor<1x1x1x10xi8>", [(1518500250, 38)], (0, 10), mode)
-    flat = text.op("reshape", [logits, text.shape(1, 10)], "", "tensor<1x10xi8>")
-    entries = text.constant(np.random.default_rng(3).permutation(256) - 128, "int8")
-    text.op("table", [flat, entries], "", "tensor<1x10xi8>")
-    return text
 
 
 @pytest.mark.parametrize("mode", ["SINGLE_ROUND", "DOUBLE_ROUND"])

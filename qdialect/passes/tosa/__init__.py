@@ -3,7 +3,6 @@
 # Imported for the converters they register.
 from qdialect.passes.tosa import contraction, elementwise, movement, pool, reduction, rescale
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, convert, converted_ops
-from qdialect.passes.tosa.types import is_quantized, storage_type
 
 __all__ = [
     "Conversion",
@@ -12,10 +11,8 @@ __all__ = [
     "convert",
     "converted_ops",
     "elementwise",
-    "is_quantized",
     "movement",
     "pool",
     "reduction",
     "rescale",
-    "storage_type",
 ]

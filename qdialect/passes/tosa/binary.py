@@ -15,9 +15,9 @@ from qdialect._mlir import ir
 from qdialect.dialect import AddOp, MulOp, build
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, result_element
 from qdialect.passes.tosa.scaling import Codes, Scaling, Target, input_codes, scaling_of
-from qdialect.passes.tosa.types import storage_type
 from qdialect.quant_math import AddArithmetic, Rounding, quantize_multiplier
 
 _LIFT = 2.0**20

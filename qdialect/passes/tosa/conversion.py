@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant, elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.passes.tosa.types import storage_type
+from qdialect.passes.quant_types import storage_type
 
 Array = NDArray[Any]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.passes.quant_types import parameters_of
 from qdialect.passes.tosa.binary import Sum, sum_of
 from qdialect.passes.tosa.conversion import Conversion
-from qdialect.passes.tosa.types import parameters_of
 
 _KEEPS_SCALE = (
     "tosa.avg_pool2d",

@@ -19,12 +19,33 @@ class QuantizedType(ir.Type):
     def expressed_type(self) -> ir.Type: ...
 
 class UniformQuantizedType(QuantizedType):
+    @staticmethod
+    def get(
+        flags: int,
+        storage_type: ir.Type,
+        expressed_type: ir.Type,
+        scale: float,
+        zero_point: int,
+        storage_type_min: int,
+        storage_type_max: int,
+    ) -> UniformQuantizedType: ...
     @property
     def scale(self) -> float: ...
     @property
     def zero_point(self) -> int: ...
 
 class UniformQuantizedPerAxisType(QuantizedType):
+    @staticmethod
+    def get(
+        flags: int,
+        storage_type: ir.Type,
+        expressed_type: ir.Type,
+        scales: Sequence[float],
+        zero_points: Sequence[int],
+        quantized_dimension: int,
+        storage_type_min: int,
+        storage_type_max: int,
+    ) -> UniformQuantizedPerAxisType: ...
     @property
     def scales(self) -> Sequence[float]: ...
     @property

@@ -1,0 +1,195 @@
+"""`qnn-from-quant-types`: types of upstream's `quant` dialect become attributes of `qnn` ops and of interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qdialect._mlir import ir, quant
+from qdialect.context import place_of
+from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, build
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.pattern import apply_patterns
+from qdialect.passes.quant_types import (
+    cast,
+    element_type_of,
+    interface_with_parameters,
+    is_quantized,
+    note,
+    parameters_of,
+    storage_type,
+)
+from qdialect.passes.registry import register
+
+_CASTS = ("quant.qcast", "quant.dcast", "quant.scast")
+_QUANTIZE_NOTES = ("rounding", "scaling", "nan")
+
+
+@register
+@dataclass(frozen=True)
+class FromQuantTypes(Pass):
+    """Turn `quant.qcast`, `quant.dcast`, `quant.scast` and `!quant.uniform` types into attributes.
+
+    `quant.qcast` becomes `qnn.quantize` (half even, unless a `qnn.rounding` says otherwise), followed by a clamp where
+    the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
+    results become `i8`, `ui8`, `i16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts go away.
+
+    Every other op on quantized values, a storage type that `qnn` has not, and an interface quantized per axis are
+    notes of one error; the module is then as it was.
+    """
+
+    name: ClassVar[str] = "qnn-from-quant-types"
+
+    def run(self, module: ir.Module) -> None:
+        functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+        functions = [function for function in functions if len(function.regions[0].blocks) == 1]
+        with module.context, ir.Location.unknown():
+            offences = tuple(offence for function in functions for offence in _offences(function))
+            if offences:
+                message = f"{self.name}: {len(offences)} quantized values have no counterpart in qnn"
+                raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=offences),))
+            for function in functions:
+                _convert(function)
+            apply_patterns(module, ())
+
+
+def _offences(function: ir.Operation) -> Iterator[Diagnostic]:
+    block = function.regions[0].blocks[0]
+    *body, last = [op.operation for op in block.operations]
+    for op in body:
+        types = [value.type for value in (*op.operands, *op.results)]
+        if any(map(is_quantized, types)) and op.name not in _CASTS:
+            yield _note(op, "takes or gives quantized values")
+        for type_ in types:
+            yield from _storage_offence(op, type_)
+        if op.name in _CASTS:
+            yield from _shape_offences(op, types)
+    for value in (*block.arguments, *last.operands):
+        yield from _storage_offence(function, value.type)
+        if is_quantized(value.type) and parameters_of(value.type) is None:
+            yield _note(function, f"must have an interface that is quantized per tensor, but got {value.type}")
+
+
+def _storage_offence(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
+    if is_quantized(type_) and element_of(storage_type(type_)) not in ELEMENT_RANGES:
+        yield _note(op, f"must store codes of i8, ui8, i16 or i32, but got {type_}")
+
+
+def _shape_offences(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
+    for type_ in types:
+        element = element_type_of(type_)
+        is_static = isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
+        is_known = isinstance(element, quant.UniformQuantizedType | quant.UniformQuantizedPerAxisType | None)
+        if not is_static or not is_known:
+            yield _note(op, f"must be on static tensors, quantized per tensor or per axis, but got {type_}")
+
+
+def _note(op: ir.Operation, message: str) -> Diagnostic:
+    file, line, column = place_of(op.location)
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op {message}", file, line, column)
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """The codes of a quantized value, and the type it had."""
+
+    value: ir.Value
+    type: ir.Type
+
+
+def _convert(function: ir.Operation) -> None:
+    block = function.regions[0].blocks[0]
+    *body, last = [op.operation for op in block.operations]
+    _note_interface(function, "arg_attrs", [value.type for value in block.arguments])
+    _note_interface(function, "res_attrs", [value.type for value in last.operands])
+    codes: dict[ir.Value, _Codes] = {}
+    for argument in block.arguments:
+        codes[argument] = _Codes(argument, argument.type)
+        argument.set_type(storage_type(argument.type))
+    for op in body:
+        if op.name in _CASTS:
+            with ir.InsertionPoint(op), op.location:
+                _convert_cast(op, codes)
+    for index, operand in enumerate(last.operands):
+        last.operands[index] = codes[operand].value if operand in codes else operand
+    for op in reversed(body):
+        if op.name in _CASTS:
+            op.erase()
+    _fold_bitcasts(block)
+    types = ir.FunctionType.get([value.type for value in block.arguments], [value.type for value in last.operands])
+    function.attributes["function_type"] = ir.TypeAttr.get(types)
+
+
+def _convert_cast(op: ir.Operation, codes: dict[ir.Value, _Codes]) -> None:
+    """Say which codes a quantized result has; a result that is none is replaced."""
+    value, result = op.operands[0], op.results[0]
+    if op.name == "quant.qcast":
+        codes[result] = _Codes(_quantized(op), result.type)
+    elif op.name == "quant.dcast":
+        source = codes[value]
+        real = build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
+        result.replace_all_uses_with(_handed_on(op, real))
+    elif is_quantized(result.type):
+        codes[result] = _Codes(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
+    else:
+        result.replace_all_uses_with(cast("tensor.bitcast", codes[value].value, result.type))
+
+
+def _quantized(op: ir.Operation) -> ir.Value:
+    type_ = op.results[0].type
+    attributes = {name: _text(op, f"qnn.{name}") for name in _QUANTIZE_NOTES if f"qnn.{name}" in op.attributes}
+    element = element_of(storage_type(type_))
+    built = build(QuantizeOp, op.operands[0], element=element, **attributes, **_parameters(op, type_))
+    value = _handed_on(op, built.output)
+    storage = element_type_of(type_)
+    bounds = (storage.storage_type_min, storage.storage_type_max) if storage is not None else ELEMENT_RANGES[element]
+    if bounds == ELEMENT_RANGES[element]:
+        return value
+    return build(ClipOp, value, element=element, min=bounds[0], max=bounds[1]).output
+
+
+def _text(op: ir.Operation, name: str) -> str:
+    return ir.StringAttr(op.attributes[name]).value
+
+
+def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
+    """Scales, zero points and axis of a quantized type; the axis of a whole tensor is noted on the cast."""
+    element = element_type_of(type_)
+    if isinstance(element, quant.UniformQuantizedPerAxisType):
+        return {
+            "scales": tuple(element.scales),
+            "zero_points": tuple(element.zero_points),
+            "axis": element.quantized_dimension,
+        }
+    scale, zero_point = parameters_of(type_) or (1.0, 0)
+    axis = ir.IntegerAttr(op.attributes["qnn.axis"]).value if "qnn.axis" in op.attributes else 0
+    return {"scales": (scale,), "zero_points": (zero_point,), "axis": axis}
+
+
+def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:
+    """`value` with the notes of `op` that the two passes did not write."""
+    own = {f"qnn.{name}" for name in ("axis", *_QUANTIZE_NOTES)}
+    for name, attribute in op.attributes.items():
+        if "." in name and name not in own:
+            note(value, name, attribute)
+    return value
+
+
+def _note_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> None:
+    if not any(map(is_quantized, types)):
+        return
+    function.attributes[name] = interface_with_parameters(function, name, types)
+
+
+def _fold_bitcasts(block: ir.Block) -> None:
+    """Two casts that undo each other are none."""
+    for op in list(block.operations):
+        inner = op.operation.operands[0].owner if op.operation.name == "tensor.bitcast" else None
+        if not isinstance(inner, ir.Operation | ir.OpView) or inner.name != "tensor.bitcast":
+            continue
+        source = inner.operation.operands[0]
+        if source.type == op.operation.results[0].type:
+            op.operation.results[0].replace_all_uses_with(source)

@@ -1,0 +1,32 @@
+// RUN: %qopt %s --qnn-from-quant-types | filecheck %s
+
+// Casts become ops, the types of the interface attributes.
+
+// CHECK-LABEL: func.func @casts(
+// CHECK-SAME: %arg0: tensor<4x2xf32>) -> (tensor<4x2xui8> {qnn.scale = 5.000000e-01 : f64, qnn.zero_point = 3 : i64})
+// CHECK-NEXT: %0 = "qnn.quantize"(%arg0) {axis = 1 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 1.000000e-01, 2.000000e-01>
+// CHECK-NEXT: %1 = "qnn.clip"(%0) {max = 127 : i64, min = -127 : i64}
+// CHECK-NEXT: %2 = "qnn.dequantize"(%1) {axis = 1 : i64, scales = array<f64: 1.000000e-01, 2.000000e-01>, zero_points = array<i64: 3, 0>}
+// CHECK-NEXT: %3 = "qnn.quantize"(%2) {axis = 0 : i64
+// CHECK-SAME: -> tensor<4x2xui8>
+// CHECK-NEXT: return %3
+func.func @casts(%x: tensor<4x2xf32>) -> tensor<4x2x!quant.uniform<u8:f32, 0.5:3>> {
+  %0 = quant.qcast %x : tensor<4x2xf32> to tensor<4x2x!quant.uniform<i8<-127:127>:f32:1, {0.1:3,0.2}>>
+  %1 = quant.dcast %0 : tensor<4x2x!quant.uniform<i8<-127:127>:f32:1, {0.1:3,0.2}>> to tensor<4x2xf32>
+  %2 = quant.qcast %1 : tensor<4x2xf32> to tensor<4x2x!quant.uniform<u8:f32, 0.5:3>>
+  return %2 : tensor<4x2x!quant.uniform<u8:f32, 0.5:3>>
+}
+
+// Codes that are read as a storage type are the codes.
+
+// CHECK-LABEL: func.func @storage(
+// CHECK-SAME: %arg0: tensor<4xi8> {qnn.scale = 5.000000e-01 : f64, qnn.zero_point = 0 : i64}) -> tensor<4xi8>
+// CHECK-NEXT: %0 = "qnn.clip"(%arg0)
+// CHECK-NEXT: return %0
+func.func @storage(%x: tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4xi8> {
+  %0 = quant.scast %x : tensor<4x!quant.uniform<i8:f32, 0.5>> to tensor<4xi8>
+  %1 = "qnn.clip"(%0) {max = 6 : i64, min = 0 : i64} : (tensor<4xi8>) -> tensor<4xi8>
+  %2 = quant.scast %1 : tensor<4xi8> to tensor<4x!quant.uniform<i8:f32, 0.25>>
+  %3 = quant.scast %2 : tensor<4x!quant.uniform<i8:f32, 0.25>> to tensor<4xi8>
+  return %3 : tensor<4xi8>
+}
