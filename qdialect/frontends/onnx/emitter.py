@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import QnnOp, ReshapeOp, TransposeOp, build
+from qdialect.dialect import BroadcastOp, QnnOp, ReshapeOp, TransposeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import Shape
@@ -117,6 +117,16 @@ class Emitter:
         """An element-wise upstream op of the value being emitted, on f32 tensors of one shape; its result."""
         created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
         return created.results[0]
+
+    def number(self, number: float, shape: Shape) -> ir.Value:
+        """An f32 tensor of one number."""
+        return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
+
+    def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` repeated up to `shape`; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
 
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """`value` with its dimensions in another order."""

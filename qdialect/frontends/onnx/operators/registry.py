@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Value
 from qdialect.frontends.onnx.model import Array, Node
-from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Quantized, Real, Tensor, known
+from qdialect.frontends.onnx.tensors import (
+    Computed,
+    Constant,
+    Parameters,
+    Plan,
+    Quantized,
+    Real,
+    Table,
+    Tensor,
+    known,
+    quantize,
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,12 @@ Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
 Raises `UnsupportedError`.
 """
 
+RealPlanner = Callable[[Call], Computed]
+"""A planner that computes in float32 whatever the inputs are."""
+
+T = TypeVar("T")
 _PLANNERS: dict[str, Planner] = {}
+_REAL_PLANNERS: dict[str, RealPlanner] = {}
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -106,13 +122,74 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
     return register
 
 
+def imports_reals(*kinds: str) -> Callable[[RealPlanner], RealPlanner]:
+    """Register the decorated planner for what operators compute in float32 where no integer op expresses them."""
+
+    def register(planner: RealPlanner) -> RealPlanner:
+        _REAL_PLANNERS.update(dict.fromkeys(kinds, planner))
+        return planner
+
+    return register
+
+
 def planner_of(kind: str) -> Planner:
     """The planner of an operator; raises `UnsupportedError` where there is none."""
-    if kind not in _PLANNERS:
+    planner, real = _PLANNERS.get(kind), _REAL_PLANNERS.get(kind)
+    if planner is not None:
+        return planner if real is None else _either(planner, real)
+    if real is None:
         raise UnsupportedError("operator is not supported")
-    return _PLANNERS[kind]
+    return real
+
+
+def _either(planner: Planner, real: RealPlanner) -> Planner:
+    """An integer op where there is one for the node's inputs, else float32, which is also what floats are made by."""
+
+    def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
+        try:
+            unit = planner(call)
+        except UnsupportedError as error:
+            return _unless_refused(error, lambda: real(call))
+        return Computable(unit.shape, unit, call, real) if isinstance(unit, Real) else unit
+
+    return plan
+
+
+def _unless_refused(error: UnsupportedError, alternative: Callable[[], T]) -> T:
+    """What `alternative` gives; where it is refused too, the first reason stands."""
+    try:
+        return alternative()
+    except UnsupportedError:
+        raise error from None
+
+
+@dataclass(frozen=True, eq=False)
+class Computable(Real):
+    """What a node gives: `unit` where its codes are asked for, float32 where its real numbers are."""
+
+    unit: Real
+    call: Call
+    planner: RealPlanner
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        try:
+            return self.unit.quantized(plan, name, to)
+        except UnsupportedError as error:
+            return _unless_refused(error, lambda: quantize(plan, name, self._computed(), to))
+
+    def real(self, plan: Plan, name: str) -> Value:
+        try:
+            return self.unit.real(plan, name)
+        except UnsupportedError as error:
+            return _unless_refused(error, self._computed)
+
+    def table(self) -> Table | None:
+        return self.unit.table()
+
+    def _computed(self) -> Value:
+        return self.planner(self.call).value
 
 
 def supported_operators() -> tuple[str, ...]:
     """Names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS))
+    return tuple(sorted(_PLANNERS.keys() | _REAL_PLANNERS.keys()))
