@@ -18,4 +18,4 @@
 // OUTPUT: error: cannot write '{{.*}}x.mlir': Not a directory
 // USAGE: qdialect-import: error: the following arguments are required: model
 // HELP: qdialect-import model.tflite -o model.mlir
-// HELP: operators of .tflite files: ADD
+// HELP: operators of .tflite files: ABS, ADD

@@ -35,8 +35,8 @@
 // FUSED-NEXT: "qnn.dequantize"
 
 // OFFENDERS: error: {{.*}} uses what is not supported, in 2 places
-// OFFENDERS-NEXT: note: node {{[0-9]+}} Softplus ('soft'): operator is not supported
-// OFFENDERS-NEXT: note: node {{[0-9]+}} Mish ('mish'): operator is not supported
+// OFFENDERS-NEXT: note: node {{[0-9]+}} Unique ('soft'): operator is not supported
+// OFFENDERS-NEXT: note: node {{[0-9]+}} StringNormalizer ('text'): operator is not supported
 
 // SHORT: error: {{.*}}file is damaged
-// HELP: operators of .onnx files: Add
+// HELP: operators of .onnx files: Abs, Add

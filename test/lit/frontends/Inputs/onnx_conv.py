@@ -16,6 +16,6 @@ relu = b.node("Relu", b.node("Conv", data, weight))
 total = b.node("Add", b.dequantize(b.quantize(relu, (1.0, 3)), (1.0, 3)), data)
 b.node("DequantizeLinear", b.quantize(total, (2.0, 5)), *b.parameters((2.0, 5), np.uint8), output="sum")
 unsupported = (
-    [b.node("Softplus", relu, name="soft"), b.node("Mish", "image", name="mish")] if "--unsupported" in sys.argv else []
+    [b.node("Unique", relu, name="soft"), b.node("StringNormalizer", "image", name="text")] if "--unsupported" in sys.argv else []
 )
 Path(sys.argv[1]).write_bytes(b.finish("sum", *unsupported, dtype=np.float32))
