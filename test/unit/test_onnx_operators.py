@@ -242,3 +242,54 @@ def test_softmax(version: int, axis: int | None, is_qlinear: bool) -> None:
         flat = x.reshape(2 if axis is None else 6, -1)
         wanted = softmaxed(flat, 1, to, np.uint8).reshape(x.shape)
     assert np.array_equal(run(b.finish(out, version=version), x), wanted)
+
+
+def test_integers_are_real_numbers_once_they_are_cast() -> None:
+    """A picture of bytes that the model casts, scales and quantizes is a table of them."""
+    b = ModelBuilder()
+    picture = b.input("x", ALL.shape, np.uint8)
+    scaled = b.node("Mul", b.node("CastLike", picture, b.constant(1.0)), b.constant(float(np.float32(1 / 255))))
+    module = import_onnx(b.finish(b.quantize(scaled, (0.02, 3))))
+    wanted = codes_of(ALL.astype(np.float32) * np.float32(1 / 255), (0.02, 3))
+    assert next(op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations) == "qnn.lut"
+    assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
+
+
+def test_accumulators_are_cast_and_scaled() -> None:
+    x, w = image((3, 5)), image((5, 4), 1, np.int8)
+    b = ModelBuilder()
+    product = b.node("MatMulInteger", b.input("x", x.shape, np.uint8), b.constant(w))
+    content = b.finish(b.node("Mul", b.node("Cast", product, to=1), b.constant(0.37)), dtype=np.float32)
+    assert np.array_equal(run(content, x), (x.astype(int) @ w).astype(np.float32) * np.float32(0.37))
+
+
+def test_batch_normalization() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 3, 4, 5)).astype(np.float32)
+    scale, bias, mean = (rng.normal(size=3).astype(np.float32) for _ in range(3))
+    variance = rng.uniform(0.5, 2, 3).astype(np.float32)
+    b = ModelBuilder()
+    parameters = [b.constant(array) for array in (scale, bias, mean, variance)]
+    content = b.finish(b.node("BatchNormalization", b.input("x", x.shape), *parameters, epsilon=0.25), dtype=np.float32)
+    turned = x.transpose(0, 2, 3, 1).astype(np.float64)
+    wanted = (turned - mean) / np.sqrt(variance + 0.25) * scale + bias
+    assert np.allclose(run(content, x), wanted.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("slope", [(3, 1), (2, 3, 4), (1,)])
+def test_prelu_of_floats(slope: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    x, slopes = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.normal(size=slope).astype(np.float32)
+    b = ModelBuilder()
+    content = b.finish(b.node("PRelu", b.input("x", x.shape), b.constant(slopes)), dtype=np.float32)
+    assert np.array_equal(run(content, x), np.where(x < 0, x * slopes, x))
+
+
+@pytest.mark.parametrize(("bounds", "least", "most"), [((-3, 70), -3, 70), ((None, 5), -128, 5), ((9, 2), 2, 2)])
+def test_clip_of_integers(bounds: tuple[int | None, int], least: int, most: int) -> None:
+    """Where the bounds are the wrong way round the upper one wins."""
+    x = ALL.view(np.int8)
+    b = ModelBuilder()
+    names = ["" if bound is None else b.constant(np.array(bound, dtype=np.int8)) for bound in bounds]
+    content = b.finish(b.node("Clip", b.input("x", x.shape, np.int8), *names), dtype=np.int8)
+    assert np.array_equal(run(content, x), np.clip(x, least, most))

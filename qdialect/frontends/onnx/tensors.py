@@ -182,15 +182,7 @@ class Clamped(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
-        low, high = to.code(self.least), to.code(self.most)
-        if (low, high) == to.range:
-            return source
-
-        def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(source)
-            return emitter.build(ClipOp, value, element=to.element, min=low, max=high), is_last
-
-        return plan.compute(name, self.shape, to.element, emit)
+        return _clip_codes(plan, name, source, to.code(self.least), to.code(self.most))
 
     def real(self, plan: Plan, name: str) -> Value:
         source = self.source.real(plan, name)
@@ -221,6 +213,23 @@ class Table(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return look_up(plan, name, self.source, to, self.function)
+
+
+def clamp_integers(plan: Plan, name: str, source: Value, least: float, most: float) -> Value:
+    """8-bit integers between two bounds."""
+    low, high = ELEMENT_RANGES[source.element]
+    return _clip_codes(plan, name, source, *(int(min(max(bound, low), high)) for bound in (least, most)))
+
+
+def _clip_codes(plan: Plan, name: str, source: Value, low: int, high: int) -> Value:
+    if (low, high) == ELEMENT_RANGES[source.element]:
+        return source
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(source)
+        return emitter.build(ClipOp, value, element=source.element, min=low, max=high), is_last
+
+    return plan.compute(name, source.shape, source.element, emit)
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:

@@ -3,6 +3,7 @@
 # Imported for the planners they register.
 from qdialect.frontends.onnx.operators import (
     average_pool,
+    cast,
     concatenation,
     convolution,
     data_movement,
@@ -11,6 +12,7 @@ from qdialect.frontends.onnx.operators import (
     gathering,
     matmul,
     max_pool,
+    normalization,
     quantization,
     real,
     reduction,
@@ -24,6 +26,7 @@ from qdialect.frontends.onnx.operators.registry import Call, planner_of, support
 
 FAMILIES = (
     average_pool,
+    cast,
     concatenation,
     convolution,
     data_movement,
@@ -32,6 +35,7 @@ FAMILIES = (
     gathering,
     matmul,
     max_pool,
+    normalization,
     quantization,
     real,
     reduction,

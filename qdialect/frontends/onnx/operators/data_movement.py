@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Value
-from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.movements import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Tensor, shape_of
@@ -119,14 +117,3 @@ def _expand(call: Call) -> Tensor:
 def _identity(call: Call) -> Tensor:
     """Dropout drops nothing when it infers."""
     return call.tensor(0)
-
-
-@imports("Cast")
-def _cast(call: Call) -> Tensor:
-    """To the type that the tensor has."""
-    call.count(1)
-    source = call.tensor(0)
-    target = ELEMENTS.get(call.attribute("to", 0), "another type")
-    found = source.element if isinstance(source, Value) else "f32"
-    require(found == target, f"must keep the type {found}, but casts to {target}")
-    return source

@@ -17,6 +17,7 @@ from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.term import Built
 from qdialect.frontends.onnx.tensors import (
     EIGHT_BIT,
     Computed,
@@ -122,18 +123,23 @@ class Binary(Real):
         return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
 
     def real(self, plan: Plan, name: str) -> Value:
-        float_op = (_FLOAT_OPS | _EXTREMES).get(self.kind)
-        require(float_op is not None, "operands must be quantized as wholes, and so must the result")
-        assert float_op is not None
         values = [_grown(operand.real(plan, name), self.shape) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Placed:
             operands, is_last = emitter.alike(values)
             order = channels_last(len(self.shape)) if is_last else range(len(self.shape))
             shape = tuple(self.shape[axis] for axis in order)
-            return emitter.float_op(float_op, *(_spread(emitter, value, shape) for value in operands)), is_last
+            lhs, rhs = (Built(emitter, _spread(emitter, value, shape)) for value in operands)
+            return self._paired(lhs, rhs).value, is_last
 
         return plan.compute(name, self.shape, "f32", emit)
+
+    def _paired(self, lhs: Built, rhs: Built) -> Built:
+        if self.kind == "PRelu":
+            return lhs.apply("arith.maximumf", 0.0).apply(
+                "arith.addf", lhs.apply("arith.minimumf", 0.0).apply("arith.mulf", rhs)
+            )
+        return lhs.apply((_FLOAT_OPS | _EXTREMES)[self.kind], rhs)
 
 
 def _grown(value: Value, shape: Shape) -> Value:

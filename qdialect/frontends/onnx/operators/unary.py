@@ -32,6 +32,7 @@ from qdialect.frontends.onnx.tensors import (
     Plan,
     Quantized,
     Tensor,
+    clamp_integers,
     mapping,
 )
 from qdialect.profiles import ORT
@@ -101,18 +102,25 @@ def _qlinear_function(call: Call) -> Tensor:
 @imports("Relu")
 def _relu(call: Call) -> Tensor:
     call.count(1)
-    source = call.real(0)
-    return Clamped(source.shape, source, 0.0, math.inf)
+    return _clamped(call, 0.0, math.inf)
 
 
 @imports("Clip")
 def _clip(call: Call) -> Tensor:
-    """Bounds are attributes in old operator sets and constant inputs in later ones."""
+    """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
     call.count(1, 3)
     least, most = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
-    require(least <= most, f"bounds must be ordered, but got {least} and {most}")
-    source = call.real(0)
-    return Clamped(source.shape, source, least, most)
+    return _clamped(call, min(least, most), most)
+
+
+def _clamped(call: Call, least: float, most: float) -> Tensor:
+    """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into real numbers are clamped too."""
+    source = call.tensor(0)
+    if isinstance(source, Value):
+        require(source.element in EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
+        return clamp_integers(call.plan, call.name, source, least, most)
+    real = call.real(0)
+    return Clamped(real.shape, real, least, most)
 
 
 def _bound(call: Call, index: int, name: str, default: float) -> float:

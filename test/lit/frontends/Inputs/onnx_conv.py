@@ -15,7 +15,7 @@ weight = b.weight(np.ones((2, 2, 1, 1), dtype=np.int8), [0.25, 0.125])
 relu = b.node("Relu", b.node("Conv", data, weight))
 total = b.node("Add", b.dequantize(b.quantize(relu, (1.0, 3)), (1.0, 3)), data)
 b.node("DequantizeLinear", b.quantize(total, (2.0, 5)), *b.parameters((2.0, 5), np.uint8), output="sum")
-unsupported = (
-    [b.node("Unique", relu, name="soft"), b.node("StringNormalizer", "image", name="text")] if "--unsupported" in sys.argv else []
-)
+unsupported: list[str] = []
+if "--unsupported" in sys.argv:
+    unsupported = [b.node("Unique", relu, name="soft"), b.node("StringNormalizer", "image", name="text")]
 Path(sys.argv[1]).write_bytes(b.finish("sum", *unsupported, dtype=np.float32))

@@ -1,0 +1,62 @@
+"""BatchNormalization in inference: a factor and an offset for each channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Parameters, Plan, Real, Tensor, quantize
+
+_DEFAULT_EPSILON = float(np.float32(1e-5))
+
+
+@dataclass(frozen=True, eq=False)
+class Normalized(Real):
+    """``x * factor + offset`` in float32, an entry of each for every index of dimension 1."""
+
+    source: Real
+    factor: Array
+    offset: Array
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.real(plan, name), to)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        source = self.source.real(plan, name)
+
+        def emit(emitter: Emitter) -> Placed:
+            value, is_last = emitter.either(source)
+            shape = (*self.shape[:1], *self.shape[2:], *self.shape[1:2]) if is_last else self.shape
+            channels = [1] * len(shape)
+            channels[-1 if is_last else 1] = -1
+            for op, entries in (("arith.mulf", self.factor), ("arith.addf", self.offset)):
+                spread = np.broadcast_to(entries.reshape(channels), shape)
+                value = emitter.float_op(op, value, emitter.constant(spread))
+            return value, is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@imports("BatchNormalization")
+def _batch_normalization(call: Call) -> Tensor:
+    """With factor ``scale / sqrt(variance + epsilon)`` and offset ``bias - mean * factor``, both in float32."""
+    call.count(5)
+    source = call.real(0)
+    require(call.attribute("training_mode", 0) == 0, "training_mode must be 0")
+    require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
+    scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + np.float32(call.attribute("epsilon", _DEFAULT_EPSILON)))
+    return Normalized(source.shape, source, factor, bias - mean * factor)
+
+
+def _entries(call: Call, index: int, channels: int) -> Array:
+    array = call.constant(index)
+    found = f"input {index} must be {channels} entries of f32, but got {array.size} of {array.dtype}"
+    require(array.dtype == np.float32 and array.shape == (channels,), found)
+    return array
