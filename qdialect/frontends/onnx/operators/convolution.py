@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
@@ -50,7 +49,7 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
     data, rank = data_of(source), len(source.shape)
-    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
+    require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     weight = weight_of(weights, (0, *range(2, rank), 1), 0)
     groups: int = call.attribute("group", 1)
     channels, depth = weight.codes.shape[0], weight.codes.shape[-1]
@@ -58,6 +57,8 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
     require(groups >= 1 and data.shape[1] == groups * depth, found)
     require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
     window = window_of(call, data.shape[2:], weight.codes.shape[1:-1])
+    is_flat = rank < 5 or (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0)
+    require(is_flat, "kernel over 3 dimensions must have an extent of 1, stride 1 and no padding along the first")
     values = bias_of(call, bias, data, weight.scales, channels)
     flat = window.two_dimensional()
     attributes = {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
@@ -67,7 +68,7 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution of either direction over images, or over rows as images of height 1."""
+    """A convolution of either direction over images, over rows as images of height 1, or over each image of a stack."""
 
     op_class: type[Conv2DOp | ConvTranspose2DOp]
     data: Quantized
@@ -88,11 +89,12 @@ class Layer:
         """The accumulators, channels last."""
         batch, channels, *size = self.data.shape
         height, width = (1, *size)[-2:]
+        images = batch * math.prod(size[:-2])
         codes = self.weight.codes
-        squares = codes if codes.ndim == 4 else codes[:, np.newaxis]
+        squares = codes.reshape(codes.shape[0], *(1, *codes.shape[1:-1])[-2:], codes.shape[-1])
         return emitter.build(
             self.op_class,
-            emitter.reshape(emitter.last(self.data.codes), (batch, height, width, channels)),
+            emitter.reshape(emitter.last(self.data.codes), (images, height, width, channels)),
             emitter.constant(squares),
             None if self.bias is None else emitter.constant(self.bias),
             element="i32",

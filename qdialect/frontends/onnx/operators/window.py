@@ -37,9 +37,12 @@ class Window:
         return tuple((extent - 1) * step + 1 for extent, step in zip(self.kernel, self.dilation, strict=True))
 
     def two_dimensional(self) -> Window:
-        """The same over an image of height 1 where there is one dimension."""
+        """The same over an image of height 1 where there is one dimension, over each image where there are three."""
         if len(self.kernel) == 2:
             return self
+        if len(self.kernel) == 3:
+            fields = (self.kernel, self.strides, self.dilation, self.before, self.after, self.output)
+            return Window(*(field[1:] for field in fields))
         ones, zeros = (1,), (0,)
         return Window(
             ones + self.kernel,
