@@ -22,6 +22,7 @@ MODELS = [
     "pretrainedResnet_quant",
     "tf2_mobilenet_v2_1.0_224_ptq",
     "bisonai_mobilenetv3_mnist",
+    "dcgan_generator_int8",
 ]
 
 

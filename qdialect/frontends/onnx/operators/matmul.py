@@ -14,6 +14,7 @@ from qdialect.frontends.onnx.emitter import Emitter, Placed
 from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
+from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Quantized, Tensor
@@ -44,14 +45,23 @@ def _matmul(call: Call) -> Tensor:
 @imports("QLinearMatMul")
 def _qlinear_matmul(call: Call) -> Tensor:
     call.count(8)
-    unit = _product(dequantized(call, 0, 1, 0), dequantized(call, 3, 4, -1))
+    left = dequantized(call, 0, 1, 0)
+    if is_by_matrix(call, 4, 5):
+        unit = product_by_matrix(call, left, codes=3, scale=4, zero_point=5)
+    else:
+        unit = _product(left, dequantized(call, 3, 4, -1))
     return unit.quantized(call.plan, call.name, parameters_of(call, 6, unit.data.codes.element))
 
 
 @imports("MatMulInteger")
 def _matmul_integer(call: Call) -> Tensor:
     call.count(2, 4)
-    return _product(integers(call, 0, 2), _along_columns(integers(call, 1, 3))).accumulators(call.plan, call.name)
+    left = integers(call, 0, 2)
+    if is_by_matrix(call, 3):
+        unit = product_by_matrix(call, left, codes=1, scale=None, zero_point=3)
+    else:
+        unit = _product(left, _along_columns(integers(call, 1, 3)))
+    return unit.accumulators(call.plan, call.name)
 
 
 def _along_columns(right: Quantized) -> Quantized:
