@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from qdialect._mlir import ir
 from qdialect.context import parse
+from qdialect.lowering.contracts import check_vector
 from qdialect.lowering.kernel_text import KernelText, Loops, Operand, Tag
+from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.views import View
 
 
@@ -133,3 +135,28 @@ def test_maps_and_iterators() -> None:
     assert loops.map_to(("m", "k")) == "affine_map<(m, n, k) -> (m, k)>"
     assert loops.map_to(("0", "n")) == "affine_map<(m, n, k) -> (0, n)>"
     assert loops.iterators == '["parallel", "parallel", "reduction"]'
+
+
+def test_a_loop_over_a_table() -> None:
+    kernel = KernelText()
+    table, data, output = (
+        kernel.buffer("table", "i64", 3),
+        kernel.buffer("data", "i8", 64),
+        kernel.buffer("out", "i8", 12),
+    )
+    with kernel.steps(3) as index:
+        start = kernel.sum(kernel.position(table, index), kernel.constant(1, "index"))
+        source = kernel.read(data, View((4,), (1,)), start)
+        target, where = kernel.write(output, View((4,), (1,)), kernel.multiple(index, 4))
+        tag = Tag(kernel.next_nest(), "root", (4,))
+        body = kernel.body()
+        twice = body.binary("arith.addi", "%x0", "%x0", "i8")
+        done = kernel.generic(Loops(("i",)), [Operand(source, ("i",))], Operand(target, ("i",)), body, twice, tag)
+        kernel.store(done, where)
+    text = kernel.render("f")
+    module = parse(text)
+    assert "strided<[1], offset: ?>" in text
+    to_vector(module)
+    check_vector(module)
+    assert str(module).count("scf.for") >= 1
+    assert "vector<4xi8>" in str(module)

@@ -1,6 +1,6 @@
-"""Shape arithmetic is done when a model is read; slices and stacks that do not fit are refused."""
+"""Shape arithmetic is done when a model is read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,41 +8,24 @@ import pytest
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
+from tflite_graphs import HALF, i32, options
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.frontends.tflite.writer import ModelWriter
 from qdialect.reference import interpreter
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
-HALF = Quantization((0.5,), (3,))
-Entries = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
-
-
-def options(*entries: int) -> Callable[[Builder], int]:
-    """An options table with these 32-bit fields, in the order of the schema."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(len(entries))
-        for slot, entry in enumerate(entries):
-            builder.PrependInt32Slot(slot, entry, 0)
-        return builder.EndObject()
-
-    return write
 
 
 def relu(builder: Builder) -> int:
     builder.StartObject(1)
     builder.PrependInt8Slot(0, 1, 0)
     return builder.EndObject()
-
-
-def i32(entries: Entries | int) -> NDArray[np.int32]:
-    return np.array(entries, dtype=np.int32)
 
 
 def reshaped(by: int = 7) -> bytes:
@@ -148,240 +131,3 @@ def test_what_does_not_fit_stays_a_node(case: str) -> None:
     assert len(fold_constants(read_graph(LEFT[case])).operators) == 2
     with pytest.raises(ImportModelError):
         import_tflite(LEFT[case])
-
-
-def one_node(
-    kind: int, extents: Sequence[int], constants: Sequence[Any], outputs: Sequence[Sequence[int]], *option: Any
-) -> str:
-    """Why a node on `x` of shape `extents` is refused; None among `constants` is `x` itself."""
-    writer = ModelWriter("node")
-    x = writer.tensor("x", extents, np.int8, HALF)
-    inputs = [x if entry is None else writer.constant(f"c{i}", i32(entry)) for i, entry in enumerate(constants)]
-    results = [writer.tensor(f"y{i}", shape, np.int8, HALF) for i, shape in enumerate(outputs)]
-    writer.operator(kind, inputs, results, *option)
-    with pytest.raises(ImportModelError) as caught:
-        import_tflite(writer.finish([x], results))
-    return caught.value.diagnostics[0].notes[0].message.split(": ", 1)[1]
-
-
-def split(count: int) -> tuple[int, Callable[[Builder], int]]:
-    return OPTIONS.SplitOptions, options(count)
-
-
-def strided(*masks: int) -> tuple[int, Callable[[Builder], int]]:
-    return OPTIONS.StridedSliceOptions, options(*masks)
-
-
-REFUSED: list[tuple[Any, ...]] = [
-    ("must have 3 outputs, but got 2", KIND.SPLIT, (6,), [0, None], [(3,)] * 2, *split(3)),
-    ("extent must be a multiple of 2, but got 5", KIND.SPLIT, (5,), [0, None], [(3,), (2,)], *split(2)),
-    ("axis must be in [-1, 1), but got 1", KIND.SPLIT, (6,), [1, None], [(3,)] * 2, *split(2)),
-    ("axis must have 1 entry, but got 2", KIND.SPLIT, (6,), [[0, 0], None], [(3,)] * 2, *split(2)),
-    ("axis must be i32 or i64, but got i8", KIND.SPLIT, (6,), [None, None], [(3,)] * 2, *split(2)),
-    ("must have 2 outputs, but got 1", KIND.SPLIT_V, (6,), [None, [2, 4], 0], [(2,)]),
-    ("sizes must be at least 1 and add up to 6, but got [2, 3]", KIND.SPLIT_V, (6,), [None, [2, 3], 0], [(2,), (3,)]),
-    ("sizes must be at least 1 and add up to 6, but got [6, 0]", KIND.SPLIT_V, (6,), [None, [6, -1], 0], [(6,), (1,)]),
-    ("begin and size must have 2 entries", KIND.SLICE, (3, 4), [None, [0], [1]], [(1,)]),
-    (
-        "slice must lie in 4 elements and not be empty, but takes 2 from 3 on",
-        KIND.SLICE,
-        (3, 4),
-        [None, [0, 3], [3, 2]],
-        [(3, 2)],
-    ),
-    ("stride must not be 0", KIND.STRIDED_SLICE, (4,), [None, [0], [2], [0]], [(2,)], *strided()),
-    (
-        "result must not be empty, but takes [2, 2) of 4",
-        KIND.STRIDED_SLICE,
-        (4,),
-        [None, [2], [2], [1]],
-        [(1,)],
-        *strided(),
-    ),
-    (
-        "begin must be in [-4, 4), but got 4",
-        KIND.STRIDED_SLICE,
-        (4,),
-        [None, [4], [5], [1]],
-        [()],
-        *strided(0, 0, 0, 0, 1),
-    ),
-    (
-        "ellipsis must stand at most once, but got 2",
-        KIND.STRIDED_SLICE,
-        (4,),
-        [None, [0, 0], [0, 0], [1, 1]],
-        [(4,)],
-        *strided(0, 0, 3),
-    ),
-    (
-        "entries must index at most 1 dimensions, but got 2",
-        KIND.STRIDED_SLICE,
-        (4,),
-        [None, [0, 0], [1, 1], [1, 1]],
-        [(1,)],
-        *strided(),
-    ),
-    (
-        "begin, end and strides must have as many entries, but got [1, 2]",
-        KIND.STRIDED_SLICE,
-        (4,),
-        [None, [0], [1, 1], [1]],
-        [(1,)],
-        *strided(),
-    ),
-    (
-        "extent along axis must be 2, but got 3",
-        KIND.UNPACK,
-        (3, 4),
-        [None],
-        [(4,)] * 2,
-        OPTIONS.UnpackOptions,
-        options(2),
-    ),
-    ("must have 3 outputs, but got 2", KIND.UNPACK, (3, 4), [None], [(4,)] * 2, OPTIONS.UnpackOptions, options(3)),
-    ("must have 3 inputs, but got 2", KIND.PACK, (4,), [None, None], [(2, 4)], OPTIONS.PackOptions, options(3)),
-    (
-        "inputs and output must have one type, but got i32 and i8",
-        KIND.PACK,
-        (4,),
-        [None, [1]],
-        [(2, 4)],
-        OPTIONS.PackOptions,
-        options(2),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", range(len(REFUSED)))
-def test_what_is_refused(case: int) -> None:
-    message, *node = REFUSED[case]
-    assert one_node(*node) == message
-
-
-def resize(kind: int, size: Any, extents: Sequence[int], *flags: int) -> str:
-    """Why a node that resizes `x` is refused."""
-    table = OPTIONS.ResizeBilinearOptions if kind == KIND.RESIZE_BILINEAR else OPTIONS.ResizeNearestNeighborOptions
-
-    def write(builder: Builder) -> int:
-        # Two fields that are no longer used come first in the older operator.
-        first = 2 if kind == KIND.RESIZE_BILINEAR else 0
-        builder.StartObject(first + 2)
-        for slot, flag in enumerate(flags):
-            builder.PrependInt8Slot(first + slot, flag, 0)
-        return builder.EndObject()
-
-    return one_node(kind, extents, [None, size], [extents], table, write)
-
-
-RESIZERS = (KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR)
-
-
-@pytest.mark.parametrize("kind", RESIZERS)
-def test_resizing_that_does_not_fit(kind: int) -> None:
-    image = (1, 4, 4, 2)
-    assert resize(kind, [4, 4], image, 1, 1) == "corners and centers must not both be aligned"
-    assert resize(kind, [4, 4], (4, 4, 2)) == "input must have 4 dimensions, but got 3"
-    assert resize(kind, [4], image) == "size must be 2 integers of at least 1, but got [4]"
-    assert resize(kind, [0, 4], image) == "size must be 2 integers of at least 1, but got [0, 4]"
-    assert resize(kind, None, image) == "size must be i32 or i64, but got i8"
-
-
-def entries(slots: int, at: int, entry: int) -> Callable[[Builder], int]:
-    """An options table whose field `at` is a byte."""
-
-    def write(builder: Builder) -> int:
-        builder.StartObject(slots)
-        builder.PrependInt8Slot(at, entry, 0)
-        return builder.EndObject()
-
-    return write
-
-
-MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
-NOT_MOVED: list[tuple[Any, ...]] = [
-    ("batch dimensions must be 0, but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(0, 1)),
-    ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(1)),
-    ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], GATHERED, options(0)),
-    (
-        "indices must be in [0, 6), at least one, but got [0, 6]",
-        KIND.GATHER,
-        (6,),
-        [None, [0, 6]],
-        [(2,)],
-        GATHERED,
-        options(0),
-    ),
-    ("mode must be 0 or 1, but got 2", KIND.MIRROR_PAD, (6,), [None, [[1, 1]]], [(8,)], MIRROR, entries(1, 0, 2)),
-    (
-        "paddings must be at most 5 in mode reflect, but got 6",
-        KIND.MIRROR_PAD,
-        (6,),
-        [None, [[6, 0]]],
-        [(12,)],
-        MIRROR,
-        entries(1, 0, 0),
-    ),
-    (
-        "paddings must be at most 6 in mode symmetric, but got 7",
-        KIND.MIRROR_PAD,
-        (6,),
-        [None, [[0, 7]]],
-        [(13,)],
-        MIRROR,
-        entries(1, 0, 1),
-    ),
-    (
-        "paddings must be at least 0, but got -1",
-        KIND.MIRROR_PAD,
-        (6,),
-        [None, [[-1, 1]]],
-        [(6,)],
-        MIRROR,
-        entries(1, 0, 1),
-    ),
-    (
-        "paddings must have 2 entries, but got 4",
-        KIND.MIRROR_PAD,
-        (6,),
-        [None, [[1, 1], [1, 1]]],
-        [(8,)],
-        MIRROR,
-        entries(1, 0, 1),
-    ),
-    ("multiples must be 1 integers of at least 1, but got [0]", KIND.TILE, (6,), [None, [0]], [(6,)]),
-    ("axis must be in [-1, 1), but got 3", KIND.REVERSE_V2, (6,), [None, [3]], [(6,)]),
-    (
-        "input must have 4 dimensions, but got 1",
-        KIND.DEPTH_TO_SPACE,
-        (6,),
-        [None],
-        [(6,)],
-        OPTIONS.DepthToSpaceOptions,
-        options(2),
-    ),
-    (
-        "channels must be a multiple of the square of block size 2, but got 6",
-        KIND.DEPTH_TO_SPACE,
-        (1, 2, 2, 6),
-        [None],
-        [(1, 4, 4, 1)],
-        OPTIONS.DepthToSpaceOptions,
-        options(2),
-    ),
-    (
-        "height and width must be multiples of block size 0, but got 2 and 3",
-        KIND.SPACE_TO_DEPTH,
-        (1, 2, 3, 6),
-        [None],
-        [(1, 1, 1, 24)],
-        OPTIONS.SpaceToDepthOptions,
-        options(0),
-    ),
-]
-
-
-@pytest.mark.parametrize("case", range(len(NOT_MOVED)))
-def test_what_is_not_moved(case: int) -> None:
-    message, *node = NOT_MOVED[case]
-    assert one_node(*node) == message

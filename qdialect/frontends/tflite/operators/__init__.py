@@ -15,6 +15,7 @@ from qdialect.frontends.tflite.operators import (
     resize,
     slicing,
     softmax,
+    space_batch,
     unary,
 )
 from qdialect.frontends.tflite.operators.registry import Emission, plan, supported_operators
@@ -33,6 +34,7 @@ FAMILIES = (
     resize,
     slicing,
     softmax,
+    space_batch,
     unary,
 )
 
