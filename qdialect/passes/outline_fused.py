@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import func, ir
-from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedOp
+from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.passes.matching import producer
 from qdialect.passes.outlined import EXTERNAL, PARAMETERS, is_outlined
@@ -23,7 +23,7 @@ class OutlineFused(Pattern[FusedOp]):
 
     name: ClassVar[str] = "outline-fused"
     roots: ClassVar[tuple[str, ...]] = tuple(
-        op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp)
+        op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp)
     )
 
     def __init__(self, predicate: Predicate | None = None) -> None:

@@ -155,6 +155,17 @@ def test_matmul_with_a_constant() -> None:
     check(text.render(text.rescale(sums, "tensor<1x3x5xi8>", [(2**30, 38)], (0, 1))))
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_matmul_of_batches(constant: bool) -> None:
+    right = "tensor<2x7x5xi8>"
+    text = TosaText("tensor<2x3x7xi8>", *([] if constant else [right]))
+    other = text.constant(random_codes((2, 7, 5)), "int8") if constant else "%x1"
+    points = [text.constant(point, "int8") for point in (5, -3)]
+    sums = text.op("matmul", ["%x0", other, *points], "", "tensor<2x3x5xi32>")
+    module = check(text.render(text.rescale(sums, "tensor<2x3x5xi8>", [(2**30, 38)], (0, 1), "DOUBLE_ROUND")))
+    assert "qnn.fused_matmul" in str(module)
+
+
 @pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 127), (-7, 30)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_average_pool(points: tuple[int, int], stride: int) -> None:
@@ -194,6 +205,21 @@ def test_data_movement() -> None:
     turned = text.op("reverse", ["%x1"], "axis = 1 : i32", image)
     tiled = text.op("tile", ["%x1", text.shape(2, 1, 3, 1)], "", "tensor<2x4x15x3xi8>")
     check(text.render(flat, moved, cut, turned, tiled))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum", "minimum"])
+def test_integers_of_32_bits(name: str) -> None:
+    text = TosaText("tensor<3x5xi32>", "tensor<1x5xi32>")
+    shift = [text.constant(0, "int8")] if name == "mul" else []
+    check(text.render(text.op(name, ["%x0", "%x1", *shift], "", "tensor<3x5xi32>")), bits=15)
+
+
+def test_a_sum_that_no_op_has_stays_one_of_integers() -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, "%x0", (2**30, 20), -128), operand(text, "%x1", (1518500250, 20), 7)]
+    total = text.op("add", operands, "", "tensor<3x70xi32>")
+    module = check(text.render(text.rescale(total, "tensor<3x70xi8>", [(1400000000, 42)], (0, 3))))
+    assert "arith.addi" in str(module)
 
 
 def test_the_largest_code_of_a_row() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, build
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.tosa.conversion import (
@@ -80,13 +80,14 @@ def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.matmul")
 def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A constant right-hand side of one batch is the weight of a dense op."""
-    right = conversion.array(op.operands[1], "b")
-    require(right.shape[0] == 1, f"a constant b must have 1 batch, but got {right.shape[0]}")
-    weight = constant(np.ascontiguousarray(right[0].T))
-    zero_point = conversion.zero_point(op.operands[3], "b_zp")
+    right = op.operands[1]
     data = _data(conversion, op, op.operands[2])
-    value = conversion.value(op.operands[0])
-    return build(DenseOp, value, weight, None, element="i32", weight_zero_points=(zero_point,), **data).output
+    data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
+    left = conversion.value(op.operands[0])
+    if not conversion.is_constant(right) or shape_of(right.type)[0] != 1:
+        return build(MatMulOp, left, conversion.value(right), None, element="i32", **data).output
+    weight = constant(np.ascontiguousarray(conversion.array(right, "b")[0].T))
+    return build(DenseOp, left, weight, None, element="i32", **data).output
 
 
 def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> Array:

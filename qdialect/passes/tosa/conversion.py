@@ -58,6 +58,10 @@ class Conversion:
         """Whether `old` has become something, or is a constant."""
         return old in self._values or _is_constant(old)
 
+    def is_constant(self, old: ir.Value) -> bool:
+        """Whether `old` is a constant."""
+        return _is_constant(old)
+
     def value(self, old: ir.Value) -> ir.Value:
         """What `old` became; a constant is built where it is first asked for."""
         if old not in self._values:
