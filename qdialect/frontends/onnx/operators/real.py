@@ -1,4 +1,4 @@
-"""What operators compute in float32: functions of numbers, softmax, sums, products of matrices, convolutions.
+"""What operators on whole tensors compute in float32: softmax, sums, products of matrices, convolutions.
 
 Every step is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of the
 last place, not bit for bit.
@@ -22,7 +22,6 @@ from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Computed, Constant
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
-Chain = Callable[["Steps", ir.Value], ir.Value]
 
 # From this operator set on rows of a softmax run along the axis alone; before, along all dimensions from the axis on.
 _ALONG_AXIS = 13
@@ -41,7 +40,7 @@ class Steps:
         return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
 
 
-_ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
+_ARITHMETIC = ("addf", "subf", "mulf", "divf")
 
 
 def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:
@@ -51,65 +50,6 @@ def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) ->
         call.name, shape, "f32", lambda emitter: (build(emitter, [emitter.plain(one) for one in values]), False)
     )
     return Computed(shape, value)
-
-
-def _sigmoid(s: Steps, x: ir.Value) -> ir.Value:
-    return s("divf", 1.0, s("addf", s("exp", s("negf", x)), 1.0))
-
-
-def _gelu(s: Steps, x: ir.Value) -> ir.Value:
-    return s("mulf", s("mulf", x, 0.5), s("addf", s("erf", s("mulf", x, math.sqrt(0.5))), 1.0))
-
-
-def _hardswish(s: Steps, x: ir.Value) -> ir.Value:
-    ramp = s("minimumf", s("maximumf", s("addf", s("mulf", x, 1 / 6), 0.5), 0.0), 1.0)
-    return s("mulf", x, ramp)
-
-
-_CHAINS: dict[str, Chain] = {
-    "Abs": lambda s, x: s("absf", x),
-    "Ceil": lambda s, x: s("ceil", x),
-    "Erf": lambda s, x: s("erf", x),
-    "Exp": lambda s, x: s("exp", x),
-    "Floor": lambda s, x: s("floor", x),
-    "Gelu": _gelu,
-    "HardSwish": _hardswish,
-    "Log": lambda s, x: s("log", x),
-    "Neg": lambda s, x: s("negf", x),
-    "Reciprocal": lambda s, x: s("divf", 1.0, x),
-    "Round": lambda s, x: s("roundeven", x),
-    "Sigmoid": _sigmoid,
-    "Softplus": lambda s, x: s("log1p", s("exp", x)),
-    "Softsign": lambda s, x: s("divf", x, s("addf", s("absf", x), 1.0)),
-    "Sqrt": lambda s, x: s("sqrt", x),
-    "Tanh": lambda s, x: s("tanh", x),
-}
-
-
-@imports_reals(*_CHAINS)
-def _function(call: Call) -> Computed:
-    call.count(1)
-    require(call.node.kind != "Gelu" or call.attribute("approximate", "none") == "none", "approximate must be 'none'")
-    shape, chain = call.real(0).shape, _CHAINS[call.node.kind]
-    return computed(call, shape, (0,), lambda emitter, values: chain(Steps(emitter, shape), values[0]))
-
-
-@imports_reals("Pow")
-def _power(call: Call) -> Computed:
-    """Of a number for all elements, as ONNX Runtime does: squares and cubes are products."""
-    call.count(2)
-    exponent = call.constant(1)
-    require(exponent.size == 1, f"exponent must have 1 entry, but got {exponent.size}")
-    y, shape = float(exponent.ravel()[0]), call.real(0).shape
-
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, (x,) = Steps(emitter, shape), values
-        if y in (2.0, 3.0):
-            square = s("mulf", x, x)
-            return square if y == 2.0 else s("mulf", square, x)
-        return s("sqrt", x) if y == 0.5 else s("powf", x, y)
-
-    return computed(call, shape, (0,), build)
 
 
 def _axis(call: Call, default: int, rank: int) -> int:

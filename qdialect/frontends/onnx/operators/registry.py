@@ -149,7 +149,8 @@ def _either(planner: Planner, real: RealPlanner) -> Planner:
         try:
             unit = planner(call)
         except UnsupportedError as error:
-            return _unless_refused(error, lambda: real(call))
+            has_reals = any(isinstance(tensor, Computed) for tensor in call.inputs)
+            return real(call) if has_reals else _unless_refused(error, lambda: real(call))
         return Computable(unit.shape, unit, call, real) if isinstance(unit, Real) else unit
 
     return plan
