@@ -91,3 +91,34 @@ def test_layer(name: str, per_channel: bool, bias: bool) -> None:
     assert len(np.unique(wanted)) >= 8
     if per_channel:
         assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
+
+
+def weights(*shape: int) -> Tensor:
+    return torch.tensor(np.random.default_rng(4).normal(size=shape), dtype=torch.float32)
+
+
+REALS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "linear": (lambda x: nnf.linear(x, weights(7, 13), weights(7)), (2, 3, 13)),
+    "linear_of_reals": (lambda x: nnf.linear(torch.relu(x) * 0.5, weights(7, 13)), (3, 13)),
+    "mm": (lambda x: torch.mm(x, weights(13, 4)), (3, 13)),
+    "attention": (lambda x: torch.softmax(x @ x.transpose(1, 2), -1) @ x, (2, 5, 3)),
+    "bmm": (lambda x: torch.bmm(x, x.permute(0, 2, 1)), (2, 5, 3)),
+    "conv": (lambda x: nnf.conv2d(x, weights(6, 2, 3, 2), weights(6), 2, (1, 0), groups=2), (2, 4, 7, 6)),
+    "conv_of_lines": (lambda x: nnf.conv1d(x, weights(6, 4, 3), None, 1, 1), (2, 4, 7)),
+}
+
+
+@pytest.mark.parametrize("name", REALS)
+def test_real_layer(name: str) -> None:
+    """What is not quantized runs in float32."""
+    function, shape = REALS[name]
+
+    class Net(nn.Module):
+        def forward(self, codes: Tensor) -> Tensor:
+            return function(dequantized(codes, INPUT_SCALE, 17, torch.int8))
+
+    codes = torch.tensor(np.random.default_rng(5).integers(-128, 128, shape)).to(torch.int8)
+    module = import_torch(torch.export.export(Net(), (codes,)))
+    (found,) = run(module, [codes.numpy()])
+    np.testing.assert_allclose(found, Net()(codes).numpy(), rtol=1e-5, atol=1e-5)
+    assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)

@@ -2,55 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed
+from qdialect.dialect import Conv2DOp, PadOp, RealConv2DOp
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.model import Array
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.windows import window_of
+from qdialect.frontends.torch.operators.windows import Window, window_of
 from qdialect.frontends.torch.tensors import Result
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What a convolution is over data [N, C, ...] with weights [O, ..., C / groups], at most two dimensions between."""
+
+    batch: int
+    size: Shape
+    channels: tuple[int, int]
+    window: Window
+    groups: int
+
+    @property
+    def shape(self) -> Shape:
+        """Of the result."""
+        return (self.batch, self.channels[1], *self.window.output)
+
+    def image(self, emitter: Emitter, value: Value) -> ir.Value:
+        """The data, channels last; a line is an image of height 1."""
+        return emitter.reshape(emitter.last(value), (self.batch, *(1, *self.size)[-2:], self.channels[0]))
+
+    def attributes(self) -> dict[str, Any]:
+        """Those that convolutions of integers and of real numbers have in common."""
+        flat = self.window.two_dimensional()
+        return {"strides": flat.strides, "dilation": flat.dilation, "groups": self.groups}
+
+    def finish(self, emitter: Emitter, value: ir.Value) -> Placed:
+        """The result of an image as that of the data."""
+        return emitter.reshape(value, (self.batch, *self.window.output, self.channels[1])), True
 
 
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
 def _convolution(call: Call) -> Result:
-    data = data_of(call, "input")
     rank = 4 if "conv2d" in call.node.kind else 3
-    require(len(data.shape) == rank, f"input must have {rank} dimensions, but got {len(data.shape)}")
-    weight = weight_of(call, "weight", (0, *range(2, rank), 1), 0)
-    channels, *kernel, depth = weight.codes.shape
-    (groups,) = call.integers("groups", 1)
-    found = f"input must have {groups} * {depth} channels, but got {data.shape[1]}"
-    require(groups >= 1 and data.shape[1] == groups * depth, found)
-    require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
-    window = window_of(call, data.shape[2:], tuple(kernel), dilated=True)
-    batch, _, *size = data.shape
-    flat = window.two_dimensional()
+    if not is_integer(call, "input", "weight"):
+        return _real_convolution(call, rank)
+    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
+    layer = _layer(call, data.shape, weight.codes.shape, rank)
 
     def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-        height, width = (1, *size)[-2:]
-        codes = weight.codes if rank == 4 else weight.codes[:, np.newaxis]
         return emitter.build(
             Conv2DOp,
-            emitter.reshape(emitter.last(data.codes), (batch, height, width, data.shape[1])),
-            emitter.constant(codes),
+            layer.image(emitter, data.codes),
+            emitter.constant(_square(weight.codes)),
             None if bias is None else emitter.constant(bias),
             element="i32",
-            strides=flat.strides,
-            padding=flat.padding,
-            dilation=flat.dilation,
-            groups=groups,
+            padding=layer.window.two_dimensional().padding,
             input_scale=data.scales[0],
             input_zero_point=data.zero_points[0],
             weight_scales=weight.scales,
             weight_zero_points=weight.zero_points,
+            **layer.attributes(),
         )
 
-    def finish(emitter: Emitter, value: ir.Value) -> Placed:
-        return emitter.reshape(value, (batch, *window.output, channels)), True
+    bias = bias_of(call, "bias", layer.channels[1])
+    return Contraction(layer.shape, call.name, data, weight, bias, accumulate, layer.finish)
 
-    bias = bias_of(call, "bias", channels)
-    return Contraction((batch, channels, *window.output), call.name, data, weight, bias, accumulate, finish)
+
+def _real_convolution(call: Call, rank: int) -> Result:
+    data, weight = call.real("input"), real_weight(call, "weight")
+    require(weight is not None, "argument 'weight' must be constant")
+    assert weight is not None
+    require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
+    last = np.ascontiguousarray(weight.transpose((0, *range(2, rank), 1)))
+    layer = _layer(call, data.shape, last.shape, rank)
+    flat = layer.window.two_dimensional()
+
+    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        image = layer.image(emitter, values[0])
+        if any(flat.padding):
+            low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
+            image = emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
+        kernels = emitter.constant(_square(last))
+        return emitter.build(RealConv2DOp, image, kernels, element="f32", **layer.attributes())
+
+    bias = bias_of(call, "bias", layer.channels[1])
+    return RealContraction(layer.shape, call.name, (data,), bias, contract, layer.finish)
+
+
+def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
+    require(len(data) == rank, f"input must have {rank} dimensions, but got {len(data)}")
+    channels, *kernel, depth = weight
+    (groups,) = call.integers("groups", 1)
+    found = f"input must have {groups} * {depth} channels, but got {data[1]}"
+    require(groups >= 1 and data[1] == groups * depth, found)
+    require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
+    window = window_of(call, data[2:], tuple(kernel), dilated=True)
+    return _Layer(data[0], data[2:], (data[1], channels), window, groups)
+
+
+def _square(weight: Array) -> Array:
+    """Weights of lines are those of images of height 1."""
+    return weight if weight.ndim == 4 else weight[:, np.newaxis]

@@ -1,21 +1,23 @@
-"""linear, addmm, mm and matmul: a constant matrix on the right."""
+"""linear, addmm, mm, bmm and matmul: in integers where codes meet a constant matrix of codes, else in float32."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from qdialect._mlir import ir
-from qdialect.dialect import DenseOp
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed
+from qdialect.dialect import DenseOp, RealMatmulOp
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.model import Array
 from qdialect.frontends.torch.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
-from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
+from qdialect.frontends.torch.operators.registry import Call, as_real, imports
+from qdialect.frontends.torch.tensors import Constant, Quantized, Real, Result
 
 
 @imports("linear.default")
 def _linear(call: Call) -> Result:
-    data, weight = data_of(call, "input"), weight_of(call, "weight", (0, 1), 0)
-    return _dense(call.name, data, weight, bias_of(call, "bias", weight.codes.shape[0]))
+    return _product(call, "input", "weight", "bias", is_turned=True)
 
 
 @imports("addmm.default")
@@ -23,18 +25,56 @@ def _addmm(call: Call) -> Result:
     for name in ("alpha", "beta"):
         factor = call.argument(name)
         require(factor == 1, f"{name} must be 1, but got {factor}")
-    data, weight = data_of(call, "mat1"), weight_of(call, "mat2", (1, 0), 1)
-    return _dense(call.name, data, weight, bias_of(call, "self", weight.codes.shape[0]))
+    return _product(call, "mat1", "mat2", "self")
 
 
-@imports("mm.default")
+@imports("mm.default", "bmm.default")
 def _mm(call: Call) -> Result:
-    return _dense(call.name, data_of(call, "self"), weight_of(call, "mat2", (1, 0), 1), None)
+    return _product(call, "self", "mat2", None)
 
 
 @imports("matmul.default")
 def _matmul(call: Call) -> Result:
-    return _dense(call.name, data_of(call, "self"), weight_of(call, "other", (1, 0), 1), None)
+    return _product(call, "self", "other", None)
+
+
+def _product(call: Call, left: str, right: str, bias: str | None, *, is_turned: bool = False) -> Result:
+    """`left` times `right`, which has a row for each output channel where it `is_turned`."""
+    if not is_integer(call, left, right) or len(call.tensor(right).shape) != 2:
+        return _real_product(call, left, right, bias, is_turned=is_turned)
+    order, axis = ((0, 1), 0) if is_turned else ((1, 0), 1)
+    data, weight = data_of(call, left), weight_of(call, right, order, axis)
+    return _dense(call.name, data, weight, None if bias is None else bias_of(call, bias, weight.codes.shape[0]))
+
+
+def _real_product(call: Call, left: str, right: str, bias: str | None, *, is_turned: bool) -> Result:
+    data, weight = call.real(left), real_weight(call, right)
+    if weight is not None:
+        matrix: Real = as_real(right, Constant(np.ascontiguousarray(weight.T if is_turned else weight)))
+    else:
+        require(not is_turned, f"argument '{right}' must be constant")
+        matrix = call.real(right)
+    found = f"{list(data.shape)} and {list(matrix.shape)}"
+    require(
+        _pairs(data.shape, matrix.shape),
+        f"operands must be matrices, the right one alone or one for each of the left, but got {found}",
+    )
+    require(data.shape[-1] == matrix.shape[-2], f"operands must have a common extent, but got {found}")
+
+    def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
+        return emitter.build(RealMatmulOp, *(emitter.plain(value) for value in values), element="f32")
+
+    channels = matrix.shape[-1]
+    values = None if bias is None else bias_of(call, bias, channels)
+    return RealContraction((*data.shape[:-1], channels), call.name, (data, matrix), values, contract, _finish)
+
+
+def _pairs(left: Shape, right: Shape) -> bool:
+    return len(left) >= 2 and len(right) >= 2 and right[:-2] in ((), left[:-2])
+
+
+def _finish(_: Emitter, value: ir.Value) -> Placed:
+    return value, False
 
 
 def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
@@ -55,7 +95,4 @@ def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Co
             weight_zero_points=weight.zero_points,
         )
 
-    def finish(_: Emitter, value: ir.Value) -> Placed:
-        return value, False
-
-    return Contraction((*data.shape[:-1], channels), name, data, weight, bias, accumulate, finish)
+    return Contraction((*data.shape[:-1], channels), name, data, weight, bias, accumulate, _finish)

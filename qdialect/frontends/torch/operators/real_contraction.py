@@ -1,0 +1,63 @@
+"""Convolutions and matrix products that are not quantized: float32, one term added after another.
+
+PyTorch adds the terms in an order of its own, so results agree but for what float32 loses in a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Array
+from qdialect.frontends.torch.operators.registry import Call
+from qdialect.frontends.torch.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, quantize
+
+
+@dataclass(frozen=True, eq=False)
+class RealContraction(Real):
+    """`contract` of the operands' values, channels last, plus a bias; `finish` brings it to the model's shape."""
+
+    name: str
+    operands: tuple[Real, ...]
+    bias: Array | None
+    contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
+    finish: Callable[[Emitter, ir.Value], Placed]
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.real(plan, self.name), to)
+
+    def computed(self, plan: Plan, name: str) -> Value:
+        values = tuple(operand.real(plan, self.name) for operand in self.operands)
+
+        def emit(emitter: Emitter) -> Placed:
+            real = self.contract(emitter, values)
+            if self.bias is not None:
+                bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape_of(real.type))
+                real = emitter.float_op("arith.addf", real, bias)
+            return self.finish(emitter, real)
+
+        return plan.compute(self.name, self.shape, "f32", emit)
+
+
+def is_integer(call: Call, data: str, weight: str) -> bool:
+    """Whether both operands are codes of 8 bits, those of the weight constant."""
+    left, right = call.tensor(data), call.tensor(weight)
+    if not isinstance(left, Quantized) or not isinstance(right, Quantized):
+        return False
+    return left.is_whole and right.codes.data is not None and right.codes.element in EIGHT_BIT
+
+
+def real_weight(call: Call, name: str) -> Array | None:
+    """The numbers of a constant weight, None where it is computed."""
+    tensor = call.tensor(name)
+    if isinstance(tensor, Constant):
+        require(tensor.array.dtype == np.float32, f"argument '{name}' must be f32, but got {tensor.array.dtype}")
+        return tensor.array
+    return tensor.reals() if isinstance(tensor, Quantized) else None
