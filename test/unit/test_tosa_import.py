@@ -239,6 +239,18 @@ def test_a_spelled_out_sum_is_one_op(mode: str, lhs: tuple[int, int], shape: str
     assert "arith.addi" not in fused
 
 
+@pytest.mark.parametrize(("scales", "wanted"), [((0.25, 0.5), 0.5), ((0.25, 0.2), 0.5), ((2.0**30, 0.5), 1.0)])
+def test_scales_of_an_interface_are_used_where_they_fit(scales: tuple[float, float], wanted: float) -> None:
+    text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
+    operands = [operand(text, "%x0", (2**30, 12), -128), operand(text, "%x1", LARGER, 7)]
+    total = text.op("add", operands, "", "tensor<3x70xi32>")
+    rendered = text.render(text.rescale(total, "tensor<3x70xi8>", [(1400000000, 50)], (0, 3)))
+    for number, scale in enumerate(scales):
+        known = f"{{qnn.scale = {scale:e} : f64, qnn.zero_point = 0 : i64}}"
+        rendered = rendered.replace(f"%x{number}: tensor<3x70xi8>", f"%x{number}: tensor<3x70xi8> {known}", 1)
+    assert f"rhs_scale = {wanted:e} : f64" in str(check(rendered))
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_spelled_out_product_is_one_op(mode: str) -> None:
     text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
