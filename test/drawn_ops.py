@@ -28,6 +28,8 @@ from qdialect.dialect import (
     PadOp,
     PreluOp,
     QuantizeOp,
+    ReduceMaxOp,
+    ReduceMinOp,
     RequantizeOp,
     ReshapeOp,
     ResizeBilinearOp,
@@ -36,6 +38,7 @@ from qdialect.dialect import (
     SoftmaxOp,
     SquaredDifferenceOp,
     SubOp,
+    SumOp,
     TanhOp,
     TransposeOp,
     build,
@@ -151,6 +154,16 @@ def _mean(d: Draw) -> Drawn:
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
     return [tensor(shape, source)], lambda v: build(MeanOp, v[0], element=element, **attributes).output
+
+
+def _reduction(d: Draw) -> Drawn:
+    shape, source, op = drawn_shape(d, least=1), d.element(), d.one_of((SumOp, ReduceMaxOp, ReduceMinOp))
+    axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
+    attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
+    element = d.element() if op is SumOp else source
+    if op is SumOp:
+        attributes |= _quantization(d, "input", source) | _quantization(d, "output", element) | _requantization(d)
+    return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
 
 
 def _arg(d: Draw) -> Drawn:
@@ -341,6 +354,7 @@ OTHERS = {
     "avg_pool2d": drawn_module(_avg_pool),
     "mean": drawn_module(_mean),
     "arg": drawn_module(_arg),
+    "reduction": drawn_module(_reduction),
     "softmax": drawn_module(_softmax),
     "concat": drawn_module(_concat),
     "requantize": drawn_module(_requantize),

@@ -31,7 +31,7 @@ from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.real_ops import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
-from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp
+from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
@@ -119,6 +119,8 @@ __all__ = [
     "RealReduceOp",
     "RealSumOp",
     "Relu6Op",
+    "ReduceMaxOp",
+    "ReduceMinOp",
     "ReluOp",
     "RequantizeOp",
     "ReshapeOp",
@@ -131,6 +133,7 @@ __all__ = [
     "SoftmaxOp",
     "SqrtOp",
     "SubOp",
+    "SumOp",
     "SquaredDifferenceOp",
     "TanhOp",
     "TransposeOp",

@@ -65,3 +65,11 @@ def broadcast_shape(label: str, what: str, lhs: Shape, rhs: Shape) -> Shape:
     fits = all(a == b or 1 in (a, b) for a, b in zip(left, right, strict=True))
     require(fits, label, f"{what} must broadcast, but got {list(lhs)} and {list(rhs)}")
     return tuple(max(a, b) for a, b in zip(left, right, strict=True))
+
+
+def shape_over_axes(label: str, shape: Shape, axes: Sequence[int], keep_dims: bool) -> Shape:
+    """`shape` reduced over `axes`, which are distinct, ascending and name dimensions of it; at least one."""
+    rank = len(shape)
+    holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
+    require(holds, label, f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
+    return tuple(1 if i in axes else extent for i, extent in enumerate(shape) if keep_dims or i not in axes)

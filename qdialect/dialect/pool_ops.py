@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS, SCALE, choice
-from qdialect.dialect.constraints import check_axis, check_bounds, check_positive, check_zero_points, window_extent
+from qdialect.dialect.constraints import (
+    check_axis,
+    check_bounds,
+    check_positive,
+    check_zero_points,
+    shape_over_axes,
+    window_extent,
+)
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
@@ -99,13 +106,7 @@ class MeanOp(QnnOp, name="mean"):
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        axes = attributes["axes"]
-        rank = len(shapes[0])
-        holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
-        require(holds, "C1", f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
-        if attributes["keep_dims"]:
-            return tuple(1 if i in axes else extent for i, extent in enumerate(shapes[0]))
-        return tuple(extent for i, extent in enumerate(shapes[0]) if i not in axes)
+        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
 
     def check(self) -> None:
         check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)

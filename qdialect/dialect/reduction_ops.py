@@ -1,15 +1,16 @@
-"""Reductions that answer with something else than a mean: where the largest code of each row is."""
+"""Reductions over axes: sums, extremes, and where the extreme code of a row is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import BOOL, I64
-from qdialect.dialect.constraints import check_axis
+from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS, SCALE, choice
+from qdialect.dialect.constraints import check_axis, check_zero_points, shape_over_axes
 from qdialect.dialect.fields import attribute, operand, result
-from qdialect.dialect.op_base import QnnOp, Shape
-from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import EIGHT_BIT, INDEX, element_of
+from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
@@ -42,4 +43,67 @@ class ArgMinOp(ArgOp, name="arg_min"):
 
     Constraints:
       C1: axis must name a dimension of the input
+    """
+
+
+class SumOp(QnnOp, name="sum"):
+    """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: zero points must lie in the range of their tensor
+    """
+
+    input = operand(EIGHT_BIT)
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+    input_scale = attribute(SCALE)
+    input_zero_point = attribute(I64)
+    output_scale = attribute(SCALE)
+    output_zero_point = attribute(I64)
+    rounding = attribute(choice(Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
+
+    def check(self) -> None:
+        check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)
+        check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+class ExtremeOp(QnnOp):
+    """An extreme code over `axes`; input and result have the same parameters."""
+
+    input = operand(EIGHT_BIT)
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
+
+    def check(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.input.type)
+        require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
+
+
+class ReduceMaxOp(ExtremeOp, name="reduce_max"):
+    """Largest code over `axes`.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: input and result must have the same element type
+    """
+
+
+class ReduceMinOp(ExtremeOp, name="reduce_min"):
+    """Smallest code over `axes`.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: input and result must have the same element type
     """

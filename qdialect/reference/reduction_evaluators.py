@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect.type_constraints import range_of
 from qdialect.reference import reductions
+from qdialect.reference.elementwise import Affine
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 
@@ -15,3 +17,20 @@ def _arg_max(op: ArgMaxOp, operands: Arrays) -> Array:
 @evaluates(ArgMinOp)
 def _arg_min(op: ArgMinOp, operands: Arrays) -> Array:
     return reductions.arg_min(operands[0], op.axis, op.keep_dims, op.last)
+
+
+@evaluates(SumOp)
+def _sum(op: SumOp, operands: Arrays) -> Array:
+    source, output = Affine(op.input_scale, op.input_zero_point), Affine(op.output_scale, op.output_zero_point)
+    bounds = range_of(op.output.type)
+    return reductions.sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
+
+
+@evaluates(ReduceMaxOp)
+def _reduce_max(op: ReduceMaxOp, operands: Arrays) -> Array:
+    return operands[0].max(axis=op.axes, keepdims=op.keep_dims)
+
+
+@evaluates(ReduceMinOp)
+def _reduce_min(op: ReduceMinOp, operands: Arrays) -> Array:
+    return operands[0].min(axis=op.axes, keepdims=op.keep_dims)

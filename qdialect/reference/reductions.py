@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math import IntArray
+from qdialect.quant_math import IntArray, Multiplier, Rounding, real_multiplier, requantize, requantize_parameters
+from qdialect.reference.elementwise import Affine
 
 _Codes = NDArray[np.integer[Any]]
 
@@ -25,3 +27,23 @@ def arg_max(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
 def arg_min(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """`arg_max` of the codes in reverse order."""
     return arg_max(-codes.astype(np.int64), axis, keep_dims, last)
+
+
+def sum_over(
+    codes: _Codes,
+    axes: Sequence[int],
+    keep_dims: bool,
+    source: Affine,
+    output: Affine,
+    lo: int,
+    hi: int,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """requantize(sum of (x - z_x) over `axes`) with M = s_x / s_y, clamped to [lo, hi], int64.
+
+    With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned codes.
+    """
+    total = (codes.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
+    params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
+    return requantize(total, params, output.zero_point, lo, hi, rounding)

@@ -262,7 +262,7 @@ def test_a_mean_of_too_many_elements_is_refused() -> None:
         attributes: Attributes = quantization("ui8", "ui8") | {"axes": (0,), "rounding": Rounding.FIXED64_UP}
         return build(MeanOp, x, element="ui8", **attributes).output
 
-    with pytest.raises(CompileError, match="must average at most 8388608 elements to be compiled, but got 8388609"):
+    with pytest.raises(CompileError, match="must reduce at most 8388608 elements to be compiled, but got 8388609"):
         lower(graph([tensor((2**23 + 1,), "ui8")], body), target.GENERIC)
 
 

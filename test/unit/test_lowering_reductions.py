@@ -1,13 +1,15 @@
 """Compiled reductions over axes equal the reference, on odd shapes, every axis, many equal codes."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import EIGHT_BIT, check_op, tensor
+from compiled_ops import EIGHT_BIT, Attributes, check_op, quantization, tensor
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.quant_math import Rounding
 
 SHAPES = [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (300, 3), (2, 300), (3, 1, 257)]
 
@@ -23,3 +25,22 @@ def test_arg(op: Any, last: bool, number: int) -> None:
         element = ("i32", "i64")[(number + axis) % 2]
         keep_dims = bool((number + axis) % 3)
         check_op(op, [tensor(shape, source)], element, [codes], axis=axis, keep_dims=keep_dims, last=last)
+
+
+AXES = [((2, 5, 7, 19), axes) for axes in ((0,), (1, 2), (3,), (2, 3), (1, 3), (0, 1, 2, 3))]
+AXES += [((70,), (0,)), ((3, 66), (1,)), ((3, 66), (0,)), ((1, 2, 2, 64), (1, 2))]
+
+
+@pytest.mark.parametrize("op", [ReduceMaxOp, ReduceMinOp])
+@pytest.mark.parametrize(("number", "keep_dims"), list(product(range(len(AXES)), (False, True))))
+def test_extreme(op: Any, number: int, keep_dims: bool) -> None:
+    (shape, axes), element = AXES[number], EIGHT_BIT[number % 2]
+    check_op(op, [tensor(shape, element)], element, axes=axes, keep_dims=keep_dims)
+
+
+@pytest.mark.parametrize("rounding", Rounding)
+@pytest.mark.parametrize("number", range(len(AXES)))
+def test_sum(rounding: Rounding, number: int) -> None:
+    (shape, axes), source, result = AXES[number], EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
+    attributes: Attributes = quantization(source, result, (0.05, 0.7)) | {"rounding": rounding}
+    check_op(SumOp, [tensor(shape, source)], result, axes=axes, keep_dims=bool(number % 3), **attributes)

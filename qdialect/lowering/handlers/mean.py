@@ -1,4 +1,4 @@
-"""Mean over axes: a sum whose requantization divides by the number of elements."""
+"""Sums over axes, requantized; a mean's multiplier has the number of elements in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import MeanOp
+from qdialect.dialect import MeanOp, SumOp
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
@@ -28,14 +28,30 @@ _LARGEST_CODE = 255
 
 @lowers(MeanOp)
 def _mean(lowering: GraphLowering, op: MeanOp) -> None:
+    count = _count(op)
+    _lower(lowering, op, count, _multiplier(op, count))
+
+
+@lowers(SumOp)
+def _sum(lowering: GraphLowering, op: SumOp) -> None:
+    count = _count(op)
+    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, real), _LARGEST_CODE * count)
+    _lower(lowering, op, count, how)
+
+
+def _count(op: MeanOp | SumOp) -> int:
     shape = shape_of(op.input.type)
     count = prod(shape[axis] for axis in op.axes)
     if count > _MOST_ELEMENTS:
-        raise CompileError(f"must average at most {_MOST_ELEMENTS} elements to be compiled, but got {count}")
+        raise CompileError(f"must reduce at most {_MOST_ELEMENTS} elements to be compiled, but got {count}")
+    return count
+
+
+def _lower(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Requantization) -> None:
     kernel = Kernel(lowering.program)
-    rescaling = Rescaling(
-        _multiplier(op, count), op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), "i8"
-    )
+    shift = signed_shift(op.output.type)
+    rescaling = Rescaling(how, op.output_zero_point, range_of(op.output.type), shift, "i8")
     rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
     zero_points = kernel.number("zero_points", count * (op.input_zero_point + signed_shift(op.input.type)), "i32")
 

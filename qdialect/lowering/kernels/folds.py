@@ -19,11 +19,18 @@ def _largest_code(body: Body, acc: str, values: Sequence[str]) -> str:
     return body.binary("arith.maxui", acc, values[0], "i8")
 
 
+def _smallest_code(body: Body, acc: str, values: Sequence[str]) -> str:
+    return body.binary("arith.minui", acc, values[0], "i8")
+
+
 SUM = Fold("i32", 0, _add_code, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
 """The sum of stored codes."""
 
 MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
 """The largest stored code."""
+
+MIN = Fold("i8", -1, _smallest_code, lambda body, a, b: body.binary("arith.minui", a, b, "i8"))
+"""The smallest stored code, from 255 as a signless byte."""
 
 
 def emit_quotient(body: Body, total: str, count: str, division: Division, most: int) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.dialect import ArgMaxOp, ArgMinOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, Tensor, mapping
+from qdialect.quant_math import Multiplier, Rounding
 
 _ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}
+_EXTREME_OPS = {"ReduceMax": ReduceMaxOp, "ReduceMin": ReduceMinOp}
+_SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
 
 
 @imports(*_ARG_OPS)
@@ -40,6 +44,72 @@ def _codes_of(call: Call) -> Value:
     require(codes.element in EIGHT_BIT, f"input must be i8 or ui8, but got {codes.element}")
     require(not isinstance(source, Constant), "input must not be constant")
     return codes
+
+
+@imports(*_EXTREME_OPS)
+def _extreme(call: Call) -> Tensor:
+    """The extreme code is the code of the extreme number."""
+    source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
+    axes, keep_dims = _axes_of(call, len(source.shape)), call.attribute("keepdims", 1) != 0
+    if not axes:
+        return source
+    element = source.parameters.element
+    require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
+
+    def emit(emitter: Emitter) -> Placed:
+        data, own, is_last = over_axes(emitter, source.codes, axes, keep_dims)
+        return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_last
+
+    shape = reduced_shape(source.shape, axes, keep_dims)
+    return source.with_codes(call.plan.compute(call.name, shape, element, emit))
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Real):
+    """A sum or mean: the exact one of the codes, scaled and rounded to even once.
+
+    ONNX Runtime adds float32 numbers, in an order of its own; its code differs where that order's rounding takes the
+    quotient over a tie.
+    """
+
+    op_class: type[SumOp | MeanOp]
+    source: Quantized
+    axes: tuple[int, ...]
+    keep_dims: bool
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        before = self.source.parameters
+        for what, element in (("input", before.element), ("output", to.element)):
+            require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
+        rounding = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
+
+        def emit(emitter: Emitter) -> Placed:
+            data, own, is_last = over_axes(emitter, self.source.codes, self.axes, self.keep_dims)
+            parameters = {**mapping(before, to), **rounding, "axes": own, "keep_dims": self.keep_dims}
+            return emitter.build(self.op_class, data, element=to.element, **parameters), is_last
+
+        return plan.compute(name, self.shape, to.element, emit)
+
+
+@imports(*_SUM_OPS)
+def _sum(call: Call) -> Tensor:
+    source, keep_dims = call.quantized(0), call.attribute("keepdims", 1) != 0
+    axes = _axes_of(call, len(source.shape))
+    if not axes:
+        return source
+    shape = reduced_shape(source.shape, axes, keep_dims)
+    return Sum(shape, _SUM_OPS[call.node.kind], source, axes, keep_dims)
+
+
+def _axes_of(call: Call, rank: int) -> tuple[int, ...]:
+    """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
+    call.count(1, 2)
+    given = call.constant(1).ravel() if call.optional(1) is not None else call.attribute("axes", [])
+    listed = [int(axis) for axis in given]
+    require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {listed}")
+    if not listed and call.attribute("noop_with_empty_axes", 0) == 0:
+        return tuple(range(rank))
+    return tuple(sorted({axis % rank for axis in listed}))
 
 
 def reduced_shape(shape: Sequence[int], axes: Sequence[int], keep_dims: bool) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import tflite
@@ -17,11 +16,11 @@ from qdialect.frontends.tflite.operators.activation_range import activation_rang
 from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
     eight_bit,
-    integers,
     operands,
     same_quantization,
     same_type,
 )
+from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
@@ -67,23 +66,18 @@ def _pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]
 @imports("MEAN")
 def _mean(operator: Operator) -> Emission:
     """The sum is rescaled by a factor that has the number of cells in it."""
-    keep_dims = read_options(operator, tflite.ReducerOptions, lambda options: options.KeepDims())
-    data, axes = operands(operator, 2)
+    axes, keep_dims = reduced_axes(operator)
+    data, _ = operands(operator, 2)
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))
     check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-    rank = len(data.shape)
-    listed = integers(axes, "axes")
-    require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {list(listed)}")
-    distinct = tuple(sorted({axis % rank for axis in listed}))
-    require(len(distinct) >= 1 and math.prod(data.shape) >= 1, "axes must name at least one dimension")
 
     def emit(emitter: Emitter) -> ir.Value:
         return emitter.build(
             MeanOp,
             emitter.value(data),
             element=output.element,
-            axes=distinct,
+            axes=axes,
             keep_dims=keep_dims,
             input_scale=data.scale,
             input_zero_point=data.zero_point,
