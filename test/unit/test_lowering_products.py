@@ -1,0 +1,110 @@
+"""Compiled products of two tensors and transposed convolutions equal the reference where their kernels differ."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import EIGHT_BIT, Attributes, check, check_op, drawn, ends, tensor
+from graphs import graph
+
+from qdialect._mlir import ir
+from qdialect.dialect import ConvTranspose2DOp, MatMulOp, RequantizeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.lowering.pipeline import lower
+from qdialect.target import TARGETS
+
+SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((1, 1), (1, 1)),
+    ((5, 7), (7, 3)),
+    ((3, 6, 16), (3, 16, 72)),
+    ((4, 2, 3, 5), (5, 9)),
+    # The matrices move along dimensions that do not merge.
+    ((1, 2, 1, 3, 5), (3, 1, 2, 5, 33)),
+    ((2, 3, 1, 6), (1, 3, 6, 17)),
+    ((4, 5), (2, 3, 5, 8)),
+]
+
+
+def parameters(data: str, weight: str, channels: int) -> Attributes:
+    return {
+        "input_scale": 0.05,
+        "input_zero_point": ends(data)[1],
+        "weight_scales": tuple(0.01 + 0.001 * k for k in range(channels)),
+        "weight_zero_points": tuple(ends(weight)[k % 2] for k in range(channels)),
+    }
+
+
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+@pytest.mark.parametrize("data", EIGHT_BIT)
+def test_products(number: int, data: str) -> None:
+    left, right = SHAPES[number]
+    weight = EIGHT_BIT[number % 2]
+    check_op(MatMulOp, [tensor(left, data), tensor(right, weight)], "i32", **parameters(data, weight, right[-1]))
+
+
+@pytest.mark.parametrize("data", EIGHT_BIT)
+def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
+    values = {**parameters(data, "i8", 9), "input_zero_point": ends(data)[0], "weight_zero_points": (0,)}
+    types = [tensor((2, 5, 6), data), tensor((2, 6, 9), "i8")]
+
+    def body(*operands: ir.Value) -> ir.Value:
+        return build(MatMulOp, *operands, element="i32", **values).output
+
+    module = graph(types, body)
+    check(module)
+    assert "column sums" not in lower(module, TARGETS["generic"]).labels
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_either_operand_may_be_constant(side: int) -> None:
+    shapes = [(2, 5, 6), (2, 6, 9)]
+    codes = constant_codes(shapes[side])
+
+    def body(operand: ir.Value) -> ir.Value:
+        pair = [operand, operand]
+        pair[side] = constant(codes)
+        return build(MatMulOp, *pair, element="i32", **parameters("i8", "i8", 9)).output
+
+    check(graph([tensor(shapes[1 - side], "i8")], body))
+
+
+def constant_codes(shape: tuple[int, ...]) -> Any:
+    return drawn(np.dtype(np.int8), shape, np.random.default_rng(3))
+
+
+def test_one_kernel_computes_the_product_and_its_codes() -> None:
+    values = parameters("ui8", "i8", 40)
+    scales = {name: values[name] for name in ("input_scale", "weight_scales")}
+
+    def body(data: ir.Value, weight: ir.Value) -> ir.Value:
+        sums = build(MatMulOp, data, weight, None, element="i32", **values).output
+        how: dict[str, Any] = {"output_scale": 0.5, "output_zero_point": 3, "rounding": "fixed32_double"}
+        return build(RequantizeOp, sums, element="ui8", axis=2, **scales, **how).output
+
+    module = graph([tensor((3, 4, 8), "ui8"), tensor((3, 8, 40), "i8")], body)
+    check(module)
+    labels = lower(module, TARGETS["generic"]).labels
+    assert [label for label in labels if label.startswith("qnn.")] == ["qnn.fused_matmul"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilation", "groups"),
+    [
+        ((4, 4), (2, 2), (1, 1), 1),
+        ((2, 1), (3, 2), (1, 1), 1),
+        ((3, 3), (2, 3), (2, 3), 1),
+        ((3, 2), (2, 2), (1, 1), 3),
+        ((3, 3), (2, 2), (1, 2), 12),
+    ],
+)
+def test_transposed_convolutions(
+    kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], groups: int
+) -> None:
+    weight = constant_codes((12, *kernel, 12 // groups))
+
+    def body(data: ir.Value) -> ir.Value:
+        window: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": (1, 0, 0, 1)}
+        values: dict[str, Any] = {**parameters("ui8", "i8", 12), **window, "output_padding": (0, 2), "groups": groups}
+        return build(ConvTranspose2DOp, data, constant(weight), None, element="i32", **values).output
+
+    check(graph([tensor((2, 3, 5, 12), "ui8")], body))
