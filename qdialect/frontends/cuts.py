@@ -51,10 +51,13 @@ def cut(builder: Builder, value: ir.Value, cuts: Sequence[Cut]) -> ir.Value:
 
 def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
     """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
-    if tuple(indices) == tuple(range(shape_of(value.type)[axis])):
+    whole = range(shape_of(value.type)[axis])
+    if len(indices) == len(whole) and all(index == place for index, place in zip(indices, whole, strict=True)):
         return value
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 
+
+_MOST_INDICES = 1 << 20
 
 # Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
 _BORDERS: dict[str, Callable[[int, int], int]] = {
@@ -65,11 +68,19 @@ _BORDERS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def border(extent: int, low: int, high: int, mode: str, what: str) -> tuple[int, ...]:
+def check_indices(count: int) -> None:
+    """`count` indices can be listed; raises `UnsupportedError`."""
+    require(count <= _MOST_INDICES, f"at most {_MOST_INDICES} elements of a dimension can be placed, but got {count}")
+
+
+def border(extent: int, low: int, high: int, mode: str, what: str) -> Sequence[int]:
     """Where each element of a dimension comes from that grows by `low` and `high` elements of its own.
 
     Raises `UnsupportedError`, which calls the amounts `what`, where the dimension has too few.
     """
+    if low == high == 0:
+        return range(extent)
+    check_indices(low + extent + high)
     mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
     fits = mirrored is None or max(low, high) <= mirrored
     require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")

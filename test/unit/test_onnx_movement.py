@@ -69,6 +69,12 @@ REFUSED: list[tuple[str, str, list[Any], dict[str, Any]]] = [
     ("mode must be constant or reflect or edge or wrap, but got fold", "Pad", [LONG([0, 0, 0, 0])], {"mode": "fold"}),
     ("pads must be at most 5 in mode reflect, but got 6", "Pad", [LONG([6, 0, 0, 0])], {"mode": "reflect"}),
     ("pads must be at least 0 in mode edge, but got -1", "Pad", [LONG([0, 0, -1, 0])], {"mode": "edge"}),
+    (
+        "at most 1048576 elements of a dimension can be placed, but got 2097158",
+        "Pad",
+        [LONG([2**21, 0, 0, 0])],
+        {"mode": "wrap"},
+    ),
     ("pads must not cut away all of [6, 4]", "Pad", [LONG([-3, 0, -3, 0])], {}),
     ("pads must be 2 integers, but got (1,)", "Pad", [LONG([1]), np.float32(0), LONG([1])], {}),
     ("input must have 4 dimensions, but got 2", "DepthToSpace", [], {"blocksize": 2}),

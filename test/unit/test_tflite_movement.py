@@ -219,6 +219,21 @@ NOT_MOVED: list[tuple[Any, ...]] = [
         entries(1, 0, 1),
     ),
     ("multiples must be 1 integers of at least 1, but got [0]", KIND.TILE, (6,), [None, [0]], [(6,)]),
+    (
+        "at most 1048576 elements of a dimension can be placed, but got 2147483647",
+        KIND.REVERSE_V2,
+        (2**31 - 1,),
+        [None, [0]],
+        [(2**31 - 1,)],
+    ),
+    (
+        "at most 1048576 elements of a dimension can be placed, but got 2147483647",
+        KIND.STRIDED_SLICE,
+        (2**31 - 1,),
+        [None, [-1], [0], [-1]],
+        [(2**31 - 1,)],
+        *strided(0, 1),
+    ),
     ("axis must be in [-1, 1), but got 3", KIND.REVERSE_V2, (6,), [None, [3]], [(6,)]),
     (
         "input must have 4 dimensions, but got 1",

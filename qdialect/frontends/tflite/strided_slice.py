@@ -9,7 +9,7 @@ from enum import Enum
 import tflite
 
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import Cut
+from qdialect.frontends.cuts import Cut, check_indices
 from qdialect.frontends.tflite.model import Operator, Shape
 from qdialect.frontends.tflite.reader import read_options
 
@@ -99,4 +99,5 @@ def _cut(extent: int, begin: int, end: int, step: int, place: int, masks: Masks)
     last = None if masks.end >> place & 1 else end
     taken = range(extent)[slice(first, last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{begin}, {end}) of {extent}")
+    check_indices(len(taken) if step < 0 else 0)
     return Cut(taken.start, step, len(taken))

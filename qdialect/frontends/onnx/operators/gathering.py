@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.cuts import Cut, border
 from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
 from qdialect.frontends.onnx.operators.movements import (
+    Broadcasting,
     Cutting,
     Gathering,
     Movement,
@@ -54,17 +57,20 @@ def _tile(call: Call) -> Tensor:
     shape, repeats = shape_of(call.tensor(0)), integers_of(call, 1, "repeats") or ()
     holds = len(repeats) == len(shape) and all(count >= 1 for count in repeats)
     require(holds, f"repeats must be {len(shape)} integers of at least 1, but got {list(repeats)}")
-    return _along(call, [tuple(range(extent)) * count for extent, count in zip(shape, repeats, strict=True)])
+    pairs = list(zip(repeats, shape, strict=True))
+    split = tuple(entry for _, extent in pairs for entry in (1, extent))
+    repeated = Broadcasting(tuple(entry for pair in pairs for entry in pair))
+    return _chain(call, Reshaping(split), repeated, Reshaping(tuple(count * extent for count, extent in pairs)))
 
 
-def _along(call: Call, places: list[tuple[int, ...]]) -> Tensor:
+def _along(call: Call, places: list[Sequence[int]]) -> Tensor:
     """Input 0 of a node with the elements at `places` along each dimension."""
     shape = shape_of(call.tensor(0))
     movements: list[Movement] = []
     for axis, (extent, indices) in enumerate(zip(shape, places, strict=True)):
         shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
-        if indices != tuple(range(extent)):
-            movements.append(Gathering(shape, axis, indices))
+        if indices != range(extent):
+            movements.append(Gathering(shape, axis, tuple(indices)))
     return _chain(call, *movements)
 
 
@@ -104,7 +110,7 @@ def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(low), tuple(high)
 
 
-def _border(extent: int, low: int, high: int, mode: str) -> tuple[int, ...]:
+def _border(extent: int, low: int, high: int, mode: str) -> Sequence[int]:
     """Where each element of a padded dimension comes from."""
     require(min(low, high) >= 0, f"pads must be at least 0 in mode {mode}, but got {min(low, high)}")
     return border(extent, low, high, mode, "pads")

@@ -12,6 +12,7 @@ from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.cuts import check_indices
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
@@ -180,6 +181,7 @@ def _nearest(
         return move(call.plan, call.name, source, movement)
     for axis in moving:
         one = dimensions[axis]
+        check_indices(one.size)
         found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
         indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
         before = shape_of(source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.cuts import Cut
+from qdialect.frontends.cuts import Cut, check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, places_of
 from qdialect.frontends.onnx.operators.movements import Cutting
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -62,4 +62,5 @@ def _cut(extent: int, entry: Sequence[int]) -> Cut:
     last = None if step < 0 and end < -extent else end
     taken = range(extent)[slice(max(start, -extent), last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{start}, {end}) of {extent}")
+    check_indices(len(taken) if step < 0 else 0)
     return Cut(taken.start, step, len(taken))

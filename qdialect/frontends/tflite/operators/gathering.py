@@ -9,7 +9,7 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, TransposeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import border, gather
+from qdialect.frontends.cuts import border, check_indices, gather
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
@@ -68,13 +68,24 @@ def _tile(operator: Operator) -> Emission:
     counts, rank = integers(multiples, "multiples"), len(data.shape)
     holds = len(counts) == rank and min(counts, default=1) >= 1
     require(holds, f"multiples must be {rank} integers of at least 1, but got {list(counts)}")
-    return _along(operator, data, [tuple(range(n)) * count for n, count in zip(data.shape, counts, strict=True)])
+    same_content(data, operator.outputs[0])
+    pairs = list(zip(counts, data.shape, strict=True))
+    split = tuple(entry for _, extent in pairs for entry in (1, extent))
+    repeated = tuple(entry for pair in pairs for entry in pair)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        parts = emitter.reshape(emitter.value(data), split)
+        spread = emitter.build(BroadcastOp, parts, element=data.element, shape=repeated)
+        return emitter.reshape(spread, tuple(count * extent for count, extent in pairs))
+
+    return emit
 
 
 @imports("REVERSE_V2")
 def _reverse(operator: Operator) -> Emission:
     data, axes = operands(operator, 2)
     reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
+    check_indices(max((data.shape[axis] for axis in reversed_ones), default=0))
     ranges = [range(extent) for extent in data.shape]
     return _along(operator, data, [one[::-1] if i in reversed_ones else one for i, one in enumerate(ranges)])
 
