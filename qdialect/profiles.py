@@ -91,12 +91,12 @@ def _tvm(name: str, rounding: Rounding) -> Profile:
     )
 
 
-def _onnx(name: str, rounding: Rounding) -> Profile:
+def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
     return Profile(
         name,
         rounding,
         Multiplier.F32,
-        AddArithmetic.FLOAT_ONCE,
+        addition,
         Entries.HALF_EVEN_DIVIDE,
         NanPolicy.MIN,
         FloatRounding.HALF_EVEN,
@@ -110,7 +110,7 @@ def _rounding_once(name: str, rounding: Rounding) -> Profile:
         name,
         rounding,
         Multiplier.F32,
-        AddArithmetic.FLOAT_ONCE,
+        AddArithmetic.REAL_RECIPROCAL,
         None,
         NanPolicy.ZERO_POINT,
         FloatRounding.HALF_EVEN,
@@ -149,9 +149,9 @@ TFLITE_XNNPACK = Profile(
     ActivationOrder.CODES,
 )
 """TFLite's desktop delegate; tables are still TFLite's own."""
-ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST)
+ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)
 """ONNX Runtime on CPUs."""
-ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST)
+ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.REAL_DIVIDE)
 """The evaluator of the ONNX standard."""
 PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST)
 """PyTorch with FBGEMM, and its exported programs."""

@@ -24,7 +24,7 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Array, codes_of, evaluated, is_eight_bit, uniform_value
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
+from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.reference import elementwise
 from qdialect.reference.elementwise import Affine
 
@@ -33,6 +33,10 @@ _FLOAT_OPS = frozenset(
     + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
     + [f"math.{name}" for name in ("log1p", "log2", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")]
 )
+
+
+# Whatever the scales, a sum of two dequantized tensors is one of these.
+_REAL_SUMS = {Scaling.DIVIDE: AddArithmetic.REAL_DIVIDE, Scaling.RECIPROCAL: AddArithmetic.REAL_RECIPROCAL}
 
 
 class RaiseToTable(LutPattern):
@@ -155,6 +159,7 @@ def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iter
     orders = ((left, right), (right, left))
     for lhs, rhs in orders:
         yield _binary(AddOp, op, lhs, rhs, {"arithmetic": AddArithmetic.FLOAT_ONCE})
+    yield _binary(AddOp, op, left, right, {"arithmetic": _REAL_SUMS[op.scaling]})
     for rounding in (Rounding.F32_RNE_ZP_LAST, Rounding.F32_NEAREST_ZP_FIRST, Rounding.FIXED64_NEAREST):
         yield _binary(MulOp, op, left, right, {"rounding": rounding, "multiplier": Multiplier.F32})
 

@@ -119,6 +119,15 @@ class AddArithmetic(StrEnum):
     """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
     FIXED_ONCE = "fixed_once"
     """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
+    REAL_DIVIDE = "real_divide"
+    """Real numbers are added in float32 and quantized, ties to even: the ONNX standard."""
+    REAL_RECIPROCAL = "real_reciprocal"
+    """The same, multiplied by the reciprocal of the scale: PyTorch."""
+
+    @property
+    def real_scaling(self) -> RealScaling | None:
+        """How sums of real numbers become codes; None for other arithmetics."""
+        return _REAL_SCALINGS.get(self)
 
     @property
     def shifted_roundings(self) -> tuple[Rounding, Rounding] | None:
@@ -126,6 +135,10 @@ class AddArithmetic(StrEnum):
         return _SHIFTED_ROUNDINGS.get(self)
 
 
+_REAL_SCALINGS = {
+    AddArithmetic.REAL_DIVIDE: RealScaling.DIVIDE,
+    AddArithmetic.REAL_RECIPROCAL: RealScaling.RECIPROCAL,
+}
 _SHIFTED_ROUNDINGS = {
     AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
     AddArithmetic.SHIFTED_SINGLE: (Rounding.FIXED64_UP, Rounding.FIXED64_UP),

@@ -13,13 +13,16 @@ from qdialect.quant_math import (
     AddArithmetic,
     IntArray,
     Multiplier,
+    RealScaling,
     Rounding,
     code_range,
+    dequantize_array,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     real_multiplier,
     requantize,
     requantize_parameters,
+    requantize_real,
     sum_factors,
 )
 
@@ -59,10 +62,24 @@ def add(
         total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
     elif arithmetic is AddArithmetic.FIXED_ONCE:
         total = add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
+    elif scaling := arithmetic.real_scaling:
+        total = _add_real(lhs, rhs, lhs_affine, rhs_affine, output, scaling)
     else:
         left = rescale(lhs, lhs_affine, output, rounding, multiplier)
         total = left + rescale(rhs, rhs_affine, output, rounding, multiplier) - output.zero_point
     return np.clip(total, lo, hi)
+
+
+def _add_real(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, scaling: RealScaling
+) -> IntArray:
+    """half_even(((l - z_l) * s_l + (r - z_r) * s_r) / s_y) + z_y in float32, or times 1 / s_y."""
+    left, right = (
+        dequantize_array(codes, affine.scale, affine.zero_point, 0)
+        for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
+    )
+    whole = code_range(np.int32)
+    return requantize_real(left + right, output.scale, output.zero_point, *whole, Rounding.F32_RNE_ZP_LAST, scaling)
 
 
 def rescale(codes: _Codes, affine: Affine, output: Affine, rounding: Rounding, multiplier: Multiplier) -> IntArray:

@@ -10,10 +10,12 @@ import numpy as np
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.real_codes import Quantization, declare_code_of_real, declare_real
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import (
     AddArithmetic,
     Multiplier,
+    RealScaling,
     Rounding,
     quantize_multiplier,
     real_multiplier,
@@ -30,15 +32,6 @@ _LARGEST_CODE = 255
 # Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled code gets there.
 _BOUNDS = (-(2**30), 2**30)
 _LARGEST_RATIO = 2.0**20
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """Scale and zero point of codes, and what is added to a code when it is stored."""
-
-    scale: float
-    zero_point: int
-    shift: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,6 +61,8 @@ class Addition:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
             return self._fixed(kernel)
+        if scaling := self.arithmetic.real_scaling:
+            return self._real(kernel, scaling)
         return self._each(kernel)
 
     def _named(self) -> dict[str, Quantization]:
@@ -119,6 +114,17 @@ class Addition:
             value = body.binary(self._join, a, b, "i64")
             value = body.clamp(body.binary("arith.subi", value, surplus, "i64"), low, high, "i64")
             return body.cast("arith.trunci", value, "i64", "i32")
+
+        return emit
+
+    def _real(self, kernel: Kernel, scaling: RealScaling) -> EmitSum:
+        lhs, rhs = (declare_real(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
+        last = Rounding.F32_RNE_ZP_LAST
+        to_code = declare_code_of_real(kernel, "sum", self.output, self.bounds, last, scaling)
+
+        def emit(body: Body, left: str, right: str) -> str:
+            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i8", "i32"))
+            return to_code(body, body.binary("arith.addf", a, b, "f32"))
 
         return emit
 

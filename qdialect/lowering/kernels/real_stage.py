@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.addition import Quantization
 from qdialect.lowering.kernels.body_machine import emit_shared
+from qdialect.lowering.kernels.real_codes import Quantization, declare_code_of_real, declare_real
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import Activation, RealScaling, Rounding
 from qdialect.quant_math.chains import CHAINS, Expression, Leaf, Step
@@ -46,54 +45,20 @@ class RealStage:
 
     def declare(self, kernel: Kernel) -> EmitReal:
         """Declare the scalars as parameters of `kernel`."""
-        read_residual = self._residual(kernel)
+        read_residual = None if self.residual is None else declare_real(kernel, "residual", self.residual)
         alpha = kernel.number("alpha", self.alpha, "f32") if self.activation.has_alpha else ""
-        to_code = self._rounding(kernel)
+        to_code = declare_code_of_real(kernel, "output", self.output, self.bounds, self.rounding, self.scaling)
 
         def emit(body: Body, acc: str, parameters: Sequence[str], residual: str | None) -> str:
             real = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
             for bias in parameters[1:]:
                 real = body.binary("arith.addf", real, bias, "f32")
             if read_residual is not None and residual is not None:
-                real = body.binary("arith.addf", real, read_residual(body, residual), "f32")
+                code = body.cast("arith.extui", residual, "i8", "i32")
+                real = body.binary("arith.addf", real, read_residual(body, code), "f32")
             if self.activation is not Activation.NONE:
                 real = _emit(body, CHAINS[self.activation], real, alpha)
             return to_code(body, real)
-
-        return emit
-
-    def _residual(self, kernel: Kernel) -> Callable[[Body, str], str] | None:
-        """Emit the real number of a stored code."""
-        own = self.residual
-        if own is None:
-            return None
-        zero_point = kernel.number("residual_zero_point", own.zero_point + own.shift, "i32")
-        scale = kernel.number("residual_scale", float(np.float32(own.scale)), "f32")
-
-        def emit(body: Body, code: str) -> str:
-            offset = body.binary("arith.subi", body.cast("arith.extui", code, "i8", "i32"), zero_point, "i32")
-            return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
-
-        return emit
-
-    def _rounding(self, kernel: Kernel) -> Callable[[Body, str], str]:
-        """Emit the code of a real number; bounds are integers, so that they may be applied before the rounding."""
-        scale = np.float32(self.output.scale)
-        divides, early = self.scaling is RealScaling.DIVIDE, self.rounding in ZERO_POINT_FIRST
-        factor = kernel.number("output_scale", float(scale if divides else np.float32(1) / scale), "f32")
-        zero_point = self.output.zero_point
-        joined, left = (zero_point, 0) if early else (0, zero_point)
-        point = kernel.number("zero_point", joined, "f32")
-        low, high = (kernel.number(n, b - left, "f32") for n, b in zip(("low", "high"), self.bounds, strict=True))
-        rest = kernel.number("stored_zero_point", left + self.output.shift, "i32")
-        round_real = ZERO_POINT_FIRST.get(self.rounding, ROUND_HALF_EVEN)
-
-        def emit(body: Body, real: str) -> str:
-            value = body.binary("arith.divf" if divides else "arith.mulf", real, factor, "f32")
-            if early:
-                value = body.binary("arith.addf", value, point, "f32")
-            rounded = round_real(body, body.clamp(value, low, high, "f32"))
-            return body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), rest, "i32")
 
         return emit
 

@@ -615,7 +615,7 @@ func.func @fused_matmul_table_resource(%data: tensor<2x4xui8>, %weight: tensor<4
 // -----
 
 func.func @fused_matmul_sum_arithmetic(%data: tensor<2x4xui8>, %weight: tensor<4x3xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_matmul' op sum_arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", but got "exact"}}
+  // expected-error @+1 {{'qnn.fused_matmul' op sum_arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "real_divide", "real_reciprocal", but got "exact"}}
   %y = "qnn.fused_matmul"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
