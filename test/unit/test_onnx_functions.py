@@ -190,3 +190,37 @@ def test_pairs_of_floats_broadcast(kind: str, left: tuple[int, ...], right: tupl
         content = b.finish(b.node(kind, b.input("x", left), other), dtype=np.float32)
         inputs = [x] if known else [y, x]
         assert np.allclose(run(content, *inputs), function(x, y), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize(("kind", "function"), [("Less", np.less), ("GreaterOrEqual", np.greater_equal)])
+def test_where_a_comparison_holds(kind: str, function: Callable[[Array, Array], Array]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.normal(size=(3, 1)).astype(np.float32)
+    b = ModelBuilder()
+    holds = b.node(kind, b.input("x", x.shape), b.constant(y))
+    content = b.finish(b.node("Where", holds, "x", b.constant(-1.0)), dtype=np.float32)
+    wanted = np.where(function(x, y), x, np.float32(-1))
+    assert np.array_equal(run(content, x), wanted)
+    assert np.array_equal(qdialect.compile(import_onnx(content))(x), wanted)
+
+
+def test_a_choice_between_codes_is_one_table() -> None:
+    """A leaky activation as exporters without the operator write it."""
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
+    chosen = b.node("Where", b.node("Greater", data, b.constant(0.0)), data, b.node("Mul", data, b.constant(0.25)))
+    module = import_onnx(b.finish(b.quantize(chosen, Y)))
+    x = reals(ALL, X)
+    assert fused_ops(module) == ["qnn.lut"]
+    assert np.array_equal(interpreter.run(module, [ALL])[0], codes_of(np.where(x > 0, x, x * np.float32(0.25)), Y))
+
+
+def test_a_sum_of_many() -> None:
+    arrays = [np.random.default_rng(seed).normal(size=shape).astype(np.float32) for seed, shape in enumerate(SHAPES)]
+    b = ModelBuilder()
+    names = [b.input(f"x{i}", array.shape) for i, array in enumerate(arrays)]
+    found = run(b.finish(b.node("Sum", *names), dtype=np.float32), *arrays)
+    assert np.array_equal(found, arrays[0] + arrays[1] + arrays[2])
+
+
+SHAPES = [(2, 3), (3,), (2, 1)]

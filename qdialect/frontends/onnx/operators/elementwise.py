@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import AddOp, BroadcastOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
@@ -123,13 +122,11 @@ class Binary(Real):
         return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
 
     def real(self, plan: Plan, name: str) -> Value:
-        values = [_grown(operand.real(plan, name), self.shape) for operand in (self.lhs, self.rhs)]
+        values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Placed:
-            operands, is_last = emitter.alike(values)
-            order = channels_last(len(self.shape)) if is_last else range(len(self.shape))
-            shape = tuple(self.shape[axis] for axis in order)
-            lhs, rhs = (Built(emitter, _spread(emitter, value, shape)) for value in operands)
+            operands, is_last = float_operands(emitter, values, self.shape)
+            lhs, rhs = (Built(emitter, value) for value in operands)
             return self._paired(lhs, rhs).value, is_last
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -140,19 +137,6 @@ class Binary(Real):
                 "arith.addf", lhs.apply("arith.minimumf", 0.0).apply("arith.mulf", rhs)
             )
         return lhs.apply((_FLOAT_OPS | _EXTREMES)[self.kind], rhs)
-
-
-def _grown(value: Value, shape: Shape) -> Value:
-    """A constant in the shape of the result; other values are broadcast by an op."""
-    if value.data is None:
-        return value
-    return Value(value.name, shape, value.element, data=np.broadcast_to(value.data, shape))
-
-
-def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    if shape_of(value.type) == shape:
-        return value
-    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
 def _function_of(operand: Real, table: Table | None) -> ElementFunction | None:
@@ -166,14 +150,7 @@ def _function_of(operand: Real, table: Table | None) -> ElementFunction | None:
 
 
 def _binary(kind: str, lhs: Real, rhs: Real) -> Binary:
-    return Binary(_broadcast(lhs.shape, rhs.shape), kind, lhs, rhs)
-
-
-def _broadcast(lhs: Shape, rhs: Shape) -> Shape:
-    try:
-        return np.broadcast_shapes(lhs, rhs)
-    except ValueError as error:
-        raise UnsupportedError(f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}") from error
+    return Binary(broadcast_shape(lhs.shape, rhs.shape), kind, lhs, rhs)
 
 
 @imports(*_FLOAT_OPS)
@@ -182,12 +159,13 @@ def _float_binary(call: Call) -> Tensor:
     return _binary(call.node.kind, call.real(0), call.real(1))
 
 
-@imports(*_EXTREMES)
-def _extreme(call: Call) -> Tensor:
+@imports(*_EXTREMES, "Sum")
+def _of_many(call: Call) -> Tensor:
     """Of any number of tensors; only that of two is one op."""
     call.count(1, len(call.inputs))
+    kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.real(index) for index in range(len(call.inputs)))
-    return reduce(lambda lhs, rhs: _binary(call.node.kind, lhs, rhs), others, first)
+    return reduce(lambda lhs, rhs: _binary(kind, lhs, rhs), others, first)
 
 
 @imports("PRelu")

@@ -1,0 +1,72 @@
+"""Comparisons of real numbers, and Where, which chooses by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.frontends.common import Shape, UnsupportedError
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Parameters, Plan, Real, Tensor, quantize
+
+# Numbers of arith.cmpf's ordered predicates; a comparison with NaN does not hold.
+_PREDICATES = {"Equal": 1, "Greater": 2, "GreaterOrEqual": 3, "Less": 4, "LessOrEqual": 5}
+
+
+@dataclass(frozen=True, eq=False)
+class Condition(Real):
+    """Where a comparison holds; only a Where can use it."""
+
+    predicate: int
+    lhs: Real
+    rhs: Real
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        raise UnsupportedError("a comparison must be used by a Where")
+
+    def real(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("a comparison must be used by a Where")
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(Real):
+    """`lhs` where `condition` holds, `rhs` elsewhere, in float32."""
+
+    condition: Condition
+    lhs: Real
+    rhs: Real
+
+    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+        return quantize(plan, name, self.real(plan, name), to)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        parts = (self.condition.lhs, self.condition.rhs, self.lhs, self.rhs)
+        values = [part.real(plan, name) for part in parts]
+
+        def emit(emitter: Emitter) -> Placed:
+            (left, right, chosen, other), is_last = float_operands(emitter, values, self.shape)
+            holds = emitter.compare(self.condition.predicate, left, right)
+            return emitter.select(holds, chosen, other), is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@imports(*_PREDICATES)
+def _comparison(call: Call) -> Tensor:
+    call.count(2)
+    lhs, rhs = call.real(0), call.real(1)
+    return Condition(broadcast_shape(lhs.shape, rhs.shape), _PREDICATES[call.node.kind], lhs, rhs)
+
+
+@imports("Where")
+def _where(call: Call) -> Tensor:
+    call.count(3)
+    condition = call.tensor(0)
+    if not isinstance(condition, Condition):
+        raise UnsupportedError("input 0 must be a comparison of floats")
+    lhs, rhs = call.real(1), call.real(2)
+    shape: Shape = np.broadcast_shapes(condition.shape, broadcast_shape(lhs.shape, rhs.shape))
+    return Chosen(shape, condition, lhs, rhs)
