@@ -269,3 +269,9 @@ def test_a_network_is_a_few_kernels(mode: str) -> None:
     fused = [name for name in names if name.startswith("qnn.fused")]
     assert fused == ["qnn.fused_conv2d"] * 3
     assert not any(name in ("qnn.add", "qnn.requantize", "qnn.clip") for name in names)
+
+
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
+def test_extreme_codes(name: str) -> None:
+    text = TosaText("tensor<3x11x5xi8>")
+    check(text.render(text.op(name, ["%x0"], "axis = 1 : i32", "tensor<3x1x5xi8>")))

@@ -23,6 +23,8 @@ _KEEPS_SCALE = (
     "tosa.identity",
     "tosa.max_pool2d",
     "tosa.pad",
+    "tosa.reduce_max",
+    "tosa.reduce_min",
     "tosa.reshape",
     "tosa.reverse",
     "tosa.slice",
