@@ -118,6 +118,11 @@ class Emitter:
         created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
         return created.results[0]
 
+    def upstream(self, name: str, element: str, *operands: ir.Value) -> ir.Value:
+        """An element-wise upstream op of the value being emitted, whose result has another element type."""
+        type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))
+        return ir.Operation.create(name, results=[type_], operands=list(operands), loc=self._location).results[0]
+
     def number(self, number: float, shape: Shape) -> ir.Value:
         """An f32 tensor of one number."""
         return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)

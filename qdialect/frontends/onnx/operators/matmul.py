@@ -10,10 +10,11 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, MatMulOp
 from qdialect.frontends.common import Shape, UnsupportedError, check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
+from qdialect.frontends.onnx.operators.dynamic import corrected
 from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -56,12 +57,27 @@ def _qlinear_matmul(call: Call) -> Tensor:
 @imports("MatMulInteger")
 def _matmul_integer(call: Call) -> Tensor:
     call.count(2, 4)
+    zero_point = call.optional(2)
+    if isinstance(zero_point, Value):
+        return _corrected_product(call, zero_point)
     left = integers(call, 0, 2)
     if is_by_matrix(call, 3):
         unit = product_by_matrix(call, left, codes=1, scale=None, zero_point=3)
     else:
         unit = _product(left, _along_columns(integers(call, 1, 3)))
     return unit.accumulators(call.plan, call.name)
+
+
+def _corrected_product(call: Call, zero_point: Value) -> Value:
+    """With a zero point that is known at run time only: that of a constant matrix's columns is taken off afterwards."""
+    left, right = call.codes(0), _along_columns(integers(call, 1, 3))
+    require(zero_point.element == left.element, f"zero point must be {left.element}, but got {zero_point.element}")
+    matrix = right.codes.data
+    if matrix is None or matrix.ndim != 2:
+        raise UnsupportedError("right operand must be a constant matrix where the zero point is none")
+    columns = (matrix.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
+    sums = _product(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
+    return corrected(call, sums, zero_point, columns)
 
 
 def _along_columns(right: Quantized) -> Quantized:

@@ -40,7 +40,7 @@ class Steps:
         return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
 
 
-_ARITHMETIC = ("addf", "subf", "mulf", "divf")
+_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
 
 
 def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:

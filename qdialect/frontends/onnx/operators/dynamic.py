@@ -1,0 +1,128 @@
+"""DynamicQuantizeLinear, and the integers it gives: parameters that are computed from the data at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import arith, ir
+from qdialect.dialect import RealMaxOp, RealMinOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.onnx.emitter import Emission, Emitter, Value
+from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.onnx.operators.real import Steps
+from qdialect.frontends.onnx.operators.registry import Call, imports, imports_reals
+from qdialect.frontends.onnx.tensors import Computed, Tensor
+
+_MOST_CODE = 255.0
+_FLOAT = 1
+# Of arith.cmpf: ordered and equal.
+_EQUAL = 1
+_WIDTHS = {"i8": 8, "ui8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+@imports("DynamicQuantizeLinear")
+def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
+    """From the range [min(x, 0), max(x, 0)] of the whole tensor, as ONNX Runtime computes it in float32.
+
+    ``scale = (max - min) / 255``, 1 where both are 0; ``zero_point = half_even(clamp(0 - min / scale))`` and
+    ``codes = clamp(half_even(x / scale) + zero_point)``, both within 0..255.
+    """
+    call.count(1)
+    names = [name or call.name for name in call.node.outputs]
+    require(len(names) == 3, f"must have 3 outputs, but got {len(names)}")
+    data = call.real(0).real(call.plan, call.name)
+    require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
+    least = call.plan.compute(names[1], (), "f32", _extreme(data, RealMinOp, "minimumf"))
+    most = call.plan.compute(names[1], (), "f32", _extreme(data, RealMaxOp, "maximumf"))
+
+    def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
+        s, low, high = Steps(emitter, ()), emitter.plain(least), emitter.plain(most)
+        extent = s("subf", high, low)
+        bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
+        is_empty = arith.CmpFOp(predicate, extent, emitter.number(0.0, ()), results=[bits]).result
+        chosen = emitter.upstream(
+            "arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _MOST_CODE)
+        )
+        return chosen, False
+
+    scale = call.plan.compute(names[1], (), "f32", scale_of)
+
+    def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
+        s = Steps(emitter, ())
+        exact = s("subf", 0.0, s("divf", emitter.plain(least), emitter.plain(scale)))
+        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _MOST_CODE)), False
+
+    point = call.plan.compute(names[2], (), "f32", point_of)
+
+    def codes_of(emitter: Emitter) -> tuple[ir.Value, bool]:
+        s, shape = Steps(emitter, data.shape), data.shape
+        ratio = s("divf", emitter.plain(data), emitter.broadcast(emitter.plain(scale), shape))
+        zero_point = emitter.broadcast(emitter.plain(point), shape)
+        # Bounds are integers: clamping first keeps what is added small and exact.
+        low, high = s("subf", 0.0, zero_point), s("subf", _MOST_CODE, zero_point)
+        rounded = s("roundeven", s("minimumf", s("maximumf", ratio, low), high))
+        return _as_code(emitter, s("addf", rounded, zero_point)), False
+
+    codes = call.plan.compute(names[0], data.shape, "ui8", codes_of)
+    zero_point = call.plan.compute(
+        names[2], (), "ui8", lambda emitter: (_as_code(emitter, emitter.plain(point)), False)
+    )
+    return codes, Computed((), scale), zero_point
+
+
+def _extreme(data: Value, op_class: type[RealMinOp] | type[RealMaxOp], joined: str) -> Emission:
+    """The smallest or largest of the numbers and zero."""
+
+    def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
+        axes = tuple(range(len(data.shape)))
+        found = emitter.build(op_class, emitter.plain(data), element="f32", axes=axes, keep_dims=False)
+        return Steps(emitter, ())(joined, found, 0.0), False
+
+    return emit
+
+
+def _as_code(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """A whole number in 0..255 as `ui8`."""
+    narrow = emitter.upstream("arith.trunci", "i8", emitter.upstream("arith.fptosi", "i32", value))
+    return emitter.upstream("tensor.bitcast", "ui8", narrow)
+
+
+def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Value:
+    """Products with codes, less ``zero_point * columns``: those with what the codes stand for.
+
+    `columns` are the sums of the matrix's columns; differences wrap as sums do.
+    """
+    require(zero_point.shape in ((), (1,)), f"zero point must have 1 entry, but got {list(zero_point.shape)}")
+
+    def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
+        totals = emitter.constant(columns.astype(np.int32))
+        point = _widened(emitter, emitter.reshape(emitter.plain(zero_point), ()), "i32")
+        lost = emitter.upstream("arith.muli", "i32", totals, emitter.broadcast(point, columns.shape))
+        held = emitter.plain(sums)
+        return emitter.upstream("arith.subi", "i32", held, emitter.broadcast(lost, sums.shape)), False
+
+    return call.plan.compute(call.name, sums.shape, "i32", emit)
+
+
+def _widened(emitter: Emitter, value: ir.Value, element: str) -> ir.Value:
+    if element_of(value.type) != "ui8":
+        return value if element_of(value.type) == element else emitter.upstream("arith.extsi", element, value)
+    return emitter.upstream("arith.extui", element, emitter.upstream("tensor.bitcast", "i8", value))
+
+
+@imports_reals("Cast")
+def _cast(call: Call) -> Computed:
+    """Integers as float32."""
+    call.count(1)
+    source, target = call.codes(0), call.attribute("to", 0)
+    if target != _FLOAT or source.element not in _WIDTHS:
+        raise UnsupportedError(f"only integers can be cast to f32, but {source.element} is cast to type {target}")
+
+    def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
+        value = emitter.plain(source)
+        wide = _widened(emitter, value, "i32") if source.element == "ui8" else value
+        return emitter.upstream("arith.sitofp", "f32", wide), False
+
+    return Computed(source.shape, call.plan.compute(call.name, source.shape, "f32", emit))
