@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, ClipOp, LutOp, MulOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.canonicalize import RemoveIdentity
+from qdialect.passes.compose_dag import ComposeDag
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
 from qdialect.passes.matching import differences, producer, second_use, users
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import is_eight_bit_function
+from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function
 from qdialect.reference.unary import UNARY_OPS
 
 Function = LutOp | UnaryOp | RequantizeOp | ClipOp
@@ -47,12 +49,12 @@ class ComposeChain(LutPattern):
 
 
 class ComposeDiamond(LutPattern):
-    """``x * f(x)`` and the like: an add or mul whose operands are functions of one tensor is a table of it."""
+    """``x * f(x)`` and the like: a function of two tensors that are functions of one tensor is a table of that."""
 
     name: ClassVar[str] = "compose-diamond"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul")
+    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
-    def check(self, op: AddOp | MulOp) -> LutMatch | Refusal | None:
+    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
         source = _common_source(op)
         if source is None:
             return None
@@ -105,7 +107,7 @@ def _mismatch(first: Parameters | None, second: Parameters | None) -> str | None
     return differences(input_scale=(first[0], second[0]), input_zero_point=(first[1], second[1]))
 
 
-def _common_source(op: AddOp | MulOp) -> ir.Value | None:
+def _common_source(op: BinaryOp) -> ir.Value | None:
     """The tensor of which both operands are functions, or the one operand twice."""
     before = [_function(producer(value)) for value in (op.lhs, op.rhs)]
     lefts, rights = (
@@ -116,9 +118,7 @@ def _common_source(op: AddOp | MulOp) -> ir.Value | None:
     return next((left for left in lefts for right in rights if left == right), None)
 
 
-def _parameters_at_source(
-    op: AddOp | MulOp, value: ir.Value, source: ir.Value, wanted: Parameters
-) -> Parameters | Refusal:
+def _parameters_at_source(op: BinaryOp, value: ir.Value, source: ir.Value, wanted: Parameters) -> Parameters | Refusal:
     """What the codes of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
     if value == source:
         return wanted
@@ -135,7 +135,7 @@ def _parameters_at_source(
 @register
 @dataclass(frozen=True)
 class ComposeLutsPass(PatternPass):
-    """Compose chains and diamonds of 8-bit functions into one table each.
+    """Compose chains, diamonds and larger pieces of 8-bit functions of one tensor into one table each.
 
     A table that clamps becomes a clip, one that changes nothing disappears.
     """
@@ -143,4 +143,4 @@ class ComposeLutsPass(PatternPass):
     name: ClassVar[str] = "qnn-compose-luts"
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        return (RemoveIdentity(), ComposeChain(), ComposeDiamond(), LutToClip())
+        return (RemoveIdentity(), ComposeChain(), ComposeDiamond(), ComposeDag(), LutToClip())

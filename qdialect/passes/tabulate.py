@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
+from qdialect.dialect import OPS, ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.constants import constant_value
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.passes.matching import producer
 from qdialect.quant_math import Table, table_codes
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
+
+BINARY_NAMES = tuple(op_class.OPERATION_NAME for op_class in OPS if issubclass(op_class, BinaryOp))
+"""Names of the functions of two 8-bit tensors."""
 
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _EVALUATORS = interpreter.evaluators.EVALUATORS

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.diagnostics import PipelineError
-from qdialect.dialect import AddOp, LeakyReluOp, MulOp, RequantizeOp, UnaryOp
+from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import is_eight_bit, uniform_value
+from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit, uniform_value
 from qdialect.reference.unary import UNARY_OPS
 
 KEEP = "keep"
@@ -53,12 +54,12 @@ class TabulateRequantize(LutPattern):
 
 
 class TabulateConstantOperand(LutPattern):
-    """An add or mul with a constant that is the same everywhere is a table of its other operand."""
+    """A function of two tensors, one a constant that is the same everywhere, is a table of the other."""
 
     name: ClassVar[str] = "tabulate-constant-operand"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul")
+    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
-    def check(self, op: AddOp | MulOp) -> LutMatch | Refusal | None:
+    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
         if not any(constants):
             return None
@@ -106,7 +107,7 @@ def check_leaky_relu(pass_name: str, value: str) -> None:
 class TabulateUnaryPass(PatternPass):
     """Turn every function of one 8-bit tensor into a table.
 
-    That is every unary op, a requantize between 8-bit tensors, and an add or mul with a uniform constant.
+    That is every unary op, a requantize between 8-bit tensors, and a function of two tensors, one a uniform constant.
     `leaky-relu` overrides the arithmetic of leaky_relu: ``fixed`` (TVM), ``tflite``, or ``lut``, the rounded float
     function; by default, ``keep``, each op follows its own mode.
     """

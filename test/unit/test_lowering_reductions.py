@@ -27,8 +27,10 @@ def test_arg(op: Any, last: bool, number: int) -> None:
         check_op(op, [tensor(shape, source)], element, [codes], axis=axis, keep_dims=keep_dims, last=last)
 
 
-AXES = [((2, 5, 7, 19), axes) for axes in ((0,), (1, 2), (3,), (2, 3), (1, 3), (0, 1, 2, 3))]
-AXES += [((70,), (0,)), ((3, 66), (1,)), ((3, 66), (0,)), ((1, 2, 2, 64), (1, 2))]
+AXES = [
+    *(((2, 5, 7, 19), axes) for axes in ((0,), (1, 2), (3,), (2, 3), (1, 3), (0, 1, 2, 3))),
+    *(((70,), (0,)), ((3, 66), (1,)), ((3, 66), (0,)), ((1, 2, 2, 64), (1, 2))),
+]
 
 
 @pytest.mark.parametrize("op", [ReduceMaxOp, ReduceMinOp])

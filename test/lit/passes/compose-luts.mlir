@@ -81,3 +81,45 @@ func.func @undone(%arg0: tensor<4xui8>) -> tensor<4xui8> {
   } : (tensor<4xui8>) -> tensor<4xui8>
   return %1 : tensor<4xui8>
 }
+
+// Both products read the gate, so that neither alone has all its users.
+
+// CHECK-LABEL: func.func @shared_gate(
+// CHECK-NOT: qnn.sigmoid
+// CHECK: "qnn.lut"(%arg0) {input_scale = 5.000000e-01 : f64, input_zero_point = 10 : i64
+// CHECK-NOT: qnn.mul
+// CHECK: return
+func.func @shared_gate(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.sigmoid"(%arg0) {
+    entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
+    output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
+  } : (tensor<4xui8>) -> tensor<4xui8>
+  %1 = "qnn.mul"(%arg0, %0) {
+    lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
+    output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,
+    rhs_zero_point = 0 : i64, rounding = "f32_rne_zp_last"
+  } : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  %2 = "qnn.mul"(%1, %0) {
+    lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64,
+    output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64,
+    rhs_zero_point = 0 : i64, rounding = "f32_rne_zp_last"
+  } : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  return %2 : tensor<4xui8>
+}
+
+// CHECK-LABEL: func.func @larger_of_both(
+// CHECK-NOT: qnn.maximum
+// CHECK: "qnn.lut"(%arg0)
+// CHECK-NOT: qnn.
+// CHECK: return
+func.func @larger_of_both(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.sigmoid"(%arg0) {
+    entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
+    output_scale = 0.00390625 : f64, output_zero_point = 0 : i64
+  } : (tensor<4xui8>) -> tensor<4xui8>
+  %1 = "qnn.maximum"(%arg0, %0) {
+    lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, output_max = 255 : i64, output_min = 0 : i64,
+    output_scale = 0.5 : f64, output_zero_point = 10 : i64, rhs_scale = 0.00390625 : f64, rhs_zero_point = 0 : i64
+  } : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
+  return %1 : tensor<4xui8>
+}

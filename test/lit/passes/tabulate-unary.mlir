@@ -48,3 +48,16 @@ func.func @times_a_constant(%arg0: tensor<4xui8>) -> tensor<4xui8> {
   } : (tensor<4xui8>, tensor<1xui8>) -> tensor<4xui8>
   return %1 : tensor<4xui8>
 }
+
+// CHECK-LABEL: func.func @less_a_constant(
+// CHECK-NOT: qnn.sub
+// CHECK: "qnn.lut"(%arg0)
+func.func @less_a_constant(%arg0: tensor<4xui8>) -> tensor<4xui8> {
+  %0 = "qnn.constant"() {value = dense<64> : tensor<1xui8>} : () -> tensor<1xui8>
+  %1 = "qnn.sub"(%arg0, %0) {
+    arithmetic = "shifted_fixed", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
+    output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    rhs_scale = 0.00390625 : f64, rhs_zero_point = 0 : i64, rounding = "fixed32_double"
+  } : (tensor<4xui8>, tensor<1xui8>) -> tensor<4xui8>
+  return %1 : tensor<4xui8>
+}

@@ -1,0 +1,121 @@
+"""Pieces of graph between 8-bit tensors that depend on one of them alone, whatever branches they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from qdialect._mlir import ir
+from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
+from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
+from qdialect.passes.matching import differences, producer, users
+from qdialect.passes.pattern import Refusal
+from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function, uniform_value
+
+Step = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
+
+# An activation that an exporter wrote out has fewer ops.
+_MOST_OPS = 16
+_DIAMOND = 3
+
+
+class ComposeDag(LutPattern):
+    """A function of two tensors that depend on one alone, through branches that share ops, is a table of that one."""
+
+    name: ClassVar[str] = "compose-dag"
+    roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
+
+    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
+        piece = _piece(op)
+        if piece is None:
+            return None
+        source, steps = piece
+        # One function on each side, or on one, is the diamond's.
+        if len(steps) < _DIAMOND or shape_of(source.type) != shape_of(op.output.type):
+            return None
+        reason = _used_outside(steps) or _disagreement(source, steps)
+        if reason:
+            return Refusal(reason)
+        before = next((own for step in steps for value, own in _inputs(step) if value == source and own), None)
+        return None if before is None else tabulated(op, source, before, (op.output_scale, op.output_zero_point))
+
+
+def _piece(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
+    """The one tensor on which `root` depends, nearest first, and the ops between, `root` among them."""
+    steps: list[Step] = [root]
+    open_ = _variable_inputs(root)
+    while len(open_) > 1:
+        # A value on which another open one depends may be the source: it waits.
+        value = next((v for v in open_ if not any(_depends(u, v) for u in open_ if u != v)), None)
+        step = None if value is None else _step(value)
+        if value is None or step is None or len(steps) == _MOST_OPS:
+            return None
+        steps.append(step)
+        open_.remove(value)
+        open_ += [v for v in _variable_inputs(step) if v not in open_]
+    return (open_[0], steps) if open_ else None
+
+
+def _step(value: ir.Value) -> Step | None:
+    op = producer(value)
+    if isinstance(op, BinaryOp):
+        return op
+    return op if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op) else None
+
+
+def _variable_inputs(step: Step) -> list[ir.Value]:
+    values = list(dict.fromkeys(step.operation.operands))
+    return [value for value in values if uniform_value(value) is None]
+
+
+def _depends(value: ir.Value, on: ir.Value) -> bool:
+    """Whether `value` is computed from `on` by few steps."""
+    pending, seen = [value], 0
+    while pending and seen < 2 * _MOST_OPS:
+        seen += 1
+        step = _step(pending.pop())
+        inputs = [] if step is None else _variable_inputs(step)
+        if on in inputs:
+            return True
+        pending += inputs
+    return False
+
+
+def _used_outside(steps: list[Step]) -> str | None:
+    inside = [step.operation for step in steps]
+    for step in steps[1:]:
+        outside = [user for user in users(step.operation.results[0]) if user.operation not in inside]
+        if outside:
+            name = step.operation.name
+            return f"needs the result of '{name}' alone, but '{outside[0].name}' uses it too"
+    return None
+
+
+def _inputs(step: Step) -> Iterator[tuple[ir.Value, Parameters | None]]:
+    """The operands of a step and what it takes their codes to mean; a clip does not say."""
+    if isinstance(step, BinaryOp):
+        yield step.lhs, (step.lhs_scale, step.lhs_zero_point)
+        yield step.rhs, (step.rhs_scale, step.rhs_zero_point)
+    elif isinstance(step, RequantizeOp):
+        yield step.input, (step.input_scale, next(iter(step.input_zero_points)))
+    else:
+        yield step.input, None if isinstance(step, ClipOp) else (step.input_scale, step.input_zero_point)
+
+
+def _disagreement(source: ir.Value, steps: list[Step]) -> str | None:
+    """Why the codes between the steps do not mean the same to both sides."""
+    meant: dict[ir.Value, Parameters] = {}
+    for step in steps:
+        if not isinstance(step, ClipOp):
+            meant[step.operation.results[0]] = (step.output_scale, step.output_zero_point)
+    for step in steps:
+        for value, own in _inputs(step):
+            known = meant.get(value)
+            if value == source and own is not None:
+                known = meant.setdefault(value, own)
+            if own is None or known is None or own == known:
+                continue
+            return differences(input_scale=(known[0], own[0]), input_zero_point=(known[1], own[1]))
+    return None
