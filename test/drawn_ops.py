@@ -325,10 +325,11 @@ def _resize_nearest(d: Draw) -> Drawn:
 
 def _resize_bilinear(d: Draw) -> Drawn:
     shape, arithmetic = _image(d), d.one_of(tuple(Interpolation))
-    elements = {Interpolation.TFLITE_FIXED: ("i8", "ui8"), Interpolation.TFLITE_FLOAT: ("ui8", "f32")}
-    element = d.one_of(elements.get(arithmetic, ("i8", "ui8", "f32")))
+    is_fixed = arithmetic in (Interpolation.TFLITE_FIXED, Interpolation.XNNPACK_FIXED)
+    real = ("ui8", "f32") if arithmetic is Interpolation.TFLITE_FLOAT else ("i8", "ui8", "f32")
+    element = d.element() if is_fixed else d.one_of(real)
     fixed = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
-    coordinates = d.one_of(fixed if arithmetic is Interpolation.TFLITE_FIXED else tuple(Coordinates))
+    coordinates = d.one_of(fixed if is_fixed else tuple(Coordinates))
     attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), "coordinates": coordinates}
     attributes["arithmetic"] = arithmetic
     return [tensor(shape, element)], lambda v: build(ResizeBilinearOp, v[0], element=element, **attributes).output
