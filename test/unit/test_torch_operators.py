@@ -113,6 +113,11 @@ CASES: dict[str, Case] = {
     "adaptive_pool": one(lambda x: nnf.adaptive_avg_pool2d(x, (2, 1)), ((1, 3, 6, 5),), scale=0.017),
     "float_mean": one(lambda x: (x * 2.0 + x.mean((2, 3), keepdim=True)) * 0.3),
     "float_softmax": one(lambda x: torch.softmax(torch.softmax(x, 1), -1), ((3, 11),), scale=0.01),
+    "log_softmax": one(lambda x: torch.log_softmax(x, 1), ((3, 11),), scale=0.05),
+    "float_cat": two(lambda x, y: (torch.cat([x * 2, y, x], 1) + 1) * torch.cat([y, x, y], 1)),
+    "mean_of_sum": two(
+        lambda x, y: torch.mean(nnf.max_pool2d(x, 1) * y, (2, 3)), ((2, 5, 5, 7), (2, 5, 5, 7)), scale=0.01
+    ),
     "float_avg_pool": one(lambda x: nnf.avg_pool2d(nnf.avg_pool2d(x, 2), 3, 1, 1)),
     "softmax": one(lambda x: torch.softmax(x, -1), ((3, 11),), scale=1 / 256, zero_point=-128, ops=("qnn.softmax",)),
     "flatten": one(lambda x: torch.flatten(x, 1), ops=("qnn.reshape", "qnn.lut")),

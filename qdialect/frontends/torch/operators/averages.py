@@ -159,9 +159,14 @@ class Mean(Real):
         return plan.compute(self.name, self.shape, "f32", emit)
 
     def _placed(self, emitter: Emitter, value: Value) -> tuple[ir.Value, tuple[int, ...], bool]:
-        """The data, its axes, and whether channels come last; without the axes, dimensions keep the model's order."""
-        data, is_last = emitter.either(value) if self.keeps else (emitter.plain(value), False)
-        return data, tuple(sorted(place_of(axis, len(value.shape), is_last) for axis in self.axes)), is_last
+        """The data, its axes, and whether the result's channels come last.
+
+        Without the axes its dimensions must have the model's order, as batch and channels have in any case.
+        """
+        rank = len(value.shape)
+        of_images = self.axes == tuple(range(2, rank))
+        data, is_last = emitter.either(value) if self.keeps or of_images else (emitter.plain(value), False)
+        return data, tuple(sorted(place_of(axis, rank, is_last) for axis in self.axes)), is_last and self.keeps
 
 
 def _mean(call: Call, source: Real, axes: tuple[int, ...], *, keeps: bool) -> Mean:

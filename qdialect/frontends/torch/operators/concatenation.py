@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qdialect.dialect import ConcatOp
-from qdialect.frontends.common import UnsupportedError, require
+from qdialect.dialect import ConcatOp, PadOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports
-from qdialect.frontends.torch.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Result, place_of
+from qdialect.frontends.torch.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Result, place_of, quantize
 from qdialect.profiles import PYTORCH
 
 _MOST_PARTS = 16
@@ -19,11 +20,13 @@ _MOST_PARTS = 16
 class Joined(Real):
     """Real numbers side by side along `axis`."""
 
+    name: str
     parts: tuple[Real, ...]
     axis: int
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+        if to.element not in EIGHT_BIT:
+            return quantize(plan, name, self.real(plan, self.name), to)
         return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
     def joined(self, plan: Plan, name: str, codes: list[Value], to: Parameters) -> Value:
@@ -44,7 +47,26 @@ class Joined(Real):
         return plan.compute(name, self.shape, to.element, emit)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        raise UnsupportedError("joined floats must be quantized")
+        """Every part in its place with zeros around it, all of them added."""
+        values = [part.real(plan, self.name) for part in self.parts]
+
+        def emit(emitter: Emitter) -> Placed:
+            held, is_last = emitter.alike(values)
+            axis = place_of(self.axis, len(self.shape), is_last)
+            total, begin = None, 0
+            for value in held:
+                extent = shape_of(value.type)[axis]
+                low, high = (
+                    tuple(amount if other == axis else 0 for other in range(len(self.shape)))
+                    for amount in (begin, self.shape[self.axis] - begin - extent)
+                )
+                placed = emitter.build(PadOp, value, element="f32", low=low, high=high, value=0)
+                total = placed if total is None else emitter.float_op("arith.addf", total, placed)
+                begin += extent
+            assert total is not None
+            return total, is_last
+
+        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @imports("cat.default", "concat.default")
@@ -54,7 +76,7 @@ def _cat(call: Call) -> Result:
     require(len(parts) <= _MOST_PARTS, f"must have 1 to {_MOST_PARTS} parts, but got {len(parts)}")
     rank, axis = len(parts[0].shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
-    joined = Joined(call.node.outputs[0].shape, tuple(parts), axis % rank)
+    joined = Joined(call.node.outputs[0].shape, call.name, tuple(parts), axis % rank)
     sources = [part for part in parts if isinstance(part, Quantized) and part.is_whole]
     if len(sources) < len(parts) or len({source.parameters for source in sources}) > 1:
         return joined

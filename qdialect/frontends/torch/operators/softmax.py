@@ -27,15 +27,17 @@ from qdialect.frontends.torch.tensors import (
 
 @dataclass(frozen=True, eq=False)
 class Shares(Real):
-    """Exponentials over their sum along `axis`, in float32."""
+    """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
 
     name: str
     source: Real
     axis: int
+    is_logarithm: bool
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source
-        if not isinstance(source, Quantized) or not source.is_whole or to.element not in EIGHT_BIT:
+        is_integer = isinstance(source, Quantized) and source.is_whole and to.element in EIGHT_BIT
+        if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
             return quantize(plan, name, self.real(plan, self.name), to)
 
         def emit(emitter: Emitter) -> Placed:
@@ -64,15 +66,18 @@ class Shares(Real):
                 reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
                 return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(real.type))
 
-            powers = ops("math.exp", ops("sub", real, along(RealMaxOp, real)))
-            return ops("div", powers, along(RealSumOp, powers)), is_last
+            below = ops("sub", real, along(RealMaxOp, real))
+            powers = ops("math.exp", below)
+            total = along(RealSumOp, powers)
+            shares = ops("sub", below, ops("math.log", total)) if self.is_logarithm else ops("div", powers, total)
+            return shares, is_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
-@imports("softmax.int", "_softmax.default")
+@imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
 def _softmax(call: Call) -> Result:
     source = call.real("self")
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return Shares(source.shape, call.name, source, axis % rank)
+    return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind)
