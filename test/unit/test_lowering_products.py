@@ -74,7 +74,7 @@ def constant_codes(shape: tuple[int, ...]) -> Any:
 
 def test_one_kernel_computes_the_product_and_its_codes() -> None:
     values = parameters("ui8", "i8", 40)
-    scales = {name: values[name] for name in ("input_scale", "weight_scales")}
+    scales: dict[str, Any] = {name: values[name] for name in ("input_scale", "weight_scales")}
 
     def body(data: ir.Value, weight: ir.Value) -> ir.Value:
         sums = build(MatMulOp, data, weight, None, element="i32", **values).output
