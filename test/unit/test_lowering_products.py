@@ -44,7 +44,7 @@ def test_products(number: int, data: str) -> None:
 
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
-    values = {**parameters(data, "i8", 9), "input_zero_point": ends(data)[0], "weight_zero_points": (0,)}
+    values: Attributes = {**parameters(data, "i8", 9), "input_zero_point": ends(data)[0], "weight_zero_points": (0,)}
     types = [tensor((2, 5, 6), data), tensor((2, 6, 9), "i8")]
 
     def body(*operands: ir.Value) -> ir.Value:
