@@ -23,6 +23,8 @@ MODELS = [
     "tf2_mobilenet_v2_1.0_224_ptq",
     "bisonai_mobilenetv3_mnist",
     "dcgan_generator_int8",
+    "derived_selfie_segmenter_a8w8",
+    "deeplabv3_mnv2_dm05_pascal_quant",
 ]
 
 
@@ -34,7 +36,7 @@ def inputs_of(arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
 def test_outputs_equal_the_reference_kernels(
     name: str, require_model: Callable[[str], Path], require_reference: Reference
 ) -> None:
-    module = import_tflite(require_model(name))
+    module = import_tflite(require_model(f"{name}.tflite"))
     arrays = require_reference(name)
     for index, output in enumerate(interpreter.run(module, inputs_of(arrays))):
         expected = arrays[f"ref_{index}"]
@@ -46,7 +48,7 @@ def test_every_layer_equals_the_reference_kernels(
     require_model: Callable[[str], Path], require_reference: Reference
 ) -> None:
     name = "mobilenet_v1_0.25_224_quant"
-    module, layers = import_tflite(require_model(name)), require_reference(name, "layers")
+    module, layers = import_tflite(require_model(f"{name}.tflite")), require_reference(name, "layers")
     different: dict[str, int] = {}
 
     def compare(op: ir.Operation, value: NDArray[Any]) -> None:

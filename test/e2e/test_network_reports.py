@@ -1,0 +1,95 @@
+"""What real networks become: kernel calls against nodes, what stands between contractions, which tensors are stored."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from qdialect._mlir import ir
+from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.model_files import ImportOptions, read_model
+from qdialect.pipeline import PassManager
+from qdialect.report import report
+from qdialect.target import GENERIC
+
+# Kernels that fill the padding around an image.
+HALO = "halo"
+# First extent of the inputs that leave it open.
+OPEN = ImportOptions(batch=8)
+# What belongs into a contraction's kernel.
+ALONE = ("qnn.lut", "qnn.clip", "qnn.requantize", "qnn.transpose", "qnn.leaky_relu", "qnn.add")
+# A row of a softmax has a sum, its reciprocal and its exponent.
+SOFTMAX = {"i32": 3}
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is expected of a network.
+
+    `between` is every kernel call between the first and the last contraction but for those; `wide` are the stored
+    tensors of more than 8 bits, a softmax's numbers for each row among them.
+    """
+
+    nodes: int
+    calls: int
+    contractions: int
+    between: dict[str, int]
+    wide: dict[str, int]
+
+
+NETWORKS = {
+    "ad01_int8": Network(10, 12, 10, {}, {}),
+    "bisonai_mobilenetv3_mnist": Network(177, 105, 57, {"qnn.avg_pool2d": 11, "qnn.mul": 10, "qnn.lut": 8}, SOFTMAX),
+    "dcgan_generator_int8": Network(23, 16, 10, {"qnn.reshape": 1}, {}),
+    "deeplabv3_mnv2_dm05_pascal_quant": Network(
+        72, 82, 55, {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2}, {"i64": 1}
+    ),
+    "derived_selfie_segmenter_a8w8": Network(
+        134, 100, 54, {"qnn.avg_pool2d": 10, "qnn.mul": 10, "qnn.resize_bilinear": 3, "qnn.add": 8}, {}
+    ),
+    "kws_ref_model": Network(13, 23, 10, {"qnn.avg_pool2d": 1}, SOFTMAX),
+    "mobilenet_v1_0.25_224_quant": Network(31, 50, 28, {"qnn.avg_pool2d": 1}, SOFTMAX),
+    "pretrainedResnet_quant": Network(16, 25, 10, {"qnn.avg_pool2d": 1}, SOFTMAX),
+    "tf2_mobilenet_v2_1.0_224_ptq": Network(68, 81, 53, {"qnn.mean": 1}, SOFTMAX),
+    "vww_96_int8": Network(31, 50, 28, {"qnn.avg_pool2d": 1}, SOFTMAX),
+    "onnx/mobilenet_v2_torch_qat_qdq": Network(724, 75, 53, {"qnn.mean": 1}, {}),
+    "onnx/ort_conv_follow_convtrans_s8": Network(12, 9, 3, {}, {}),
+    "onnx/ort_qdq_with_multi_consumer_dq_nodes": Network(39, 15, 6, {}, {}),
+    "onnx/tract_qsigmoid_1": Network(9, 3, 0, {}, {}),
+    "onnx/tract_qtdnn_qlinearconv": Network(10, 3, 1, {}, {}),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path]) -> None:
+    expected = NETWORKS[name]
+    path = require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite")
+    found = report(path, GENERIC, OPEN)
+    assert found.lowered is not None
+    labels = [step.label for step in found.lowered.steps]
+    contractions = [index for index, label in enumerate(labels) if label.startswith("qnn.fused")]
+    inside = Counter(labels[contractions[0] : contractions[-1]]) if contractions else Counter[str]()
+    between = {label: count for label, count in inside.items() if label != HALO and not label.startswith("qnn.fused")}
+    wide = {element: count for element, count in found.tensors().items() if element != "i8"}
+    assert Network(len(found.nodes), len(labels), len(contractions), between, wide) == expected
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_activation_and_no_layout_change_follows_a_contraction(
+    name: str, require_model: Callable[[str], Path]
+) -> None:
+    module = read_model(require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite"), OPEN)
+    PassManager("fuse-qnn").run(module)
+    operations = [op.operation for op in main_function(module).regions[0].blocks[0].operations]
+    between = [op for op in operations if op.name in ALONE]
+    assert [op.name for op in between if _is_from_contraction_to_contraction(op)] == []
+
+
+def _is_from_contraction_to_contraction(op: ir.Operation) -> bool:
+    producer = op.operands[0].owner
+    if isinstance(producer, ir.Block) or not producer.name.startswith("qnn.fused"):
+        return False
+    uses = len(list(op.operands[0].uses))
+    return uses == 1 and any(use.owner.name.startswith("qnn.fused") for use in op.results[0].uses)
