@@ -55,6 +55,7 @@ LAYERS: dict[str, tuple[Call, tuple[int, ...], tuple[int, ...], int]] = {
     "conv_depthwise": (lambda x, w, b: nnf.conv2d(x, w, b, 1, 1, groups=5), (1, 5, 6, 7), (5, 1, 3, 3), 0),
     "conv_same": (lambda x, w, b: nnf.conv2d(x, w, b, padding="same"), (1, 5, 6, 7), (3, 5, 2, 3), 0),
     "conv_of_lines": (lambda x, w, b: nnf.conv1d(x, w, b, 2, 1), (2, 5, 11), (7, 5, 3), 0),
+    "conv_transpose": (lambda x, w, b: nnf.conv_transpose2d(x, w, b, 2, 1, 1), (2, 5, 4, 3), (5, 7, 3, 3), 1),
     "linear": (nnf.linear, (4, 13), (7, 13), 0),
     "linear_of_rows": (nnf.linear, (2, 3, 13), (7, 13), 0),
     "mm_transposed": (lambda x, w, _: torch.mm(x, w.t()), (4, 13), (7, 13), 0),
@@ -95,6 +96,18 @@ def test_layer(name: str, per_channel: bool, bias: bool) -> None:
 
 def weights(*shape: int) -> Tensor:
     return torch.tensor(np.random.default_rng(4).normal(size=shape), dtype=torch.float32)
+
+
+def test_transposed_groups() -> None:
+    def call(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return nnf.conv_transpose2d(x, w, torch.cat([b, b, b]), (1, 3), (0, 1), (0, 2), groups=3, dilation=(2, 1))
+
+    model = Layer(call, (6, 2, 2, 3), per_channel=False, bias=True, axis=1)
+    codes = torch.tensor(np.random.default_rng(5).integers(-128, 128, (1, 6, 4, 3))).to(torch.int8)
+    module = import_torch(torch.export.export(model, (codes,)))
+    with torch.no_grad():
+        assert np.array_equal(run(module, [codes.numpy()])[0], model(codes).numpy())
+    assert np.array_equal(qdialect.compile(module)(codes.numpy()), model(codes).detach().numpy())
 
 
 REALS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {

@@ -1,4 +1,4 @@
-"""conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW."""
+"""conv1d, conv2d and conv_transpose2d: data NCL or NCHW, weights OIL, OIHW or IOHW."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, PadOp, RealConv2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp, RealConv2DOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.model import Array
@@ -110,3 +110,47 @@ def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
 def _square(weight: Array) -> Array:
     """Weights of lines are those of images of height 1."""
     return weight if weight.ndim == 4 else weight[:, np.newaxis]
+
+
+@imports("conv_transpose2d.input")
+def _transposed_convolution(call: Call) -> Result:
+    """Weights are IOHW: [C, O / groups, KH, KW]; their scales by channel lie along O, which then is whole."""
+    require(is_integer(call, "input", "weight"), "input and weight must be dequantized codes, the weight's constant")
+    data = data_of(call, "input")
+    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
+    weight = weight_of(call, "weight", (0, 1, 2, 3), 1)
+    (groups,) = call.integers("groups", 1)
+    inputs, share, *kernel = weight.codes.shape
+    require(inputs == data.shape[1], f"weight must have {data.shape[1]} inputs, but got {inputs}")
+    require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
+    require(groups == 1 or len(weight.scales) == 1, "weight must have one scale where there are groups")
+    apart = weight.codes.reshape(groups, inputs // groups, share, *kernel)
+    turned = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
+    strides, dilation, extra, cut = (
+        call.integers(name, 2) for name in ("stride", "dilation", "output_padding", "padding")
+    )
+    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *cut)))
+    require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
+
+    def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
+        return emitter.build(
+            ConvTranspose2DOp,
+            emitter.last(data.codes),
+            emitter.constant(turned),
+            None if bias is None else emitter.constant(bias),
+            element="i32",
+            strides=strides,
+            padding=(*cut, *cut),
+            output_padding=extra,
+            dilation=dilation,
+            groups=groups,
+            input_scale=data.scales[0],
+            input_zero_point=data.zero_points[0],
+            weight_scales=weight.scales,
+            weight_zero_points=weight.zero_points,
+        )
+
+    bias = bias_of(call, "bias", groups * share)
+    return Contraction(
+        call.node.outputs[0].shape, call.name, data, weight, bias, accumulate, lambda _, value: (value, True)
+    )
