@@ -191,9 +191,9 @@ def test_everything_unsupported_is_named_at_once() -> None:
 
 def test_types_are_checked() -> None:
     writer = ModelWriter("float")
-    x, y = (writer.tensor(name, (1, 4), np.float32) for name in "xy")
+    x, y = writer.tensor("x", (1, 4), np.float32), writer.tensor("y", (1, 4), np.int8, HALF)
     writer.operator(OPERATOR.ADD, [x, x], y, OPTIONS.AddOptions, add_options(0))
-    assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): output must be i8 or ui8, but got f32"]
+    assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): input must be i8 or ui8, but got f32"]
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,17 @@ class Emitter:
 
     def constant(self, array: NDArray[Any], location: ir.Location | None = None) -> ir.Value:
         """A constant of the tensor being emitted."""
-        return constant(np.ascontiguousarray(array), loc=location or self._location)
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location or self._location)
 
     def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
         """An op of the tensor being emitted; its result."""
         op = build(op_class, *operands, element=element, loc=self._location, **attributes)
         return op.operation.results[0]
+
+    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
+        """An element-wise upstream op of the node being emitted, on f32 tensors of one shape; its result."""
+        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
+        return created.results[0]
 
     def requantize(
         self,

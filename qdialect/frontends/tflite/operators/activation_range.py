@@ -24,8 +24,13 @@ def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
 
     A real bound b has the code ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's range.
     """
+    return codes_between(*real_bounds(activation), output)
+
+
+def real_bounds(activation: int) -> tuple[float | None, float | None]:
+    """The bounds of a fused activation; None where there is none."""
     require(activation in _BOUNDS, f"fused activation {activation} is not supported")
-    return codes_between(*_BOUNDS[activation], output)
+    return _BOUNDS[activation]
 
 
 def codes_between(least: float | None, most: float | None, output: Tensor) -> tuple[int, int]:

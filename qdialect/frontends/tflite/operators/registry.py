@@ -17,6 +17,7 @@ Planner = Callable[[Operator], Emission]
 
 
 _PLANNERS: dict[str, Planner] = {}
+_REAL_PLANNERS: dict[str, Planner] = {}
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -29,17 +30,33 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
     return register
 
 
+def imports_reals(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators from float32 to float32."""
+
+    def register(planner: Planner) -> Planner:
+        _REAL_PLANNERS.update(dict.fromkeys(kinds, planner))
+        return planner
+
+    return register
+
+
 def plan(operator: Operator) -> Emission:
     """The emission of a node.
 
     Raises `UnsupportedError` where the node cannot be expressed and `ImportModelError` where its bytes are damaged.
     """
-    planner = _PLANNERS.get(operator.kind)
+    planners = _REAL_PLANNERS if operator.kind in _REAL_PLANNERS and _is_real(operator) else _PLANNERS
+    planner = planners.get(operator.kind)
     if planner is None:
         raise UnsupportedError("operator is not supported")
     return planner(operator)
 
 
+def _is_real(operator: Operator) -> bool:
+    ends = (*operator.inputs[:1], *operator.outputs[:1])
+    return len(ends) == 2 and all(tensor is not None and tensor.element == "f32" for tensor in ends)
+
+
 def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS))
+    return tuple(sorted(_PLANNERS.keys() | _REAL_PLANNERS.keys()))
