@@ -19,6 +19,7 @@ from qdialect.dialect import (
     DivOp,
     GatherOp,
     HardswishOp,
+    L2NormalizeOp,
     LutOp,
     MaximumOp,
     MaxPool2DOp,
@@ -164,6 +165,16 @@ def _reduction(d: Draw) -> Drawn:
     if op is SumOp:
         attributes |= _quantization(d, "input", source) | _quantization(d, "output", element) | _requantization(d)
     return [tensor(shape, source)], lambda v: build(op, v[0], element=element, **attributes).output
+
+
+def _l2_normalize(d: Draw) -> Drawn:
+    shape, element = drawn_shape(d, least=1), d.element()
+    zero_point = d.zero_point(element)
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        return build(L2NormalizeOp, v[0], element=element, input_zero_point=zero_point).output
+
+    return [tensor(shape, element)], body
 
 
 def _arg(d: Draw) -> Drawn:
@@ -355,6 +366,7 @@ OTHERS = {
     "avg_pool2d": drawn_module(_avg_pool),
     "mean": drawn_module(_mean),
     "arg": drawn_module(_arg),
+    "l2_normalize": drawn_module(_l2_normalize),
     "reduction": drawn_module(_reduction),
     "softmax": drawn_module(_softmax),
     "concat": drawn_module(_concat),

@@ -31,7 +31,7 @@ from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.real_ops import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
-from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
@@ -98,6 +98,7 @@ __all__ = [
     "GatherOp",
     "GeluOp",
     "HardswishOp",
+    "L2NormalizeOp",
     "LeakyReluOp",
     "LogOp",
     "LutOp",

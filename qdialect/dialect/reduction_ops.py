@@ -107,3 +107,34 @@ class ReduceMinOp(ExtremeOp, name="reduce_min"):
       C1: axes must be distinct, ascending and name dimensions of the input
       C2: input and result must have the same element type
     """
+
+
+_LONGEST_ROW = (2**31 - 1) // 255**2
+
+
+class L2NormalizeOp(QnnOp, name="l2_normalize"):
+    """Each row along the last dimension divided by its Euclidean length, in the fixed point of TFLite's kernel.
+
+    The input's scale cancels. The result has the scale 1/128 and the zero point 0 for `i8`, 128 for `ui8`.
+
+    Constraints:
+      C1: the input must have a last dimension, of at most 33025 elements: sums of squares take 31 bits
+      C2: input and result must have the same element type
+      C3: input_zero_point must lie in the tensor's range
+    """
+
+    input = operand(EIGHT_BIT)
+    input_zero_point = attribute(I64)
+    output = result(EIGHT_BIT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        extent = shapes[0][-1] if shapes[0] else 0
+        wanted = f"last dimension must be in [1, {_LONGEST_ROW}]"
+        require(1 <= extent <= _LONGEST_ROW, "C1", f"{wanted}, but got {extent}")
+        return shapes[0]
+
+    def check(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.input.type)
+        require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
+        check_zero_points("C3", "input_zero_point", (self.input_zero_point,), self.input.type)

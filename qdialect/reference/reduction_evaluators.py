@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.type_constraints import range_of
 from qdialect.reference import reductions
 from qdialect.reference.elementwise import Affine
@@ -34,3 +34,8 @@ def _reduce_max(op: ReduceMaxOp, operands: Arrays) -> Array:
 @evaluates(ReduceMinOp)
 def _reduce_min(op: ReduceMinOp, operands: Arrays) -> Array:
     return operands[0].min(axis=op.axes, keepdims=op.keep_dims)
+
+
+@evaluates(L2NormalizeOp)
+def _l2_normalize(op: L2NormalizeOp, operands: Arrays) -> Array:
+    return reductions.l2_normalize(operands[0], op.input_zero_point)

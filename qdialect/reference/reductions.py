@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math import IntArray, Multiplier, Rounding, real_multiplier, requantize, requantize_parameters
+from qdialect.quant_math import (
+    IntArray,
+    Multiplier,
+    Rounding,
+    doubling_high_multiply,
+    real_multiplier,
+    requantize,
+    requantize_parameters,
+    rounding_shift_right,
+)
+from qdialect.quant_math.inverse_root import inverse_root
 from qdialect.reference.elementwise import Affine
 
 _Codes = NDArray[np.integer[Any]]
@@ -47,3 +57,20 @@ def sum_over(
     total = (codes.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
     params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
     return requantize(total, params, output.zero_point, lo, hi, rounding)
+
+
+def l2_normalize(codes: _Codes, zero_point: int) -> IntArray:
+    """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
+
+    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned codes, and is part of
+    the multiplier's exponent for signed ones.  Codes of scale 1/128, around 128 or 0, int64.
+    """
+    info = np.iinfo(codes.dtype.name)
+    offsets = codes.astype(np.int64) - zero_point
+    totals = (offsets**2).sum(axis=-1, keepdims=True)
+    roots = [inverse_root(int(total)) for total in totals.ravel()]
+    q, shift = (np.array(part, dtype=np.int64).reshape(totals.shape) for part in zip(*roots, strict=True))
+    is_signed = info.min < 0
+    left, right = (np.maximum(7 - shift, 0), np.maximum(shift - 7, 0)) if is_signed else (7, shift)
+    scaled = rounding_shift_right(doubling_high_multiply(offsets << left, q), right)
+    return np.clip(scaled + (0 if is_signed else 128), info.min, info.max)

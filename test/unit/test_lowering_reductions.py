@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import EIGHT_BIT, Attributes, check_op, quantization, tensor
+from compiled_ops import EIGHT_BIT, Attributes, check_op, ends, quantization, tensor
 
-from qdialect.dialect import ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.quant_math import Rounding
 
@@ -46,3 +46,18 @@ def test_sum(rounding: Rounding, number: int) -> None:
     (shape, axes), source, result = AXES[number], EIGHT_BIT[number % 2], EIGHT_BIT[number // 2 % 2]
     attributes: Attributes = quantization(source, result, (0.05, 0.7)) | {"rounding": rounding}
     check_op(SumOp, [tensor(shape, source)], result, axes=axes, keep_dims=bool(number % 3), **attributes)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (2, 9000)])
+@pytest.mark.parametrize("element", EIGHT_BIT)
+def test_l2_normalize(shape: tuple[int, ...], element: str) -> None:
+    dtype = NUMPY_DTYPES[element]
+    rng = np.random.default_rng(len(shape))
+    low, high = ends(element)
+    zero_point = (low, 5, high)[shape[-1] % 3]
+    codes = rng.integers(low, high, shape, endpoint=True).astype(dtype)
+    # A row of zeros, and rows whose squares add up to little.
+    quiet = np.full(shape, zero_point, dtype=dtype)
+    quiet[..., :1] = min(zero_point + 1, high)
+    for data in (codes, np.full(shape, zero_point, dtype=dtype), quiet):
+        check_op(L2NormalizeOp, [tensor(shape, element)], element, [data], input_zero_point=zero_point)

@@ -39,13 +39,13 @@ def emit_reciprocal(body: Body, total: str) -> str:
     normal = body.binary("arith.shli", total, zeros, "i32")
     half = body.binary("arith.shrui", normal, body.constant(1, "i32"), "i32")
     denominator = body.cast("arith.extui", half, "i32", "i64")
-    slope = _doubling_high(body, denominator, body.constant(_NEWTON_SLOPE, "i64"))
+    slope = doubling_high(body, denominator, body.constant(_NEWTON_SLOPE, "i64"))
     x = body.binary("arith.addi", body.constant(_NEWTON_CONSTANT, "i64"), slope, "i64")
     for _ in range(_NEWTON_STEPS):
-        product = _doubling_high(body, denominator, x)
+        product = doubling_high(body, denominator, x)
         error = body.binary("arith.subi", body.constant(2**29, "i64"), product, "i64")
-        x = body.binary("arith.addi", x, _shift_left(body, _doubling_high(body, x, error), 2), "i64")
-    return body.cast("arith.trunci", _shift_left(body, x, 1), "i64", "i32")
+        x = body.binary("arith.addi", x, shift_left(body, doubling_high(body, x, error), 2), "i64")
+    return body.cast("arith.trunci", shift_left(body, x, 1), "i64", "i32")
 
 
 def emit_shift(body: Body, total: str) -> str:
@@ -57,7 +57,7 @@ def emit_shift(body: Body, total: str) -> str:
 def emit_share(body: Body, exponential: str, reciprocal: str, shift: str) -> str:
     """The stored code of ``exponential / total`` in Q0.8, saturated; all operands are i32."""
     e, r, n = (body.cast("arith.extui", value, "i32", "i64") for value in (exponential, reciprocal, shift))
-    product = _doubling_high(body, e, r)
+    product = doubling_high(body, e, r)
     one = body.constant(1, "i64")
     # Nothing here is negative: adding one half before the shift rounds ties away from zero.
     half = body.binary("arith.shli", one, body.binary("arith.subi", n, one, "i64"), "i64")
@@ -65,13 +65,14 @@ def emit_share(body: Body, exponential: str, reciprocal: str, shift: str) -> str
     return body.cast("arith.trunci", body.binary("arith.minsi", code, body.constant(255, "i64"), "i64"), "i64", "i8")
 
 
-def _doubling_high(body: Body, a: str, b: str) -> str:
+def doubling_high(body: Body, a: str, b: str) -> str:
     """``(a * b + 2^30) >> 31``; saturation is out of reach, as no operand is -2^31."""
     nudged = body.binary("arith.addi", body.binary("arith.muli", a, b, "i64"), body.constant(2**30, "i64"), "i64")
     return body.binary("arith.shrsi", nudged, body.constant(31, "i64"), "i64")
 
 
-def _shift_left(body: Body, value: str, places: int) -> str:
+def shift_left(body: Body, value: str, places: int) -> str:
+    """``value << places`` (i64), saturated to 32 bits."""
     shifted = body.binary("arith.shli", value, body.constant(places, "i64"), "i64")
     low, high = (body.constant(bound, "i64") for bound in _BOUNDS)
     return body.clamp(shifted, low, high, "i64")

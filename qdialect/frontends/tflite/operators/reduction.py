@@ -5,7 +5,7 @@ from __future__ import annotations
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect import L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
@@ -73,5 +73,21 @@ def _extreme(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         return emitter.build(op_class, emitter.value(data), element=data.element, axes=axes, keep_dims=keep_dims)
+
+    return emit
+
+
+@imports("L2_NORMALIZATION")
+def _l2_normalization(operator: Operator) -> Emission:
+    """Along the last dimension, to codes of 1/128 around the middle."""
+    (data,) = operands(operator, 1)
+    output = eight_bit(operator.outputs[0], "output")
+    same_type(operator, eight_bit(data, "input"))
+    found, wanted = (output.scale, output.zero_point), (1 / 128, 0 if output.element == "i8" else 128)
+    require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        zero_point = data.zero_point
+        return emitter.build(L2NormalizeOp, emitter.value(data), element=output.element, input_zero_point=zero_point)
 
     return emit

@@ -1,0 +1,94 @@
+"""L2 normalization: the squares of each row add up, and every element is multiplied by the row's inverse root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from qdialect.dialect import L2NormalizeOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
+from qdialect.lowering.kernels.normalize import doubling_high
+from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import Storage, signed_shift
+
+_LANES, _ROWS = 16, 4
+# Codes lie around 128, and 2^7 of them make one.
+_MIDDLE, _PLACES = 128, 7
+
+
+@lowers(L2NormalizeOp)
+def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
+    shape, label = shape_of(op.input.type), op.operation.name
+    data, output = lowering.place(op.input), lowering.result(op.output)
+    source = MapOperand(data, dim_strides(shape, data.storage), data.storage.origin)
+    target = MapOperand(output, dim_strides(shape, output.storage), output.storage.origin)
+    point = op.input_zero_point + signed_shift(op.input.type)
+
+    total = _per_row(lowering, shape)
+    kernel = Kernel(lowering.program)
+    kept, inputs = shape[:-1], [Reduced(MapOperand(data, source.strides[:-1], source.offset), (1,))]
+    rows = MapOperand(total.source, total.strides[:-1])
+    fold = _squares(kernel.number("zero_point", point, "i32"))
+    emit_reduction(kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, _LANES, _ROWS))
+    lowering.program.call(kernel, f"{label} sum of squares")
+
+    numbers: list[MapOperand] = []
+    steps: tuple[tuple[str, Callable[[Body, str], str]], ...] = (("root", emit_root), ("shift", emit_root_shift))
+    for what, emit_number in steps:
+        kernel, number = Kernel(lowering.program), _per_row(lowering, shape)
+        emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), _LANES)
+        lowering.program.call(kernel, f"{label} {what}")
+        numbers.append(number)
+
+    kernel = Kernel(lowering.program)
+    emit_map(kernel, shape, [source, *numbers], target, _scaled(op, kernel.number("zero_point", point, "i64")), _LANES)
+    lowering.program.call(kernel, label)
+
+
+def _per_row(lowering: GraphLowering, shape: tuple[int, ...]) -> MapOperand:
+    """A new tensor of one i32 for each row, which does not move along it."""
+    sizes = (*shape[:-1], 1)
+    strides = tuple(prod(sizes[i + 1 :]) for i in range(len(sizes) - 1))
+    count = prod(sizes)
+    return MapOperand(lowering.program.buffer(Storage((1, 1, 1, count), "i32", count)), (*strides, 0))
+
+
+def _squares(zero_point: str) -> Fold:
+    def emit(body: Body, acc: str, values: Sequence[str]) -> str:
+        offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i32"), zero_point, "i32")
+        return body.binary("arith.addi", acc, body.binary("arith.muli", offset, offset, "i32"), "i32")
+
+    return Fold("i32", 0, emit, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
+
+
+def _of_one(emit_number: Callable[[Body, str], str]) -> Emit:
+    return lambda body, values: emit_number(body, values[0])
+
+
+def _scaled(op: L2NormalizeOp, zero_point: str) -> Emit:
+    """Stored codes of either type lie around 128."""
+
+    def emit(body: Body, values: Sequence[str]) -> str:
+        offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i64"), zero_point, "i64")
+        root, shift = (body.cast("arith.extui", value, "i32", "i64") for value in values[1:])
+        left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_PLACES, "i64"), shift)
+        lifted = body.binary("arith.shli", offset, left, "i64")
+        scaled = emit_rounded_shift(body, doubling_high(body, lifted, root), right)
+        code = body.binary("arith.addi", scaled, body.constant(_MIDDLE, "i64"), "i64")
+        code = body.clamp(code, body.constant(0, "i64"), body.constant(255, "i64"), "i64")
+        return body.cast("arith.trunci", code, "i64", "i8")
+
+    return emit
+
+
+def _shifts(body: Body, shift: str) -> tuple[str, str]:
+    """Where the factor 128 is part of the exponent: what of it is left over to shift up, and what to shift down."""
+    places, zero = body.constant(_PLACES, "i64"), body.constant(0, "i64")
+    left = body.binary("arith.maxsi", body.binary("arith.subi", places, shift, "i64"), zero, "i64")
+    right = body.binary("arith.maxsi", body.binary("arith.subi", shift, places, "i64"), zero, "i64")
+    return left, right
