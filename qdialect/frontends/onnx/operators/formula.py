@@ -98,7 +98,7 @@ def celu(alpha: float) -> Formula:
 
 def softplus(x: Term) -> Term:
     """log(1 + e^x), as max(x, 0) + log(1 + e^-|x|)."""
-    return x.at_least(0.0) + ((-abs(x)).apply("math.exp") + 1.0).apply("math.log")
+    return x.at_least(0.0) + (-abs(x)).apply("math.exp").apply("math.log1p")
 
 
 def softsign(x: Term) -> Term:
