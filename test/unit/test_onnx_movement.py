@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_graphs import ModelBuilder, run
+from onnx_graphs import ModelBuilder, codes_of, drawn, reals, run
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
@@ -163,3 +163,14 @@ def test_resized_codes_keep_their_channels_last() -> None:
     last = b.node("MaxPool", resized, kernel_shape=[2, 2])
     found = names(import_onnx(b.finish(b.quantize(last, X))))
     assert found == ["qnn.transpose", "qnn.max_pool2d", "qnn.resize_nearest", "qnn.max_pool2d", "qnn.transpose"]
+
+
+@pytest.mark.parametrize("fill", [0.3, -np.inf])
+def test_a_pad_between_two_codes_is_rounded_by_the_quantization_after_it(fill: float) -> None:
+    x, (before, after) = drawn((2, 3), np.uint8), ((0.25, 7), (0.013, 90))
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", x.shape, np.uint8), before)
+    padded = b.node("Pad", data, b.constant(np.array([0, 1, 0, 0])), b.constant(np.float32(fill)))
+    wanted = np.pad(reals(x, before), ((0, 0), (1, 0)), constant_values=np.float32(fill))
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(run(b.finish(b.quantize(padded, after)), x), codes_of(wanted, after))

@@ -105,6 +105,14 @@ class Padding(Movement):
         attributes = {"low": self.low, "high": self.high, "value": code}
         return emitter.build(PadOp, value, element=element_of(value.type), **attributes)
 
+    def is_code_of(self, by: Quantized) -> bool:
+        """Whether the filling is the number of a code."""
+        if len(by.scales) > 1:
+            return False
+        parameters = by.parameters
+        code = parameters.code(self.fill)
+        return np.float32((code - parameters.zero_point) * np.float32(parameters.scale)) == np.float32(self.fill)
+
     def ordered(self, order: Sequence[int]) -> Movement:
         shape, low, high = (tuple(values[i] for i in order) for values in (self.shape, self.low, self.high))
         return Padding(shape, low, high, self.fill)
@@ -168,7 +176,7 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         return Constant(movement.array(source.array))
     if isinstance(source, Value):
         return move_codes(plan, name, source, movement, None)
-    if not isinstance(source, Quantized):
+    if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_code_of(source)):
         return Moved(movement.shape, source, movement)
     whole = len(source.scales) == 1
     to = source.parameters if whole else None
