@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
+# The package alone, and with all that the tests need.
+PACKAGE := $(VENV)/.package
 INSTALLED := $(VENV)/.installed
 FUZZ_PROFILE ?= long
 
@@ -21,13 +23,17 @@ help: ## Show this list
 
 setup: $(INSTALLED) ## Create .venv and install the pinned dependencies and the package (once)
 
-# The stamp is as old as the pinned set it stands for, so a second run installs nothing.
-$(INSTALLED): pyproject.toml
+# A stamp is as old as the pinned set it stands for, so a second run installs nothing.
+$(PACKAGE): pyproject.toml
 	@python=$$($(FIND_PYTHON)); echo "making $(VENV) with $$("$$python" --version)"; "$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(INSTALLED): $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-demo: $(INSTALLED) ## Show what the compiler does, on real layers and a real network
+demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real network
 	@$(BIN)/python -m qdialect.demo
 
 test: lint types names docs-check lit unit wheel-check ## Everything CI checks
@@ -57,7 +63,7 @@ unit: $(INSTALLED) ## pytest: unit, reference, end-to-end and short fuzz tests
 wheel-check: $(INSTALLED) ## Build the wheel, install it alone in a fresh environment and use it there
 	$(BIN)/python tools/check_wheel.py
 
-models: $(INSTALLED) ## Download the test models that are missing, and check them
+models: $(PACKAGE) ## Download the test models that are missing, and check them
 	$(BIN)/python -m qdialect.models
 
 fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
