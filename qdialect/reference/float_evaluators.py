@@ -1,4 +1,4 @@
-"""Evaluators of the element-wise upstream ops: what a network computes beside `qnn` ops, on real numbers and integers.
+"""Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
 
 Real numbers are float32, every operation rounded once. Integers wrap; an i1 is 0 or, where it has a sign, -1.
 """
@@ -143,6 +143,10 @@ def _bitcast(op: ir.OpView, operands: Arrays) -> Array:
     return operands[0].view(NUMPY_DTYPES[element_of(op.operation.results[0].type)])
 
 
+def _concatenate(op: ir.OpView, operands: Arrays) -> Array:
+    return np.concatenate(operands, axis=ir.IntegerAttr(op.operation.attributes["dim"]).value)
+
+
 def _constant(op: ir.OpView, _: Arrays) -> Array:
     value = constant_value(op.operation.results[0])
     if value is None:
@@ -157,3 +161,4 @@ EVALUATORS["arith.bitcast"] = _bitcast
 EVALUATORS["arith.cmpf"] = _compare
 EVALUATORS["arith.cmpi"] = _compare_integers
 EVALUATORS["arith.constant"] = _constant
+EVALUATORS["tensor.concat"] = _concatenate

@@ -288,6 +288,21 @@ def test_constants_are_read_where_they_lie() -> None:
     check(text, [reals(6).reshape(2, 3)])
 
 
+@pytest.mark.parametrize("element", ["i8", "i32", "i64", "f32"])
+@pytest.mark.parametrize(("axis", "shapes"), [(0, ((2, 19), (1, 19))), (1, ((3, 7), (3, 64), (3, 1)))])
+def test_concatenation(element: str, axis: int, shapes: tuple[tuple[int, int], ...]) -> None:
+    types = [f"tensor<{rows}x{columns}x{element}>" for rows, columns in shapes]
+    joined = [shapes[0][0], shapes[0][1]]
+    joined[axis] = sum(shape[axis] for shape in shapes)
+    result = f"tensor<{joined[0]}x{joined[1]}x{element}>"
+    names = ", ".join(f"%x{i}" for i in range(len(types)))
+    arguments = ", ".join(f"%x{i}: {type_}" for i, type_ in enumerate(types))
+    body = f"%y = tensor.concat dim({axis}) {names} : ({', '.join(types)}) -> {result}"
+    inputs = [reals(r * c, i).reshape(r, c) if element == "f32" else _integers(element, (r, c), i)
+              for i, (r, c) in enumerate(shapes)]  # fmt: skip
+    check(function(body, arguments, result), inputs)
+
+
 def test_arrays_of_any_width_are_read_and_written_in_place() -> None:
     text = """func.func @main(%x: tensor<5x19xf32>) -> tensor<5x19xf32> {
       %0 = arith.addf %x, %x : tensor<5x19xf32>

@@ -140,6 +140,13 @@ def test_products_of_matrices(constants: int) -> None:
     check("MatMul", [numbers(2, 5, 8), numbers(2, 8, 7, seed=1)], np.matmul, constants)
 
 
+def test_parts_side_by_side() -> None:
+    def formula(x: Array, y: Array) -> Array:
+        return np.concatenate([x, y], axis=1)
+
+    check("Concat", [numbers(2, 3, 19), numbers(2, 5, 19, seed=1)], formula, axis=1)
+
+
 def test_gemm() -> None:
     def formula(a: Array, b: Array, c: Array) -> Array:
         return 0.5 * (a.T @ b.T) + 2 * c

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
+from flatbuffers import Builder
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError
@@ -78,3 +79,18 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ImportModelError) as caught:
         result_of(OPERATOR.MAXIMUM, x, y)
     assert "inputs must broadcast to [3, 2], but got [[3, 2], [3, 19]]" in caught.value.render()
+
+
+def test_parts_side_by_side() -> None:
+    def options(builder: Builder) -> int:
+        tflite.ConcatenationOptionsStart(builder)
+        tflite.ConcatenationOptionsAddAxis(builder, -1)
+        return tflite.ConcatenationOptionsEnd(builder)
+
+    writer = ModelWriter("concatenation")
+    parts = [writer.tensor(f"x{i}", (3, extent), np.float32) for i, extent in enumerate((5, 19))]
+    output = writer.tensor("y", (3, 24), np.float32)
+    writer.operator(OPERATOR.CONCATENATION, parts, output, tflite.BuiltinOptions.ConcatenationOptions, options)
+    inputs = [np.random.default_rng(i).normal(size=(3, extent)).astype(np.float32) for i, extent in enumerate((5, 19))]
+    found = compile_module(import_tflite(writer.finish(parts, [output])))(*inputs)
+    np.testing.assert_array_equal(found, np.concatenate(inputs, axis=1))

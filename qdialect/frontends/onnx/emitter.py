@@ -118,6 +118,17 @@ class Emitter:
         created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
         return created.results[0]
 
+    def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
+        """Values of one element type side by side along `axis`."""
+        shape = list(shape_of(values[0].type))
+        shape[axis] = sum(shape_of(value.type)[axis] for value in values)
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)
+        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+        created = ir.Operation.create(
+            "tensor.concat", results=[type_], operands=list(values), attributes={"dim": dim}, loc=self._location
+        )
+        return created.results[0]
+
     def upstream(self, name: str, element: str, *operands: ir.Value) -> ir.Value:
         """An element-wise upstream op of the value being emitted, whose result has another element type."""
         type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))

@@ -1,13 +1,18 @@
-"""Concatenation: each input is written into its slice of the result, through a table where its codes change."""
+"""Concatenation: each input is written into its slice of the result, through a table where its codes change.
+
+`tensor.concat` is the same on elements that stay what they are.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
-from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers, lowers_each
 from qdialect.lowering.handlers.contraction import stored_table
 from qdialect.lowering.handlers.tables import table_read
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
@@ -20,21 +25,35 @@ from qdialect.reference.elementwise import Affine, rescale
 @lowers(ConcatOp)
 def _concat(lowering: GraphLowering, op: ConcatOp) -> None:
     values = list(op.inputs)
+    _write_parts(lowering, op.operation, op.axis, lambda kernel, i: _emit(kernel, _table(op, i, values[i])))
+
+
+def _tensor_concat(lowering: GraphLowering, op: ir.OpView) -> None:
+    axis = ir.IntegerAttr(op.operation.attributes["dim"]).value
+    _write_parts(lowering, op.operation, axis, lambda _, __: lambda ___, values: values[0])
+
+
+lowers_each(("tensor.concat",), _tensor_concat)
+
+
+def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
+    """Write every operand into its slice along `axis`; `emit_of` says how an element of operand i changes."""
+    values, result = list(op.operands), op.results[0]
     # Operands first: a place for the result may be a user's array, and constants are staged on the way.
     places = [lowering.place(value) for value in values]
-    output = lowering.result(op.output)
-    strides = dim_strides(shape_of(op.output.type), output.storage)
-    is_last = op.axis == len(strides) - 1
+    output = lowering.result(result)
+    strides = dim_strides(shape_of(result.type), output.storage)
+    is_last = axis == len(strides) - 1
     start = 0
     for index, (value, place) in enumerate(zip(values, places, strict=True)):
         shape = shape_of(value.type)
         lanes = shape[-1] if is_last else min(place.storage.pitch, output.storage.pitch)
         source = MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
-        target = MapOperand(output, strides, output.storage.origin + start * strides[op.axis])
+        target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
-        emit_map(kernel, (*shape[:-1], lanes), [source], target, _emit(kernel, _table(op, index, value)))
-        lowering.program.call(kernel, op.operation.name)
-        start += shape[op.axis]
+        emit_map(kernel, (*shape[:-1], lanes), [source], target, emit_of(kernel, index))
+        lowering.program.call(kernel, op.name)
+        start += shape[axis]
 
 
 def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:

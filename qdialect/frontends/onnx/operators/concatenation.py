@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
@@ -27,6 +27,16 @@ class Joined(Real):
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         codes = [part.quantized(plan, name, to) for part in self.parts]
         return _joined(plan, name, codes, to, self)
+
+    def real(self, plan: Plan, name: str) -> Value:
+        parts = [part.real(plan, name) for part in self.parts]
+
+        def emit(emitter: Emitter) -> Placed:
+            operands, is_last = emitter.alike(parts)
+            axis = channels_last(len(self.shape)).index(self.axis) if is_last else self.axis
+            return emitter.concatenate(operands, axis), is_last
+
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 def _joined(plan: Plan, name: str, codes: Sequence[Value], to: Parameters, joined: Joined) -> Value:

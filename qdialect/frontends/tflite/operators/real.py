@@ -14,6 +14,7 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, PadOp, RealConv2DOp, RealMatmulOp, RealMaxOp, RealSumOp
+from qdialect.dialect.op_base import MOST_VARIADIC
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -154,6 +155,26 @@ def _reduction(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         total = emitter.build(RealSumOp, emitter.value(data), element="f32", axes=axes, keep_dims=keep_dims)
         return Steps(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
+
+    return emit
+
+
+@imports_reals("CONCATENATION")
+def _concatenation(operator: Operator) -> Emission:
+    axis, activation = read_options(
+        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
+    )
+    parts, output = operands(operator, 1, MOST_VARIADIC), operator.outputs[0]
+    rank = len(output.shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    others = [[*part.shape[: axis % rank], *part.shape[axis % rank + 1 :]] for part in parts]
+    fits = all(len(_real(part, "input").shape) == rank for part in parts) and others.count(others[0]) == len(others)
+    require(fits, f"inputs must differ along axis {axis} alone, but got {[list(part.shape) for part in parts]}")
+    real_bounds(activation)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        joined = emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        return Steps(emitter, output.shape).clamp(joined, activation)
 
     return emit
 
