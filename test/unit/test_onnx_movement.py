@@ -170,7 +170,7 @@ def test_a_pad_between_two_codes_is_rounded_by_the_quantization_after_it(fill: f
     x, (before, after) = drawn((2, 3), np.uint8), ((0.25, 7), (0.013, 90))
     b = ModelBuilder()
     data = b.dequantize(b.input("x", x.shape, np.uint8), before)
-    padded = b.node("Pad", data, b.constant(np.array([0, 1, 0, 0])), b.constant(np.float32(fill)))
+    padded = b.node("Pad", data, b.constant(np.array([0, 1, 0, 0])), b.constant(fill))
     wanted = np.pad(reals(x, before), ((0, 0), (1, 0)), constant_values=np.float32(fill))
     with np.errstate(invalid="ignore"):
         assert np.array_equal(run(b.finish(b.quantize(padded, after)), x), codes_of(wanted, after))

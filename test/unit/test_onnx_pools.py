@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from onnx_graphs import CONTRIB, ModelBuilder, drawn, run
 
 import qdialect
+from qdialect.dialect import MeanOp
 from qdialect.frontends.onnx import import_onnx
+from qdialect.quant_math import Multiplier, real_multiplier
 
 Array = NDArray[Any]
 X, Y = (0.043, 117), (0.031, 5)
@@ -158,3 +160,16 @@ def test_compiled_dilated_windows(window: dict[str, Any]) -> None:
     pooled = b.node("MaxPool", b.dequantize(b.input("x", x.shape, np.int8), (0.1, 3), np.int8), **window)
     content = b.finish(b.quantize(pooled, (0.1, 3), np.int8), dtype=np.int8)
     assert np.array_equal(qdialect.compile(import_onnx(content))(x), run(content, x))
+
+
+def test_multiplier_of_a_global_average_has_the_bits_of_a_float32_product_and_quotient() -> None:
+    """Sums of one image each; among the scales there are such as neither way to form a multiplier gives."""
+    x, rng = np.arange(90, dtype=np.uint8).reshape(90, 1, 1, 1).repeat(7, axis=3), np.random.default_rng(0)
+    for _ in range(40):
+        before, after = (float(np.float32(value)) for value in rng.uniform(0.002, 0.1, 2))
+        b = ModelBuilder()
+        pooled = b.node("GlobalAveragePool", b.dequantize(b.input("x", x.shape, np.uint8), (before, 0)))
+        module = import_onnx(b.finish(b.quantize(pooled, (after, 0))))
+        op = next(op for op in module.body.operations[0].regions[0].blocks[0].operations if isinstance(op, MeanOp))
+        found = np.float32(real_multiplier(op.input_scale, [1.0], op.output_scale, Multiplier(op.multiplier))[0] / 7)
+        assert found == np.float32(before) / (np.float32(after) * np.float32(7))

@@ -1,5 +1,7 @@
 """ONNX models against numbers that ONNX Runtime 1.31.1 gave, for contractions with graph optimization off.
 
+Units are random networks of one operator each, between quantizations or in its QLinear form, with default optimization.
+
 `vectors/onnx_*.npz` hold, for each case, a model, its inputs and its outputs.
 """
 
@@ -11,9 +13,8 @@ import pytest
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
-VECTORS = [
-    Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in ("contractions", "movement", "resize")
-]
+FAMILIES = ("contractions", "movement", "resize", "units")
+VECTORS = [Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in FAMILIES]
 ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})
 

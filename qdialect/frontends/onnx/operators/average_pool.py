@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -151,10 +152,10 @@ class GlobalAverage(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
-        multiplier = _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
+        parameters = {**mapping(before, to), "rounding": ORT.rounding}
+        parameters |= _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
 
         def emit(emitter: Emitter) -> Placed:
-            parameters = {**mapping(before, to), "rounding": ORT.rounding, "multiplier": multiplier}
             axes = tuple(range(1, len(self.shape) - 1))
             data = emitter.last(self.source.codes)
             return emitter.build(MeanOp, data, element=to.element, axes=axes, keep_dims=True, **parameters), True
@@ -162,12 +163,16 @@ class GlobalAverage(Real):
         return plan.compute(name, self.shape, to.element, emit)
 
 
-def _multiplier(input_scale: float, output_scale: float, count: int) -> Multiplier:
-    """The way to form the multiplier that meets ONNX Runtime's, which divides once, by the product in float32."""
+def _multiplier(input_scale: float, output_scale: float, count: int) -> dict[str, Any]:
+    """The way to form the multiplier that meets ONNX Runtime's ``s_x / (s_y * n)``, of float32 product and quotient.
+
+    Where no way does, the input's scale is the one next to it whose exact quotient is that number.
+    """
     wanted = np.float32(input_scale) / (np.float32(output_scale) * np.float32(count))
-    ways = (Multiplier.F32, Multiplier.F64)
-    found = [np.float32(real_multiplier(input_scale, [1.0], output_scale, way)[0] / count) for way in ways]
-    return next((way for way, factor in zip(ways, found, strict=True) if factor == wanted), Multiplier.F32)
+    for way in (Multiplier.F32, Multiplier.F64):
+        if np.float32(real_multiplier(input_scale, [1.0], output_scale, way)[0] / count) == wanted:
+            return {"multiplier": way}
+    return {"multiplier": Multiplier.F64, "input_scale": float(wanted) * count * output_scale}
 
 
 @imports("GlobalAveragePool")
