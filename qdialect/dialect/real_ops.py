@@ -79,8 +79,9 @@ class RealMatmulOp(QnnOp, name="real_matmul"):
         holds = len(matrix) >= 2 and matrix[:-2] in ((), data[:-2])
         wanted = f"matrix must have 2 dimensions, or {list(data[:-2])} and 2"
         require(holds, "C1", f"{wanted}, but got {list(matrix)}")
-        require(matrix[-2] == data[-1], "C2", f"matrix must have {data[-1]} rows, but got {matrix[-2]}")
-        return (*data[:-1], matrix[-1])
+        rows, columns = matrix[len(matrix) - 2 :]
+        require(rows == data[-1], "C2", f"matrix must have {data[-1]} rows, but got {rows}")
+        return (*data[:-1], columns)
 
 
 class RealConv2DOp(QnnOp, name="real_conv2d"):

@@ -16,8 +16,9 @@ def contract_to_multiply_add(op: ir.Operation, rewriter: rewrite.PatternRewriter
     """Rewrite one contraction of integers; truthy where it reduces more than one element, or operands interleave."""
     lhs, rhs, acc = op.operands
     tile = b.shape_of(acc)
-    sides = [_spreadable(b.shape_of(value), tile) for value in (lhs, rhs)]
-    if not all(sides) or str(ir.VectorType(acc.type).element_type) != "i32" or _reduces(op):
+    own_lhs, own_rhs, whole = (_moving(op, index) for index in range(3))
+    spreadable = all(own == whole[len(whole) - len(own) :] for own in (own_lhs, own_rhs))
+    if not spreadable or str(ir.VectorType(acc.type).element_type) != "i32" or _reduces(op):
         return True
     with rewriter.ip, op.location:
         left, right = _spread(lhs, tile), _spread(rhs, tile)
@@ -26,21 +27,22 @@ def contract_to_multiply_add(op: ir.Operation, rewriter: rewrite.PatternRewriter
     return None
 
 
+def _loops(op: ir.Operation, index: int) -> list[tuple[int, int]]:
+    """The loop that walks each dimension of an operand, and how far."""
+    map_ = ir.AffineMapAttr(ir.ArrayAttr(op.attributes["indexing_maps"])[index]).value
+    positions = [ir.AffineDimExpr(result).position for result in map_.results]
+    return list(zip(positions, b.shape_of(op.operands[index]), strict=True))
+
+
+def _moving(op: ir.Operation, index: int) -> list[int]:
+    """The loops along which an operand has more than one element, outermost first."""
+    return [position for position, extent in _loops(op, index) if extent > 1]
+
+
 def _reduces(op: ir.Operation) -> bool:
     """Whether some reduction loop has more than one step."""
-    maps = [ir.AffineMapAttr(attr).value for attr in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(attr) for attr in ir.ArrayAttr(op.attributes["iterator_types"])]
-    extents: dict[int, int] = {}
-    for map_, value in zip(maps, op.operands, strict=True):
-        for result, extent in zip(map_.results, b.shape_of(value), strict=True):
-            extents[ir.AffineDimExpr(result).position] = extent
-    return any("reduction" in kind and extents[i] > 1 for i, kind in enumerate(kinds))
-
-
-def _spreadable(shape: list[int], tile: list[int]) -> bool:
-    """Whether a vector, unit dimensions aside, is the tile or its innermost dimensions."""
-    own, whole = [n for n in shape if n != 1], [n for n in tile if n != 1]
-    return not own or whole[-len(own) :] == own
+    return any("reduction" in kinds[loop] for index in range(3) for loop in _moving(op, index))
 
 
 def _spread(value: ir.Value, tile: list[int]) -> ir.Value:
