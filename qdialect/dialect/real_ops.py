@@ -76,10 +76,11 @@ class RealMatmulOp(QnnOp, name="real_matmul"):
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         data, matrix = shapes
         require(len(data) >= 2, "C1", f"data must have at least 2 dimensions, but got {len(data)}")
-        holds = len(matrix) >= 2 and matrix[:-2] in ((), data[:-2])
+        rank = len(matrix)
+        holds = rank >= 2 and (rank == 2 or matrix[: rank - 2] == data[:-2])
         wanted = f"matrix must have 2 dimensions, or {list(data[:-2])} and 2"
         require(holds, "C1", f"{wanted}, but got {list(matrix)}")
-        rows, columns = matrix[len(matrix) - 2 :]
+        rows, columns = matrix[rank - 2], matrix[rank - 1]
         require(rows == data[-1], "C2", f"matrix must have {data[-1]} rows, but got {rows}")
         return (*data[:-1], columns)
 
