@@ -121,7 +121,7 @@ func.func @avg_pool2d_c5(%data: tensor<1x4x4x2xi8>) {
 // -----
 
 func.func @avg_pool2d_division(%data: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.avg_pool2d' op division must be one of "half_away", "truncate", but got "floor"}}
+  // expected-error @+1 {{'qnn.avg_pool2d' op division must be one of "half_away", "half_away_centered", "truncate", but got "floor"}}
   %y = "qnn.avg_pool2d"(%data) {
     kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
     output_min = -128 : i64, output_max = 127 : i64, zero_point = 3 : i64, division = "floor",

@@ -73,7 +73,7 @@ func.func @requantize_c3_unsigned(%input: tensor<2x3xi32>) {
 // -----
 
 func.func @requantize_rounding(%input: tensor<2x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op rounding must be one of "fixed64_up", "fixed64_nearest", "fixed32_double", "f32_rne_zp_last", "f32_rne_zp_first", "f32_up_zp_first", "f32_nearest_zp_first", but got "up"}}
+  // expected-error @+1 {{'qnn.requantize' op rounding must be one of "fixed64_up", "fixed64_nearest", "fixed64_double", "fixed32_double", "f32_rne_zp_last", "f32_rne_zp_first", "f32_up_zp_first", "f32_nearest_zp_first", but got "up"}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "up", multiplier = "f64"

@@ -100,7 +100,7 @@ func.func @softmax_beta(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @softmax_arithmetic(%input: tensor<2x3xi8>) {
-  // expected-error @+1 {{'qnn.softmax' op arithmetic must be one of "tflite_fixed", "float", but got "exact"}}
+  // expected-error @+1 {{'qnn.softmax' op arithmetic must be one of "tflite_fixed", "float", "ort_table", but got "exact"}}
   %y = "qnn.softmax"(%input) {
     axis = 1 : i64, input_scale = 0.5 : f64, beta = 1.0 : f64, output_scale = 0.00390625 : f64,
     output_zero_point = -128 : i64, arithmetic = "exact"
