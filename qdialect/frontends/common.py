@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 
+Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.frontends.common import Shape, UnsupportedError
-from qdialect.frontends.onnx.model import Array, Node
+from qdialect.frontends.common import Array, Shape, UnsupportedError
+from qdialect.frontends.onnx.model import Node
 
 _DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
 

@@ -7,27 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context, verify
-from qdialect.diagnostics import ImportModelError, VerificationError
-from qdialect.dialect import ConstraintError
+from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import (
+    Array,
     GraphNode,
-    Interface,
     UnsupportedError,
     content_of,
-    interface_attributes,
-    interface_offences,
     refuse,
     require,
 )
-from qdialect.frontends.onnx.emitter import Emitter, Value
 from qdialect.frontends.onnx.extents import Extents
 from qdialect.frontends.onnx.folding import folded, folded_shape
-from qdialect.frontends.onnx.model import Array, Graph, Node
+from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Real, Tensor, known, shape_of
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
 
 _ELEMENTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
 
@@ -53,15 +50,7 @@ def import_onnx(
     extents = Extents(batch, dims)
     graph, name = _read(source, extents)
     planned = _Planner(graph, name, extents.hints()).run()
-    with context or make_context(), ir.Location.file(name, 0, 0):
-        try:
-            module = _build(graph, planned, name)
-            verify(module)
-        except (ConstraintError, TypeError) as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}") from error
-        except VerificationError as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
-    return module
+    return module_of(planned, name, context)
 
 
 def nodes_of(
@@ -80,13 +69,6 @@ def _read(source: str | Path | bytes, extents: Extents) -> tuple[Graph, str]:
         raise ImportModelError(f"'{name}': {error}") from error
 
 
-@dataclass(frozen=True)
-class _Planned:
-    arguments: tuple[Value, ...]
-    values: tuple[Value, ...]
-    results: tuple[Value, ...]
-
-
 @dataclass
 class _Planner:
     """Finds what every name of the graph stands for; None is what an offender gives."""
@@ -98,17 +80,16 @@ class _Planner:
     tensors: dict[str, Tensor | None] = field(default_factory=dict[str, Tensor | None])
     offences: list[str] = field(default_factory=list[str])
 
-    def run(self) -> _Planned:
+    def run(self) -> Planned:
         self.tensors.update({key: Constant(array) for key, array in self.graph.constants.items()})
-        arguments = tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in self.graph.inputs)
-        self.offences += interface_offences("input", self.graph.inputs, _ELEMENTS)
+        arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
         for value in arguments:
             self.tensors[value.name] = Computed(value.shape, value) if value.element == "f32" else value
         for node in self.graph.nodes:
             self._visit(node)
-        results = [self._result(output) for output in self.graph.outputs]
+        results = [result for name in self.graph.outputs for result in self._result(name)]
         refuse(self.name, self.offences, self.hints)
-        return _Planned(arguments, tuple(self.plan.values), tuple(value for value in results if value is not None))
+        return Planned(arguments, tuple(self.plan.values), tuple(results))
 
     def _visit(self, node: Node) -> None:
         for name in filter(None, node.inputs):
@@ -150,18 +131,11 @@ class _Planner:
         planner = planner_of(node.kind)
         return planner(Call(self.plan, node, tuple(inputs)))
 
-    def _result(self, name: str) -> Value | None:
+    def _result(self, name: str) -> tuple[tuple[str, Value], ...]:
         if name not in self.tensors:
             raise self._damage(f"nothing gives the output '{name}'")
         tensor = self.tensors[name]
-        try:
-            value = self._value(name, tensor) if tensor is not None else None
-        except UnsupportedError as error:
-            self.offences.append(f"output '{name}': {error}")
-            return None
-        if value is not None:
-            self.offences += interface_offences("output", [_interface(name, value)], _ELEMENTS)
-        return value
+        return () if tensor is None else result_of(name, lambda: self._value(name, tensor), _ELEMENTS, self.offences)
 
     def _damage(self, what: str) -> ImportModelError:
         return ImportModelError(f"'{self.name}': file is damaged: {what}")
@@ -178,26 +152,3 @@ def _asks_for_shape(node: Node) -> bool:
 
 def _array_of(tensor: Tensor | None) -> Array | None:
     return tensor.array if isinstance(tensor, Constant) else None
-
-
-def _interface(name: str, value: Value) -> Interface:
-    return Interface(name, value.shape, value.element)
-
-
-def _build(graph: Graph, planned: _Planned, name: str) -> ir.Module:
-    module = ir.Module.create()
-    emitter = Emitter(name)
-    results = [_interface(*pair) for pair in zip(graph.outputs, planned.results, strict=True)]
-    with ir.InsertionPoint(module.body):
-        types = [tensor.type() for tensor in graph.inputs], [tensor.type() for tensor in results]
-        function = func.FuncOp("main", types, visibility="public")
-        function.arg_attrs = interface_attributes(graph.inputs)
-        function.res_attrs = interface_attributes(results)
-    block = function.add_entry_block([emitter.location_of(tensor.name) for tensor in graph.inputs])
-    for value, argument in zip(planned.arguments, block.arguments, strict=True):
-        emitter.define(value, argument)
-    with ir.InsertionPoint(block):
-        for value in planned.values:
-            emitter.emit(value)
-        func.ReturnOp([emitter.plain(value) for value in planned.results])
-    return module

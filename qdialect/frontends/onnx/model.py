@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
-from qdialect.frontends.common import Interface
-
-Array = NDArray[Any]
+from qdialect.frontends.common import Array, Interface
 
 ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 5: "i16", 6: "i32", 7: "i64"}
 """Names of the element types by their numbers in the schema."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import Interface
+from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.onnx.extents import Extents
-from qdialect.frontends.onnx.model import ELEMENTS, Array, Graph, Node
+from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
 
 if TYPE_CHECKING:
     import onnx

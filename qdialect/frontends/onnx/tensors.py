@@ -14,9 +14,8 @@ import numpy as np
 
 from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emission, Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
-from qdialect.dialect import ClipOp, QnnOp, RequantizeOp, ReshapeOp, build
-from qdialect.dialect.constants import constant
+from qdialect.dialect import ClipOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.frontends.op_builder import OpBuilder
 from qdialect.frontends.tflite.model import Shape, Tensor
 from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Rounding
 
-Op = TypeVar("Op", bound=QnnOp)
 
-
-class Emitter:
+class Emitter(OpBuilder):
     """The values emitted so far, and the location of the tensor being emitted."""
 
     def __init__(self, file_name: str) -> None:
-        self._file = ir.Location.file(file_name, 0, 0)
-        self._location: ir.Location = self._file
+        super().__init__(file_name)
         self._values: dict[int, ir.Value] = {}
-
-    def location_of(self, tensor: Tensor) -> ir.Location:
-        """The tensor's name over the file's."""
-        return ir.Location.name(tensor.name, self._file)
-
-    def enter(self, tensor: Tensor) -> None:
-        """Emit the following ops for `tensor`."""
-        self._location = self.location_of(tensor)
 
     def define(self, tensor: Tensor, value: ir.Value) -> None:
         """`value` is what `tensor` holds.
@@ -57,33 +42,8 @@ class Emitter:
         if tensor.index not in self._values:
             if tensor.data is None:
                 raise ImportModelError(f"tensor '{tensor.name}' must be produced before it is used")
-            self._values[tensor.index] = self.constant(tensor.data, self.location_of(tensor))
+            self._values[tensor.index] = self.constant(tensor.data, self.location_of(tensor.name))
         return self._values[tensor.index]
-
-    def constant(self, array: NDArray[Any], location: ir.Location | None = None) -> ir.Value:
-        """A constant of the tensor being emitted."""
-        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location or self._location)
-
-    def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
-        """An op of the tensor being emitted; its result."""
-        op = build(op_class, *operands, element=element, loc=self._location, **attributes)
-        return op.operation.results[0]
-
-    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
-        """An element-wise upstream op of the node being emitted, on f32 tensors of one shape; its result."""
-        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
-        return created.results[0]
-
-    def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
-        """Values of one element type side by side along `axis`."""
-        shape = list(shape_of(values[0].type))
-        shape[axis] = sum(shape_of(value.type)[axis] for value in values)
-        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)
-        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
-        created = ir.Operation.create(
-            "tensor.concat", results=[type_], operands=list(values), attributes={"dim": dim}, loc=self._location
-        )
-        return created.results[0]
 
     def requantize(
         self,
@@ -112,12 +72,6 @@ class Emitter:
         if bounds == range_of(value.type):
             return value
         return self.build(ClipOp, value, element=element_of(value.type), min=bounds[0], max=bounds[1])
-
-    def reshape(self, value: ir.Value, shape: Shape) -> ir.Value:
-        """`value` in another shape; itself where it has that shape."""
-        if shape_of(value.type) == shape:
-            return value
-        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
 
 
 def _type_text(shape: Shape, element: str) -> str:

@@ -15,7 +15,6 @@ from qdialect.frontends.common import (
     UnsupportedError,
     check_profile,
     content_of,
-    interface_attributes,
     interface_offences,
     refuse,
 )
@@ -111,13 +110,7 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
 def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
     module = ir.Module.create()
     emitter = Emitter(name)
-    inputs, outputs = _interfaces(graph.inputs), _interfaces(graph.outputs)
-    with ir.InsertionPoint(module.body):
-        types = [tensor.type() for tensor in inputs], [tensor.type() for tensor in outputs]
-        function = func.FuncOp("main", types, visibility="public")
-        function.arg_attrs = interface_attributes(inputs)
-        function.res_attrs = interface_attributes(outputs)
-    block = function.add_entry_block([emitter.location_of(tensor) for tensor in graph.inputs])
+    block = emitter.function(module, _interfaces(graph.inputs), _interfaces(graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)
     with ir.InsertionPoint(block):
@@ -128,7 +121,7 @@ def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
 
 
 def _emit(emitter: Emitter, operator: Operator, emission: Emission) -> None:
-    emitter.enter(operator.outputs[0])
+    emitter.enter(operator.outputs[0].name)
     try:
         given = emission(emitter)
     except ConstraintError as error:

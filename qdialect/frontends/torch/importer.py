@@ -6,22 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdialect._mlir import func, ir
-from qdialect.context import make_context, verify
-from qdialect.diagnostics import ImportModelError, VerificationError
-from qdialect.dialect import ConstraintError
+from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import (
+    Array,
     GraphNode,
-    Interface,
     UnsupportedError,
     content_of,
-    interface_attributes,
-    interface_offences,
     refuse,
     require,
 )
-from qdialect.frontends.onnx.emitter import Emitter, Value
-from qdialect.frontends.torch.model import Array, Graph, Node
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
+from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import load_archive, read_program
 from qdialect.frontends.torch.tensors import Computed, Constant, Plan, Real, Result, Tensor, known
@@ -69,22 +66,7 @@ def _read(source: ExportedProgram | str | Path | bytes) -> tuple[Graph, str]:
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_torch`; `name` is what messages call it."""
     planned = _Planner(graph, name).run()
-    with context or make_context(), ir.Location.file(name, 0, 0):
-        try:
-            module = _build(graph, planned, name)
-            verify(module)
-        except (ConstraintError, TypeError) as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}") from error
-        except VerificationError as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
-    return module
-
-
-@dataclass(frozen=True)
-class _Planned:
-    arguments: tuple[Value, ...]
-    values: tuple[Value, ...]
-    results: tuple[Value, ...]
+    return module_of(planned, name, context)
 
 
 @dataclass
@@ -97,17 +79,16 @@ class _Planner:
     results: dict[str, Result | None] = field(default_factory=dict[str, "Result | None"])
     offences: list[str] = field(default_factory=list[str])
 
-    def run(self) -> _Planned:
+    def run(self) -> Planned:
         self.results.update({key: Constant(array) for key, array in self.graph.constants.items()})
-        arguments = tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in self.graph.inputs)
-        self.offences += interface_offences("input", self.graph.inputs, _ELEMENTS)
+        arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
         for value in arguments:
             self.results[value.name] = Computed(value.shape, value) if value.element == "f32" else value
         for node in _live(self.graph):
             self._visit(node)
-        results = [self._output(name) for name in self.graph.outputs]
+        results = [result for name in self.graph.outputs for result in self._output(name)]
         refuse(self.name, self.offences)
-        return _Planned(arguments, tuple(self.plan.values), tuple(value for value in results if value is not None))
+        return Planned(arguments, tuple(self.plan.values), tuple(results))
 
     def _visit(self, node: Node) -> None:
         self.results[node.name] = None
@@ -130,16 +111,9 @@ class _Planner:
         _check_shape(node, result)
         return result
 
-    def _output(self, name: str) -> Value | None:
+    def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
-        try:
-            value = self._value(name, result) if result is not None else None
-        except UnsupportedError as error:
-            self.offences.append(f"output '{name}': {error}")
-            return None
-        if value is not None:
-            self.offences += interface_offences("output", [_interface(name, value)], _ELEMENTS)
-        return value
+        return () if result is None else result_of(name, lambda: self._value(name, result), _ELEMENTS, self.offences)
 
     def _value(self, name: str, result: Result) -> Value:
         require(not isinstance(result, tuple), "must be one tensor")
@@ -176,26 +150,3 @@ def _check_shape(node: Node, result: Result) -> None:
     for tensor, output in zip(tensors, node.outputs, strict=False):
         holds = tuple(tensor.shape) == output.shape
         require(holds, f"result must have shape {list(output.shape)}, but got {list(tensor.shape)}")
-
-
-def _interface(name: str, value: Value) -> Interface:
-    return Interface(name, value.shape, value.element)
-
-
-def _build(graph: Graph, planned: _Planned, name: str) -> ir.Module:
-    module = ir.Module.create()
-    emitter = Emitter(name)
-    results = [_interface(*pair) for pair in zip(graph.outputs, planned.results, strict=True)]
-    with ir.InsertionPoint(module.body):
-        types = [tensor.type() for tensor in graph.inputs], [tensor.type() for tensor in results]
-        function = func.FuncOp("main", types, visibility="public")
-        function.arg_attrs = interface_attributes(graph.inputs)
-        function.res_attrs = interface_attributes(results)
-    block = function.add_entry_block([emitter.location_of(tensor.name) for tensor in graph.inputs])
-    for value, argument in zip(planned.arguments, block.arguments, strict=True):
-        emitter.define(value, argument)
-    with ir.InsertionPoint(block):
-        for value in planned.values:
-            emitter.emit(value)
-        func.ReturnOp([emitter.plain(value) for value in planned.results])
-    return module

@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from numpy.typing import NDArray
-
-from qdialect.frontends.common import Interface, Shape
-
-Array = NDArray[Any]
+from qdialect.frontends.common import Array, Interface, Shape
 
 UNKNOWN = "another type"
 ELEMENTS = {

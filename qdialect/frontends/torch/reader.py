@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.common import Interface, Shape
-from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Array, Element, Graph, Node, Output, Ref
+from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Element, Graph, Node, Output, Ref
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 _CALLS = ("call_function", "call_method", "call_module")

@@ -16,10 +16,9 @@ import numpy as np
 
 from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx import tensors as planning
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import (
     dequantize_array,

@@ -12,12 +12,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.movements import Transposition, move_codes
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, mapping, quantize
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 

@@ -10,7 +10,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError
-from qdialect.frontends.onnx.emitter import Emitter, Value, channels_last
+from qdialect.frontends.planning.emitter import Emitter, Value, channels_last
 
 
 def broadcast_shape(lhs: Shape, rhs: Shape) -> Shape:

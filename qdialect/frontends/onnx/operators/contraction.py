@@ -9,9 +9,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, RequantizeOp
-from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import (
     EIGHT_BIT,
@@ -21,6 +19,7 @@ from qdialect.frontends.onnx.tensors import (
     Quantized,
     Real,
 )
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.profiles import ORT
 
 _LARGEST_BIAS = 2**31 - 1

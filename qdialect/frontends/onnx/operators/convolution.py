@@ -8,14 +8,13 @@ from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.planning.emitter import Emitter, Placed
 
 
 @imports("Conv")

@@ -7,12 +7,11 @@ import numpy as np
 from qdialect._mlir import arith, ir
 from qdialect.dialect import RealMaxOp, RealMinOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emission, Emitter, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.operators.real import Steps
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_reals
 from qdialect.frontends.onnx.tensors import Computed, Tensor
+from qdialect.frontends.planning.emitter import Emission, Emitter, Value
 
 _MOST_CODE = 255.0
 _FLOAT = 1

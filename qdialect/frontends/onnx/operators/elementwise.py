@@ -12,7 +12,6 @@ import numpy as np
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -29,6 +28,7 @@ from qdialect.frontends.onnx.tensors import (
     Tensor,
     quantize,
 )
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,

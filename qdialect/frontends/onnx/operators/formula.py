@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Real, Table, Tensor, quantize
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.quant_math import FloatArray
 
 Formula = Callable[[Term], Term]

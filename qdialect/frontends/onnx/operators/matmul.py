@@ -9,9 +9,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, MatMulOp
-from qdialect.frontends.common import Shape, UnsupportedError, check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scale, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.dynamic import corrected
@@ -19,6 +17,7 @@ from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, p
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Quantized, Tensor
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
 
 @imports("Gemm")

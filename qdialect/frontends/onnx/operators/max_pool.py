@@ -9,10 +9,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import GatherOp, MaxPool2DOp, PadOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, shape_of
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
 
 @dataclass(frozen=True)

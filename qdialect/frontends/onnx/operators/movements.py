@@ -14,11 +14,10 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, PadOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.cuts import Cut, cut, gather
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value, channels_last
-from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.tensors import Constant, Parameters, Plan, Quantized, Real, Tensor, known
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
 
 _LARGEST_WHOLE = 2**24
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Parameters, Plan, Real, Tensor, quantize
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 

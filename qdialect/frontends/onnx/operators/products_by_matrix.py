@@ -14,12 +14,11 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import MatMulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import Shape, check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
+from qdialect.frontends.common import Array, Shape, check_scale, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, data_of
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Quantized
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
 
 def is_by_matrix(call: Call, *parameters: int) -> bool:

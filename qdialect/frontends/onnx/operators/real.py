@@ -15,11 +15,11 @@ from qdialect._mlir import ir
 from qdialect.dialect import PadOp, RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, channels_first, channels_last
 from qdialect.frontends.onnx.operators.reduction import reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_reals
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Computed, Constant
+from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Value
-from qdialect.frontends.onnx.model import Array, Node
+from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.tensors import (
     Computed,
     Constant,
@@ -21,6 +20,7 @@ from qdialect.frontends.onnx.tensors import (
     known,
     quantize,
 )
+from qdialect.frontends.planning.emitter import Value
 
 
 @dataclass(frozen=True)

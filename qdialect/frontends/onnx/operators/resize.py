@@ -11,10 +11,8 @@ from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.cuts import check_indices
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.onnx.model import Array
 from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -29,6 +27,7 @@ from qdialect.frontends.onnx.tensors import (
     quantize,
     shape_of,
 )
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.reference.resize import nearest_cells, places
 
 _COORDINATES = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
 # From this operator set on rows run along the axis alone; before, along all dimensions from the axis on.
 _ALONG_AXIS = 13

@@ -9,7 +9,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.onnx.emitter import Emitter
+from qdialect.frontends.planning.emitter import Emitter
 from qdialect.quant_math import FloatArray
 from qdialect.reference.float_evaluators import FLOAT_FUNCTIONS
 

@@ -12,7 +12,6 @@ import numpy as np
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.dialect.enums import HardswishMode, LeakyMode
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
 from qdialect.frontends.onnx.operators.formula import (
     Applied,
     Formula,
@@ -35,6 +34,7 @@ from qdialect.frontends.onnx.tensors import (
     clamp_integers,
     mapping,
 )
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.profiles import ORT
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.emitter import Emitter, Value
 from qdialect.frontends.onnx.operators.registry import Call
+from qdialect.frontends.planning.emitter import Emitter, Value
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
 """Modes of padding."""

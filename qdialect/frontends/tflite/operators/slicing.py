@@ -58,7 +58,7 @@ def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) 
     def emit(emitter: Emitter) -> list[ir.Value]:
         values: list[ir.Value] = []
         for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
-            emitter.enter(output)
+            emitter.enter(output.name)
             cuts = [Cut(start, 1, extent) if i == axis else Cut(0, 1, n) for i, n in enumerate(data.shape)]
             values.append(emitter.reshape(cut(emitter, emitter.value(data), cuts), output.shape))
         return values

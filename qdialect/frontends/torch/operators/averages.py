@@ -14,7 +14,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, MeanOp, PadOp, RealConv2DOp, RealSumOp, RequantizeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports

@@ -8,7 +8,7 @@ from typing import Any
 from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports
 from qdialect.frontends.torch.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Result, place_of, quantize
 from qdialect.profiles import PYTORCH

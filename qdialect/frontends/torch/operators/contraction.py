@@ -10,9 +10,8 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array
+from qdialect.frontends.common import Array, check_scale, require
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.tensors import (
     EIGHT_BIT,

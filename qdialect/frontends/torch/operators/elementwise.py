@@ -15,9 +15,9 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array, Node
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_real
 from qdialect.frontends.torch.tensors import (
     EIGHT_BIT,

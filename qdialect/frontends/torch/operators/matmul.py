@@ -6,9 +6,8 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, RealMatmulOp
-from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports

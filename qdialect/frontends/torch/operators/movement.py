@@ -13,9 +13,8 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import (
     Constant,

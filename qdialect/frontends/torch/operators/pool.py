@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from qdialect.dialect import MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import Window, window_of
 from qdialect.frontends.torch.tensors import (

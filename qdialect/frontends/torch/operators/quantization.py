@@ -9,7 +9,7 @@ import numpy as np
 from qdialect.dialect import QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import (

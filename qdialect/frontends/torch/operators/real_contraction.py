@@ -13,9 +13,8 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.model import Array
+from qdialect.frontends.common import Array, require
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, quantize
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.onnx.emitter import Value
-from qdialect.frontends.torch.model import Array, Node, Ref
+from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.tensors import Computed, Constant, Plan, Quantized, Real, Result, Tensor
 
 

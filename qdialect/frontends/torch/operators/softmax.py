@@ -9,7 +9,7 @@ from qdialect.dialect import BroadcastOp, RealMaxOp, RealSumOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import (

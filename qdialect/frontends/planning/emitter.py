@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, QnnOp, ReshapeOp, TransposeOp, build
-from qdialect.dialect.constants import constant
+from qdialect.dialect import BroadcastOp, TransposeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.frontends.common import Shape
-from qdialect.frontends.onnx.model import Array
-
-Op = TypeVar("Op", bound=QnnOp)
+from qdialect.frontends.common import Array, Shape
+from qdialect.frontends.op_builder import OpBuilder
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,7 @@ Placed = tuple[ir.Value, bool]
 """A value, and whether its channels, dimension 1 of the model, come last."""
 
 
-class Emitter:
+class Emitter(OpBuilder):
     """The values emitted so far, and the location of the value being emitted.
 
     Convolutions and pools want the channels last; element-wise ops take what they get.  So a value may be held both
@@ -44,14 +40,9 @@ class Emitter:
     """
 
     def __init__(self, file_name: str) -> None:
-        self._file = ir.Location.file(file_name, 0, 0)
-        self._location: ir.Location = self._file
+        super().__init__(file_name)
         self._plain: dict[Value, ir.Value] = {}
         self._last: dict[Value, ir.Value] = {}
-
-    def location_of(self, name: str) -> ir.Location:
-        """A name of the model over the file's."""
-        return ir.Location.name(name, self._file)
 
     def define(self, value: Value, held: ir.Value) -> None:
         """`held` is the argument `value`."""
@@ -61,7 +52,7 @@ class Emitter:
         """Build what computes `value`; an argument or a constant needs nothing."""
         if value.emission is None:
             return
-        self._location = self.location_of(value.name)
+        self.enter(value.name)
         held, is_last = value.emission(self)
         (self._last if is_last else self._plain)[value] = held
 
@@ -104,31 +95,6 @@ class Emitter:
             return self.constant(value.data.reshape(shape).transpose(channels_last(rank)))
         return self.transpose(self.reshape(self.plain(value), shape), channels_last(rank))
 
-    def constant(self, array: Array) -> ir.Value:
-        """A constant of the value being emitted."""
-        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=self._location)
-
-    def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
-        """An op of the value being emitted; its result."""
-        op = build(op_class, *operands, element=element, loc=self._location, **attributes)
-        return op.operation.results[0]
-
-    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
-        """An element-wise upstream op of the value being emitted, on f32 tensors of one shape; its result."""
-        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
-        return created.results[0]
-
-    def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
-        """Values of one element type side by side along `axis`."""
-        shape = list(shape_of(values[0].type))
-        shape[axis] = sum(shape_of(value.type)[axis] for value in values)
-        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)
-        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
-        created = ir.Operation.create(
-            "tensor.concat", results=[type_], operands=list(values), attributes={"dim": dim}, loc=self._location
-        )
-        return created.results[0]
-
     def upstream(self, name: str, element: str, *operands: ir.Value) -> ir.Value:
         """An element-wise upstream op of the value being emitted, whose result has another element type."""
         type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))
@@ -159,12 +125,6 @@ class Emitter:
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """`value` with its dimensions in another order."""
         return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
-
-    def reshape(self, value: ir.Value, shape: Shape) -> ir.Value:
-        """`value` in another shape; itself where it has that shape."""
-        if shape_of(value.type) == shape:
-            return value
-        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
 
 
 Emission = Callable[[Emitter], Placed]

@@ -1,0 +1,72 @@
+"""Builds ops of a function at the location of what is being emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from qdialect._mlir import func, ir
+from qdialect.dialect import QnnOp, ReshapeOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
+
+Op = TypeVar("Op", bound=QnnOp)
+
+
+class OpBuilder:
+    """Ops and constants, all at one location until `enter` names another."""
+
+    def __init__(self, file_name: str) -> None:
+        self._file = ir.Location.file(file_name, 0, 0)
+        self._location: ir.Location = self._file
+
+    def location_of(self, name: str) -> ir.Location:
+        """A name of the model over the file's."""
+        return ir.Location.name(name, self._file)
+
+    def enter(self, name: str) -> None:
+        """Emit the following ops for what the model calls `name`."""
+        self._location = self.location_of(name)
+
+    def function(self, module: ir.Module, inputs: Sequence[Interface], results: Sequence[Interface]) -> ir.Block:
+        """The empty block of a public function ``@main`` of the module."""
+        with ir.InsertionPoint(module.body):
+            types = [tensor.type() for tensor in inputs], [tensor.type() for tensor in results]
+            function = func.FuncOp("main", types, visibility="public")
+            function.arg_attrs = interface_attributes(inputs)
+            function.res_attrs = interface_attributes(results)
+        return function.add_entry_block([self.location_of(tensor.name) for tensor in inputs])
+
+    def constant(self, array: Array, location: ir.Location | None = None) -> ir.Value:
+        """A constant of what is being emitted, unless `location` says of what."""
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location or self._location)
+
+    def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
+        """An op of what is being emitted; its result."""
+        op = build(op_class, *operands, element=element, loc=self._location, **attributes)
+        return op.operation.results[0]
+
+    def float_op(self, name: str, *operands: ir.Value) -> ir.Value:
+        """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result."""
+        created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
+        return created.results[0]
+
+    def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
+        """Values of one element type side by side along `axis`."""
+        shape = list(shape_of(values[0].type))
+        shape[axis] = sum(shape_of(value.type)[axis] for value in values)
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(values[0].type).element_type)
+        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+        created = ir.Operation.create(
+            "tensor.concat", results=[type_], operands=list(values), attributes={"dim": dim}, loc=self._location
+        )
+        return created.results[0]
+
+    def reshape(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` in another shape; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)

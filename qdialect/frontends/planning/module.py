@@ -1,0 +1,75 @@
+"""From a plan to a verified module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from qdialect._mlir import func, ir
+from qdialect.context import make_context, verify
+from qdialect.diagnostics import ImportModelError, VerificationError
+from qdialect.dialect import ConstraintError
+from qdialect.frontends.common import Interface, UnsupportedError, interface_offences
+from qdialect.frontends.planning.emitter import Emitter, Value
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the function takes, every value it computes in order, and what it gives by the names of the model."""
+
+    arguments: tuple[Value, ...]
+    values: tuple[Value, ...]
+    results: tuple[tuple[str, Value], ...]
+
+
+def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], offences: list[str]) -> tuple[Value, ...]:
+    """The values of a graph's inputs; those of other types than `elements` become offences."""
+    offences += interface_offences("input", inputs, elements)
+    return tuple(Value(tensor.name, tensor.shape, tensor.element) for tensor in inputs)
+
+
+def result_of(
+    name: str, plan: Callable[[], Value], elements: Sequence[str], offences: list[str]
+) -> tuple[tuple[str, Value], ...]:
+    """The output `name` that `plan` gives, and nothing where that is an offence."""
+    try:
+        value = plan()
+    except UnsupportedError as error:
+        offences.append(f"output '{name}': {error}")
+        return ()
+    offences += interface_offences("output", [_interface(name, value)], elements)
+    return ((name, value),)
+
+
+def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Module:
+    """A verified module with one public function ``@main``; `name` is what messages call the model.
+
+    Raises `ImportModelError` where ops do not hold what the model says.
+    """
+    with context or make_context(), ir.Location.file(name, 0, 0):
+        try:
+            module = _build(planned, name)
+            verify(module)
+        except (ConstraintError, TypeError) as error:
+            raise ImportModelError(f"'{name}': model is damaged: {error}") from error
+        except VerificationError as error:
+            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
+    return module
+
+
+def _build(planned: Planned, name: str) -> ir.Module:
+    module = ir.Module.create()
+    emitter = Emitter(name)
+    inputs = [_interface(value.name, value) for value in planned.arguments]
+    block = emitter.function(module, inputs, [_interface(*result) for result in planned.results])
+    for value, argument in zip(planned.arguments, block.arguments, strict=True):
+        emitter.define(value, argument)
+    with ir.InsertionPoint(block):
+        for value in planned.values:
+            emitter.emit(value)
+        func.ReturnOp([emitter.plain(value) for _, value in planned.results])
+    return module
+
+
+def _interface(name: str, value: Value) -> Interface:
+    return Interface(name, value.shape, value.element)
