@@ -54,6 +54,11 @@ class OpBuilder:
         created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
         return created.results[0]
 
+    def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
+        """`value` by an upstream conversion to another element type."""
+        type_ = ir.RankedTensorType.get(list(shape_of(value.type)), ir.Type.parse(element))
+        return ir.Operation.create(name, results=[type_], operands=[value], loc=self._location).results[0]
+
     def concatenate(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values of one element type side by side along `axis`."""
         shape = list(shape_of(values[0].type))

@@ -3,6 +3,7 @@
 # Imported for the planners they register.
 from qdialect.frontends.tflite.operators import (
     arg,
+    cast,
     concatenation,
     contraction,
     data_movement,
@@ -24,6 +25,7 @@ from qdialect.frontends.tflite.operators.registry import Emission, plan, support
 
 FAMILIES = (
     arg,
+    cast,
     concatenation,
     contraction,
     data_movement,

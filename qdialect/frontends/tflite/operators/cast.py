@@ -1,0 +1,41 @@
+"""CAST: the same number in another type, whatever it stands for; quantization plays no part."""
+
+from __future__ import annotations
+
+from qdialect._mlir import ir
+from qdialect.dialect import DequantizeOp
+from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator
+from qdialect.frontends.tflite.operators.checks import operands
+from qdialect.frontends.tflite.operators.registry import Emission, imports
+
+_CODES = ("i8", "ui8", "i16", "i32")
+# Upstream's conversions between signless types.
+_CONVERSIONS = {
+    ("i64", "f32"): "arith.sitofp",
+    ("f32", "i32"): "arith.fptosi",
+    ("f32", "i64"): "arith.fptosi",
+    ("i32", "i64"): "arith.extsi",
+    ("i64", "i32"): "arith.trunci",
+}
+
+
+@imports("CAST")
+def _cast(operator: Operator) -> Emission:
+    """Integers are real numbers as they are; a real number loses its fraction."""
+    (data,) = operands(operator, 1)
+    source, target = data.element, operator.outputs[0].element
+    is_code = source in _CODES and target == "f32"
+    known = source == target or is_code or (source, target) in _CONVERSIONS
+    require(
+        known, f"must go from integers to f32, from f32 to i32 or i64, or between these, but got {source}, {target}"
+    )
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        if is_code:
+            return emitter.build(DequantizeOp, value, element=target, scales=[1.0], zero_points=[0])
+        return value if source == target else emitter.convert(_CONVERSIONS[source, target], value, target)
+
+    return emit
