@@ -6,7 +6,9 @@ The one module that needs the package `torch`, and only when it is called.  Its 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -24,16 +26,47 @@ _CALLS = ("call_function", "call_method", "call_module")
 def load_archive(content: bytes) -> Any:
     """The exported program of an archive that `torch.export.save` wrote.
 
-    Raises `ImportModelError` for a damaged one and where the package `torch` is not installed.
+    Raises `ImportModelError` for a damaged one, one that calls operators which are not registered, and where the
+    package `torch` is not installed.
     """
     torch = _package()
+    with _held_back("torch.export") as records:
+        try:
+            # Registers the operators that quantized programs call.
+            import_module("torch.ao.quantization.fx._decomposed")
+            return torch.export.load(io.BytesIO(content))
+        # The archive is a zip of JSON and pickles, and its reader lets through whatever these raise.
+        except Exception as error:
+            # The first failure is logged; the error is that of another try, at the format before this one.
+            logged = next((record.exc_info[1] for record in records if record.exc_info), None)
+            raise ImportModelError(
+                f"file is no archive that torch.export.load reads: {_reason(logged or error)}"
+            ) from error
+
+
+@contextmanager
+def _held_back(logger: str) -> Generator[list[logging.LogRecord]]:
+    """What is logged meanwhile, instead of being shown."""
+    records: list[logging.LogRecord] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        records.append(record)
+        return False
+
+    source = logging.getLogger(logger)
+    source.addFilter(keep)
     try:
-        # Registers the operators that quantized programs call.
-        import_module("torch.ao.quantization.fx._decomposed")
-        return torch.export.load(io.BytesIO(content))
-    # The archive is a zip of JSON and pickles, and its reader lets through whatever these raise.
-    except Exception as error:
-        raise ImportModelError("file is damaged: it is no archive of torch.export.save") from error
+        yield records
+    finally:
+        source.removeFilter(keep)
+
+
+def _reason(error: BaseException) -> str:
+    """The first sentence of the innermost error; what follows is advice on PyTorch's own use."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error) or type(error).__name__
+    return text.splitlines()[0].split(". ")[0].rstrip(".")
 
 
 def _package() -> Any:
