@@ -3,6 +3,7 @@ themselves."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
+from qdialect.dialect.type_constraints import MOST_ELEMENTS
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -104,7 +106,7 @@ def interface_attributes(tensors: Sequence[Interface]) -> ir.ArrayAttr:
 
 
 def interface_offences(what: str, tensors: Sequence[Interface], elements: Sequence[str]) -> list[str]:
-    """Why `tensors` cannot be arguments or results of a function: their types or an empty shape."""
+    """Why `tensors` cannot be arguments or results of a function: their types, or shapes of nothing or too much."""
     wanted = f"{', '.join(elements[:-1])} or {elements[-1]}"
     offences: list[str] = []
     for tensor in tensors:
@@ -112,4 +114,7 @@ def interface_offences(what: str, tensors: Sequence[Interface], elements: Sequen
             offences.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
         if 0 in tensor.shape:
             offences.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
+        if math.prod(tensor.shape) > MOST_ELEMENTS:
+            most = f"{what} '{tensor.name}': shape must have at most {MOST_ELEMENTS} elements"
+            offences.append(f"{most}, but got {list(tensor.shape)}")
     return offences

@@ -127,11 +127,27 @@ def _converted(conversion: Conversion, op: ir.Operation) -> Iterator[Offence]:
 
 
 def _cloned(conversion: Conversion, op: ir.Operation) -> None:
-    """An op of another dialect goes along."""
+    """An op of another dialect goes along, with what its regions read from around it."""
     if not all(conversion.knows(operand) for operand in op.operands):
         return
+    # Constants are built where they are first asked for, which is before their use.
+    new = {old: conversion.value(old) for inner in _nested(op) for old in inner.operands if conversion.knows(old)}
     clone = op.clone()
-    for index, operand in enumerate(op.operands):
-        clone.operands[index] = conversion.value(operand)
+    for inner in _nested(clone):
+        for index, old in enumerate(inner.operands):
+            if old in new:
+                inner.operands[index] = new[old]
     for before, after in zip(op.results, clone.results, strict=True):
         conversion.define(before, after)
+
+
+def _nested(op: ir.Operation) -> list[ir.Operation]:
+    """An op and those in its regions."""
+    found: list[ir.Operation] = []
+
+    def keep(one: ir.Operation) -> ir.WalkResult:
+        found.append(one)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(keep)
+    return found

@@ -51,3 +51,12 @@ def test_a_refusal_tells_of_extents_that_were_assumed() -> None:
         "extent 0 of input 'x' is open and was taken as 1: batch, as --batch N does, sets another",
     ]
     assert "ui8" in str(import_onnx(content, batch=2))
+
+
+def test_tensors_of_too_many_elements_are_refused() -> None:
+    b = ModelBuilder()
+    content = b.finish(b.node("Relu", b.input("x", ("batch", "width"))), dtype=np.float32)
+    for batch in (2**30, 10**20):
+        found = [note.message for note in refusal(content, batch=batch, dims={"width": 3}).diagnostics[0].notes]
+        wanted = f"shape must have at most 2147483647 elements, but got [{batch}, 3]"
+        assert f"input 'x': {wanted}" in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -275,3 +276,39 @@ def test_a_network_is_a_few_kernels(mode: str) -> None:
 def test_extreme_codes(name: str) -> None:
     text = TosaText("tensor<3x11x5xi8>")
     check(text.render(text.op(name, ["%x0"], "axis = 1 : i32", "tensor<3x1x5xi8>")))
+
+
+def test_regions_read_converted_values_and_constants() -> None:
+    text = str(
+        import_tosa("""
+      func.func @main(%x: tensor<5xi8>, %which: tensor<5xi32>) -> tensor<5xi8> {
+        %first = arith.constant 0 : index
+        %number = tensor.extract %which[%first] : tensor<5xi32>
+        %zero = arith.constant 0 : i32
+        %holds = arith.cmpi sgt, %number, %zero : i32
+        %codes = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
+        %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<5xi8>) -> tensor<5xi8>
+        %y = scf.if %holds -> tensor<5xi8> {
+          scf.yield %clamped : tensor<5xi8>
+        } else {
+          scf.yield %codes : tensor<5xi8>
+        }
+        return %y : tensor<5xi8>
+      }""")
+    )
+    (clamped,) = re.findall(r"(%\w+) = \"qnn.clip\"", text)
+    (codes,) = re.findall(r"(%\w+) = \"qnn.constant\"", text)
+    assert re.findall(r"scf.yield (%\w+)", text) == [clamped, codes]
+
+
+def test_other_ops_read_constants() -> None:
+    text = str(
+        import_tosa("""
+      func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {
+        %codes = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
+        %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<2xi8>) -> tensor<2xi8>
+        %y = arith.maxsi %clamped, %codes : tensor<2xi8>
+        return %y : tensor<2xi8>
+      }""")
+    )
+    assert "qnn.constant" in text
