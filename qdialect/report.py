@@ -50,8 +50,9 @@ class NetworkReport:
 def report(path: str | Path, target: Target, options: ImportOptions | None = None) -> NetworkReport:
     """What becomes of the nodes of a model file.
 
-    A refusal of the front end does not raise here: it is said of the nodes, and `error` is what the import raised.
-    Raises `ImportModelError` for a file that cannot be read at all and `CompileError` for ops without a lowering.
+    A refusal of nodes does not raise here: it is said of them, and `error` is what the import raised.  Raises
+    `ImportModelError` for a file that cannot be imported for another reason, and `CompileError` for ops without a
+    lowering.
     """
     path, options = Path(path), options or ImportOptions()
     kind = format_of(path)
@@ -59,7 +60,10 @@ def report(path: str | Path, target: Target, options: ImportOptions | None = Non
     try:
         module = kind.read(path, options)
     except ImportModelError as error:
-        return NetworkReport(tuple(NodeReport(node, blocked=_reason(node, error)) for node in nodes), None, error)
+        refused = tuple(NodeReport(node, blocked=_reason(node, error)) for node in nodes)
+        if not any(entry.blocked for entry in refused):
+            raise
+        return NetworkReport(refused, None, error)
     imported = _ops_by_name(module)
     lowered = lower(module, target, Phase.LINALG)
     calls: dict[str, list[int]] = {}

@@ -10,6 +10,7 @@ from qdialect.context import parse
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import write_mobilenet
 from qdialect.locations import names_of
+from qdialect.model_files import ImportOptions
 from qdialect.report import report
 from qdialect.target import GENERIC
 
@@ -72,3 +73,8 @@ def test_names_of_a_location() -> None:
     module = parse('module {} loc(fused["a"("f":1:2), "b", fused["a", "c"]])')
     assert names_of(module.operation.location) == ("a", "b", "c")
     assert names_of(parse("module {}").operation.location) == ()
+
+
+def test_what_no_node_is_to_blame_for_is_raised(mobilenet: Path) -> None:
+    with pytest.raises(ImportModelError, match=r"profile of a \.tflite file must be tflite or tflite-xnnpack"):
+        report(mobilenet, GENERIC, ImportOptions(profile="other"))

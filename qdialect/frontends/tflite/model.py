@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from flatbuffers import Table
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
-R = TypeVar("R")
 
 
 class OptionsTable(Protocol):
     """An options class of the `tflite` package."""
 
     def Init(self, buf: bytes | bytearray, pos: int) -> None: ...  # noqa: N802
-
-
-O = TypeVar("O", bound=OptionsTable)  # noqa: E741
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,3 @@ class Graph:
     operators: tuple[Operator, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-
-
-OptionsReader = Callable[[O], R]

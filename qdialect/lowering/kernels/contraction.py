@@ -96,12 +96,6 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     program.call(kernel, label)
 
 
-def reads_past_run(data: Storage, window: Window, channels_out: int, groups: int) -> bool:
-    """Whether a kernel may read up to 3 bytes past the last tap: allowed in the arena, not in a user's array."""
-    blocks = group_blocks(groups, data.shape[3], channels_out)
-    return any(_axes(data, window, block)[-1].size % 4 for block in blocks)
-
-
 def _lanes(data: Storage, group: ChannelGroup) -> int:
     """Bytes of one tap: lanes beyond the channels join where they let taps merge, their weights are zero."""
     return data.pitch if group.channels_in == data.shape[3] else group.channels_in
