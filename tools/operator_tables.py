@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.context import make_context
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.frontends import onnx, tflite
 from qdialect.frontends.common import GraphNode
@@ -55,12 +56,13 @@ def _all(marks: Iterator[str]) -> str:
 def _recorded(vectors: Path) -> dict[tuple[str, str], Operator]:
     """By format and operator."""
     known: dict[tuple[str, str], Operator] = {}
+    context = make_context()
     for path in sorted(vectors.glob("*.npz")):
         source = path.stem.split("_")[0]
         with np.load(path) as arrays:
             models = [arrays[key].tobytes() for key in arrays.files if key.endswith(".model")]
         for content in models:
-            suffix, nodes, ops = _read(source, content)
+            suffix, nodes, ops = _read(source, content, context)
             for kind in dict.fromkeys(_subjects(nodes)):
                 entry = known.setdefault((suffix, kind), Operator())
                 entry.ops |= dict.fromkeys(ops)
@@ -69,11 +71,11 @@ def _recorded(vectors: Path) -> dict[tuple[str, str], Operator]:
     return known
 
 
-def _read(source: str, content: bytes) -> tuple[str, Sequence[GraphNode], list[str]]:
+def _read(source: str, content: bytes, context: ir.Context) -> tuple[str, Sequence[GraphNode], list[str]]:
     if source == "onnx":
-        return ".onnx", onnx.nodes_of(content), _ops(onnx.import_onnx(content))
+        return ".onnx", onnx.nodes_of(content), _ops(onnx.import_onnx(content, context))
     profile = "tflite-xnnpack" if source == "xnnpack" else "tflite"
-    return ".tflite", tflite.nodes_of(content), _ops(tflite.import_tflite(content, profile=profile))
+    return ".tflite", tflite.nodes_of(content), _ops(tflite.import_tflite(content, context, profile=profile))
 
 
 def _subjects(nodes: Sequence[GraphNode]) -> list[str]:

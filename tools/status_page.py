@@ -8,6 +8,7 @@ import operator_tables
 from lit_tests import first_function
 from op_pages import family_of, short_name
 
+from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import QDialectError
 from qdialect.dialect import OPS, ConstantOp, QnnOp
@@ -48,14 +49,15 @@ def page(root: Path, tests: Path) -> str:
     }
     formats = {name: names for name, names in used.items() if names}
     rows = ["| op | verifier | reference | lowering | vectorized | front ends |", "|---|---|---|---|---|---|"]
-    lowered = {short_name(op_class): _lowered(op_class, tests) for op_class in OPS}
+    context = make_context()
+    lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
     rows += [_row(op_class, tests, formats, lowered[short_name(op_class)]) for op_class in OPS]
     vectors = root / "test" / "unit" / "vectors"
     return "\n".join([INTRODUCTION, *rows, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
 
 
-def _lowered(op_class: type[QnnOp], tests: Path) -> tuple[str, str]:
-    return ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{short_name(op_class)}.mlir")
+def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[str, str]:
+    return ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{short_name(op_class)}.mlir", context)
 
 
 def _row(op_class: type[QnnOp], tests: Path, formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
@@ -71,15 +73,15 @@ def _tick(holds: bool) -> str:
     return "yes" if holds else "no"
 
 
-def _lowering(test: Path) -> tuple[str, str]:
+def _lowering(test: Path, context: ir.Context) -> tuple[str, str]:
     """Whether the example lowers, and whether what comes out is vector code."""
     text = _as_network(first_function(test))
     try:
-        lower(parse(text, make_context()), GENERIC, Phase.LINALG)
+        lower(parse(text, context), GENERIC, Phase.LINALG)
     except QDialectError:
         return "no", "no"
     try:
-        module = lower(parse(text, make_context()), GENERIC, Phase.VECTOR).module
+        module = lower(parse(text, context), GENERIC, Phase.VECTOR).module
     except QDialectError:
         return "yes", "no"
     return "yes", _tick("vector." in str(module))

@@ -93,7 +93,8 @@ def test_each_operand_is_rounded_alone() -> None:
         arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
         for arithmetic in AddArithmetic
     }
-    assert list(results.values()) == [2, 1, 1, 1, 1, 1]
+    assert results.pop(AddArithmetic.REQUANTIZE_EACH) == 2
+    assert set(results.values()) == {1}
 
 
 @pytest.mark.parametrize("multiplier", list(Multiplier))

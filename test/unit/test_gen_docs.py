@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SKIPPED = shutil.ignore_patterns("__pycache__", "Output", "build", "*.tflite")
+SKIPPED = shutil.ignore_patterns("__pycache__", "Output", "build", "*.tflite", "*.npz")
 Tool = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -18,7 +18,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     write_mobilenet("model.tflite", size=32)
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
-    assert len(lines) == 6
+    assert len(lines) == 8
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
         assert COMMANDS[program](arguments) == 0, line
