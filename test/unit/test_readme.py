@@ -4,7 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx_graphs import ModelBuilder
 
 from qdialect.cli import import_model, opt, run
 from qdialect.frontends.tflite import write_mobilenet
@@ -17,6 +19,9 @@ COMMANDS = {"qdialect-import": import_model.main, "qdialect-opt": opt.main, "qdi
 def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_mobilenet("model.tflite", size=32)
+    builder = ModelBuilder()
+    relu = builder.node("Relu", builder.input("image", (1, 4)))
+    Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
     assert len(lines) == 8
     for line in lines:
