@@ -17,7 +17,7 @@ from qdialect.runtime import compile_module
 Array = NDArray[Any]
 Attributes = dict[str, Any]
 EIGHT_BIT = ("ui8", "i8")
-INTEGERS = ("ui8", "i8", "i16", "i32")
+INTEGERS = ("ui8", "i8", "i16", "ui16", "i32")
 _TARGETS = dict.fromkeys((target.host().name, "generic"))
 
 

@@ -229,7 +229,7 @@ def _concat(d: Draw) -> Drawn:
 
 
 def _requantize(d: Draw) -> Drawn:
-    shape, source, element = drawn_shape(d), d.one_of(("i8", "ui8", "i32")), d.one_of(("i8", "ui8"))
+    shape, source, element = drawn_shape(d), d.one_of(tuple(ELEMENT_RANGES)), d.one_of(("i8", "ui8", "i16", "ui16"))
     axis = d.integer(0, max(len(shape) - 1, 0))
     channels = shape[axis] if shape else 1
     wide = source == "i32"
@@ -267,7 +267,7 @@ def channel_parameters(d: Draw, shape: Sequence[int], element: str) -> dict[str,
 
 
 def _quantize(d: Draw) -> Drawn:
-    shape, element = drawn_shape(d), d.element()
+    shape, element = drawn_shape(d), d.one_of(tuple(ELEMENT_RANGES))
     attributes = channel_parameters(d, shape, element)
     attributes |= {
         "rounding": d.one_of(tuple(FloatRounding)),
@@ -278,7 +278,7 @@ def _quantize(d: Draw) -> Drawn:
 
 
 def _dequantize(d: Draw) -> Drawn:
-    shape, source = drawn_shape(d), d.element()
+    shape, source = drawn_shape(d), d.one_of(tuple(ELEMENT_RANGES))
     attributes = channel_parameters(d, shape, source)
     return [tensor(shape, source)], lambda v: build(DequantizeOp, v[0], element="f32", **attributes).output
 

@@ -9,13 +9,20 @@ import numpy as np
 
 from qdialect._mlir import ir
 
-ELEMENT_RANGES = {"i8": (-128, 127), "ui8": (0, 255), "i16": (-(2**15), 2**15 - 1), "i32": (-(2**31), 2**31 - 1)}
+ELEMENT_RANGES = {
+    "i8": (-128, 127),
+    "ui8": (0, 255),
+    "i16": (-(2**15), 2**15 - 1),
+    "ui16": (0, 2**16 - 1),
+    "i32": (-(2**31), 2**31 - 1),
+}
 """Smallest and largest code of each integer element type; `i8` is signed, `ui8` unsigned."""
 
 NUMPY_DTYPES = {
     "i8": np.dtype(np.int8),
     "ui8": np.dtype(np.uint8),
     "i16": np.dtype(np.int16),
+    "ui16": np.dtype(np.uint16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
@@ -81,7 +88,7 @@ WEIGHT_2D = TypeConstraint(("i8", "ui8"), rank=2)
 BIAS = TypeConstraint(("i32",), rank=1)
 FUSED_BIAS = TypeConstraint(("i32", "f32"), rank=1)
 ACCUMULATOR = TypeConstraint(("i32",))
-INTEGER = TypeConstraint(("i8", "ui8", "i16", "i32"))
+INTEGER = TypeConstraint(tuple(ELEMENT_RANGES))
 FLOAT = TypeConstraint(("f32",))
 FLOAT_4D = TypeConstraint(("f32",), rank=4)
 INDEX = TypeConstraint(("i32", "i64"))

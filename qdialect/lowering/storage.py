@@ -19,7 +19,16 @@ from qdialect._mlir import ir
 SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""
 
-STORAGE_ELEMENTS = {"i8": "i8", "ui8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f32": "f32"}
+STORAGE_ELEMENTS = {
+    "i8": "i8",
+    "ui8": "i8",
+    "i16": "i16",
+    "ui16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "f32": "f32",
+}
+_STORED_UNSIGNED = ("i8", "ui8", "ui16")
 ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4}
 
 Halo = tuple[int, int, int, int]
@@ -29,6 +38,16 @@ NO_HALO: Halo = (0, 0, 0, 0)
 def signed_shift(type_: ir.Type) -> int:
     """What is added to a code of this tensor type when it is stored: 128 for `i8`, else 0."""
     return 128 if str(ir.RankedTensorType(type_).element_type) == "i8" else 0
+
+
+def is_stored_unsigned(type_: ir.Type) -> bool:
+    """Whether stored codes of this tensor type are unsigned integers; all those of 8 bits are."""
+    return str(ir.RankedTensorType(type_).element_type) in _STORED_UNSIGNED
+
+
+def widening(type_: ir.Type) -> str:
+    """The op that makes a stored code of this tensor type a wider integer."""
+    return "arith.extui" if is_stored_unsigned(type_) else "arith.extsi"
 
 
 def lanes_for(channels: int) -> int:

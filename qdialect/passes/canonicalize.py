@@ -31,7 +31,7 @@ from qdialect.quant_math import identity_table
 from qdialect.reference import data_movement
 
 # float32 flavours hold every code of these exactly, and no flavour saturates.
-_NARROW = ("i8", "ui8", "i16")
+_NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 class RemoveIdentity(Pattern[ir.Value]):

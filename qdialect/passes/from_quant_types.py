@@ -35,7 +35,8 @@ class FromQuantTypes(Pass):
 
     `quant.qcast` becomes `qnn.quantize` (half even, unless a `qnn.rounding` says otherwise), followed by a clamp where
     the storage range is narrower than its type; `quant.dcast` becomes `qnn.dequantize`.  Quantized arguments and
-    results become `i8`, `ui8`, `i16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts go away.
+    results become `i8`, `ui8`, `i16`, `ui16` or `i32` ones with `qnn.scale` and `qnn.zero_point`.  Storage casts
+    go away.
 
     Every other op on quantized values, a storage type that `qnn` has not, and an interface quantized per axis are
     notes of one error; the module is then as it was.
@@ -75,7 +76,7 @@ def _offences(function: ir.Operation) -> Iterator[Diagnostic]:
 
 def _storage_offence(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
     if is_quantized(type_) and element_of(storage_type(type_)) not in ELEMENT_RANGES:
-        yield _note(op, f"must store codes of i8, ui8, i16 or i32, but got {type_}")
+        yield _note(op, f"must store codes of i8, ui8, i16, ui16 or i32, but got {type_}")
 
 
 def _shape_offences(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:

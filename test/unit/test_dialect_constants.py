@@ -112,7 +112,7 @@ def test_an_argument_is_no_constant() -> None:
     assert constant_value(module.body.operations[0].regions[0].blocks[0].arguments[0]) is None
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.bool_, np.uint16, np.dtype(">i4")], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.bool_, np.uint32, np.dtype(">i4")], ids=str)
 def test_a_dtype_without_element_type_is_refused(dtype: Any) -> None:
     with CONTEXT, ir.Location.unknown(), pytest.raises(KeyError):
         constant(np.zeros(3, dtype))

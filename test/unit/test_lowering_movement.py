@@ -66,7 +66,7 @@ RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 @pytest.mark.parametrize("number", range(len(RESHAPES)))
 def test_reshape(number: int) -> None:
     before, after = RESHAPES[number]
-    for element in (INTEGERS[number % 4], INTEGERS[(number + 2) % 4]):
+    for element in (INTEGERS[number % len(INTEGERS)], INTEGERS[(number + 2) % len(INTEGERS)]):
         check_op(ReshapeOp, [tensor(before, element)], element, shape=after)
 
 

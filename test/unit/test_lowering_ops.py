@@ -71,10 +71,10 @@ CHANNELS = [((2, 3, 5, 19), 3), ((2, 3, 5, 19), 1), ((7, 70), 1), ((5,), 0), (()
 @pytest.mark.parametrize("result", INTEGERS)
 def test_requantize(result: str, rounding: Rounding) -> None:
     number = INTEGERS.index(result) * 8 + list(Rounding).index(rounding)
-    source = INTEGERS[number % 4]
+    source = INTEGERS[number % len(INTEGERS)]
     shape, axis = CHANNELS[number % len(CHANNELS)]
     channels = shape[axis] if shape and number % 2 else 1
-    input_scale = {"i16": 0.001, "i32": 2e-6}.get(source, 0.05)
+    input_scale = {"i16": 0.001, "ui16": 0.001, "i32": 2e-6}.get(source, 0.05)
     check_op(
         RequantizeOp,
         [tensor(shape, source)],
@@ -82,7 +82,7 @@ def test_requantize(result: str, rounding: Rounding) -> None:
         input_scale=input_scale,
         weight_scales=list(np.linspace(0.2, 1, channels)),
         input_zero_points=[ends(source)[number % 2]],
-        output_scale={"i16": 0.0004, "i32": 1e-7}.get(result, 0.03),
+        output_scale={"i16": 0.0004, "ui16": 0.0004, "i32": 1e-7}.get(result, 0.03),
         output_zero_point=ends(result)[number // 2 % 2],
         axis=axis,
         rounding=rounding,
@@ -115,9 +115,10 @@ def test_a_zero_point_before_rounding_is_that_of_the_codes(rounding: Rounding, s
 @pytest.mark.parametrize("scale", [3 / 32, 5 / 64, 0.4999, 0.5, 1.5])
 @pytest.mark.parametrize("rounding", [rounding for rounding in Rounding if rounding.is_fixed])
 def test_every_16_bit_code_is_requantized_near_its_ties(rounding: Rounding, scale: float) -> None:
-    data = np.arange(-(2**15), 2**15).astype(np.int16)
+    codes = np.arange(-(2**15), 2**15).astype(np.int16)
     output: Attributes = {"output_scale": 1.0, "output_zero_point": 0, "rounding": rounding}
-    check_op(RequantizeOp, [tensor((2**16,), "i16")], "i32", [data], input_scale=scale, **output)
+    for element, data in (("i16", codes), ("ui16", codes.view(np.uint16))):
+        check_op(RequantizeOp, [tensor((2**16,), element)], "i32", [data], input_scale=scale, **output)
 
 
 BROADCASTS = [

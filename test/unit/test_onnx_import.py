@@ -238,14 +238,14 @@ def test_parameters_must_be_constant_and_sound() -> None:
         "node 1 DequantizeLinear ('b'): scale must be in [2^-60, 2^30], but got 0.0",
         "node 2 DequantizeLinear ('c'): zero point must be ui8, but got i8",
         "node 3 DequantizeLinear ('d'): scale must have 1 or 4 entries, but got 3",
-        "node 4 QuantizeLinear ('e'): zero point must be i8 or ui8 or i16 or i32, but got i64",
+        "node 4 QuantizeLinear ('e'): zero point must be i8 or ui8 or i16 or ui16 or i32, but got i64",
     ]
 
 
 def test_inputs_of_other_types() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
-    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, i32, i64 or f32, but got")
+    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, ui16, i32, i64 or f32, but got")
 
 
 def test_damage_is_named() -> None:

@@ -26,7 +26,7 @@ def check_round_trip(module: ir.Module) -> str:
     return typed
 
 
-@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "i32"])
+@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "ui16", "i32"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("scales", [(0.047058823529411764,), (0.1, 2.0**-100, 3e5)])
 def test_quantize_and_dequantize(element: str, axis: int, scales: tuple[float, ...]) -> None:
@@ -61,7 +61,7 @@ def interface(element: str, attributes: str) -> str:
     """
 
 
-@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "i32"])
+@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "ui16", "i32"])
 def test_interfaces(element: str) -> None:
     known = '{qnn.name = "image", qnn.scale = 0.047058823529411764 : f64, qnn.zero_point = 3 : i64}'
     storage = f"u{element[2:]}" if element.startswith("u") else element

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, UnsupportedError
-from qdialect.frontends.onnx.model import Node
+from qdialect.frontends.onnx.model import ELEMENTS, Node
 
-_DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
+_DTYPES = {
+    **{number: NUMPY_DTYPES[element] for number, element in ELEMENTS.items()},
+    9: np.dtype(np.bool_),
+    11: np.dtype(np.float64),
+}
 
 Operands = Sequence[Array]
 Folder = Callable[[Operands, Mapping[str, Any]], Array]

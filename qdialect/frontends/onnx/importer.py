@@ -26,7 +26,7 @@ from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Real, Tens
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
 
-_ELEMENTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
+_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
 
 def import_onnx(

@@ -12,7 +12,7 @@ from qdialect.lowering.arithmetic import ROUND_HALF_AWAY, ROUND_HALF_EVEN, ROUND
 from qdialect.lowering.handlers.maps import AxisArray, stored_points
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
+from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.quant_math import FloatRounding, NanPolicy, Scaling
 
 # Beyond int32 minus any zero point, and exact in float32.
@@ -65,7 +65,7 @@ def dequantization(op: DequantizeOp) -> tuple[list[AxisArray], Emit]:
     offset_type = "i32" if fits else "i64"
 
     def emit(body: Body, values: Sequence[str]) -> str:
-        code = body.cast("arith.extui" if source == "i8" else "arith.extsi", values[0], source, offset_type)
+        code = body.cast(widening(op.input.type), values[0], source, offset_type)
         zero_point = body.cast("arith.extsi", values[1], "i32", offset_type)
         offset = body.binary("arith.subi", code, zero_point, offset_type)
         return body.binary("arith.mulf", body.cast("arith.sitofp", offset, offset_type, "f32"), values[2], "f32")

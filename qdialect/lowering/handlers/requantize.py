@@ -16,7 +16,7 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
+from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_codes
 
 _LANES = 16
@@ -59,8 +59,7 @@ def _declare(op: RequantizeOp, how: Requantization) -> Declare:
         rescale = rescaling.declare(kernel)
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            widen = "arith.extui" if source == "i8" else "arith.extsi"
-            code = body.cast(widen, values[0], source, offset_type)
+            code = body.cast(widening(op.input.type), values[0], source, offset_type)
             zero_point = body.cast("arith.extsi", values[1], "i32", offset_type)
             offset = body.binary("arith.subi", code, zero_point, offset_type)
             return rescale(body, offset, offset_type, values[2:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
@@ -13,7 +14,7 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.epilogue import declare_table
 from qdialect.lowering.program import Kernel
-from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
+from qdialect.lowering.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
 from qdialect.quant_math import Table
 from qdialect.reference.unary import UNARY_OPS, unary_table
 
@@ -55,13 +56,13 @@ def table_read(table: Table) -> Declare:
 @lowers(ClipOp)
 def _clip(lowering: GraphLowering, op: ClipOp) -> None:
     shift = signed_shift(op.input.type)
-    element = STORAGE_ELEMENTS[element_of(op.input.type)]
-    map_values(lowering, op.output, [op.input], clamp((op.min + shift, op.max + shift), element), op.operation.name)
+    declare = _clamp((op.min + shift, op.max + shift), op.input.type)
+    map_values(lowering, op.output, [op.input], declare, op.operation.name)
 
 
-def clamp(bounds: tuple[int, int], element: str) -> Declare:
-    """One operand limited to stored bounds: codes of 8 bits are unsigned, others signed."""
-    sign = "u" if element == "i8" else "s"
+def _clamp(bounds: tuple[int, int], type_: ir.Type) -> Declare:
+    """One operand of a tensor type limited to stored bounds."""
+    element, sign = STORAGE_ELEMENTS[element_of(type_)], "u" if is_stored_unsigned(type_) else "s"
 
     def declare(kernel: Kernel) -> Emit:
         low, high = (

@@ -106,7 +106,7 @@ func.func @broadcast_attribute_kind(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @broadcast_memref(%input: memref<2x3xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<2x3xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<2x3xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (memref<2x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -115,7 +115,7 @@ func.func @broadcast_memref(%input: memref<2x3xi8>) {
 // -----
 
 func.func @broadcast_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<2x3xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<2x3xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (vector<2x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -124,7 +124,7 @@ func.func @broadcast_vector(%input: vector<2x3xi8>) {
 // -----
 
 func.func @broadcast_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<*xi8>) -> tensor<3x2xi8>
   return
 }
@@ -133,7 +133,7 @@ func.func @broadcast_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @broadcast_dynamic_shape(%input: tensor<?x3xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<?x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -142,7 +142,7 @@ func.func @broadcast_dynamic_shape(%input: tensor<?x3xi8>) {
 // -----
 
 func.func @broadcast_no_elements(%input: tensor<0x3xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<0x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -151,7 +151,7 @@ func.func @broadcast_no_elements(%input: tensor<0x3xi8>) {
 // -----
 
 func.func @broadcast_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<2x3xf64>) -> tensor<3x2xi8>
   return
 }
@@ -160,7 +160,7 @@ func.func @broadcast_element_type(%input: tensor<2x3xf64>) {
 // -----
 
 func.func @broadcast_encoding(%input: tensor<2x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<2x3xi8, "encoding">) -> tensor<3x2xi8>
   return
 }
@@ -169,7 +169,7 @@ func.func @broadcast_encoding(%input: tensor<2x3xi8, "encoding">) {
 // -----
 
 func.func @broadcast_too_large(%input: tensor<2147483648x3xi8>) {
-  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  // expected-error @+1 {{'qnn.broadcast' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
   %y = "qnn.broadcast"(%input) {shape = array<i64: 3, 2>} : (tensor<2147483648x3xi8>) -> tensor<3x2xi8>
   return
 }

@@ -95,7 +95,7 @@ func.func @clip_attribute_kind(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @clip_memref(%input: memref<2x3xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got memref<2x3xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got memref<2x3xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (memref<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -103,7 +103,7 @@ func.func @clip_memref(%input: memref<2x3xi8>) {
 // -----
 
 func.func @clip_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got vector<2x3xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got vector<2x3xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (vector<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -111,7 +111,7 @@ func.func @clip_vector(%input: vector<2x3xi8>) {
 // -----
 
 func.func @clip_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<*xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<*xi8>) -> tensor<2x3xi8>
   return
 }
@@ -119,7 +119,7 @@ func.func @clip_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @clip_dynamic_shape(%input: tensor<?x3xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<?x3xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<?x3xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<?x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -127,7 +127,7 @@ func.func @clip_dynamic_shape(%input: tensor<?x3xi8>) {
 // -----
 
 func.func @clip_no_elements(%input: tensor<0x3xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<0x3xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<0x3xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<0x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -135,7 +135,7 @@ func.func @clip_no_elements(%input: tensor<0x3xi8>) {
 // -----
 
 func.func @clip_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<2x3xf64>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<2x3xf64>) -> tensor<2x3xi8>
   return
 }
@@ -143,7 +143,7 @@ func.func @clip_element_type(%input: tensor<2x3xf64>) {
 // -----
 
 func.func @clip_encoding(%input: tensor<2x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 without encoding, but got tensor<2x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 without encoding, but got tensor<2x3xi8, "encoding">}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<2x3xi8, "encoding">) -> tensor<2x3xi8>
   return
 }
@@ -151,7 +151,7 @@ func.func @clip_encoding(%input: tensor<2x3xi8, "encoding">) {
 // -----
 
 func.func @clip_too_large(%input: tensor<2147483648x3xi8>) {
-  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  // expected-error @+1 {{'qnn.clip' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
   %y = "qnn.clip"(%input) {min = -3 : i64, max = 100 : i64} : (tensor<2147483648x3xi8>) -> tensor<2x3xi8>
   return
 }

@@ -97,7 +97,7 @@ func.func @constant_unknown_attribute() {
 // -----
 
 func.func @constant_element_type() {
-  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<2xi1>}}
+  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<2xi1>}}
   %y = "qnn.constant"() {value = dense<true> : tensor<2xi1>} : () -> tensor<2xi1>
   return
 }
@@ -105,7 +105,7 @@ func.func @constant_element_type() {
 // -----
 
 func.func @constant_vector() {
-  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<2xi8>}}
+  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<2xi8>}}
   %y = "qnn.constant"() {value = dense<1> : vector<2xi8>} : () -> vector<2xi8>
   return
 }
@@ -113,7 +113,7 @@ func.func @constant_vector() {
 // -----
 
 func.func @constant_no_elements() {
-  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0xi8>}}
+  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0xi8>}}
   %y = "qnn.constant"() {value = dense<> : tensor<0xi8>} : () -> tensor<0xi8>
   return
 }
@@ -121,7 +121,7 @@ func.func @constant_no_elements() {
 // -----
 
 func.func @constant_too_large() {
-  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648xi8>}}
+  // expected-error @+1 {{'qnn.constant' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648xi8>}}
   %y = "qnn.constant"() {value = dense<0> : tensor<2147483648xi8>} : () -> tensor<2147483648xi8>
   return
 }

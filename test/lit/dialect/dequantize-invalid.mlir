@@ -129,7 +129,7 @@ func.func @dequantize_attribute_kind(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @dequantize_memref(%input: memref<2x3xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got memref<2x3xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got memref<2x3xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (memref<2x3xi8>) -> tensor<2x3xf32>
@@ -139,7 +139,7 @@ func.func @dequantize_memref(%input: memref<2x3xi8>) {
 // -----
 
 func.func @dequantize_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got vector<2x3xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got vector<2x3xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (vector<2x3xi8>) -> tensor<2x3xf32>
@@ -149,7 +149,7 @@ func.func @dequantize_vector(%input: vector<2x3xi8>) {
 // -----
 
 func.func @dequantize_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<*xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<*xi8>) -> tensor<2x3xf32>
@@ -159,7 +159,7 @@ func.func @dequantize_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @dequantize_dynamic_shape(%input: tensor<?x3xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<?x3xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<?x3xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<?x3xi8>) -> tensor<2x3xf32>
@@ -169,7 +169,7 @@ func.func @dequantize_dynamic_shape(%input: tensor<?x3xi8>) {
 // -----
 
 func.func @dequantize_no_elements(%input: tensor<0x3xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<0x3xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<0x3xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<0x3xi8>) -> tensor<2x3xf32>
@@ -179,7 +179,7 @@ func.func @dequantize_no_elements(%input: tensor<0x3xi8>) {
 // -----
 
 func.func @dequantize_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<2x3xf64>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<2x3xf64>) -> tensor<2x3xf32>
@@ -188,8 +188,18 @@ func.func @dequantize_element_type(%input: tensor<2x3xf64>) {
 
 // -----
 
+func.func @dequantize_unsigned_element_type(%input: tensor<2x3xui32>) {
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<2x3xui32>}}
+  %y = "qnn.dequantize"(%input) {
+    scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
+  } : (tensor<2x3xui32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @dequantize_encoding(%input: tensor<2x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 without encoding, but got tensor<2x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 without encoding, but got tensor<2x3xi8, "encoding">}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<2x3xi8, "encoding">) -> tensor<2x3xf32>
@@ -199,7 +209,7 @@ func.func @dequantize_encoding(%input: tensor<2x3xi8, "encoding">) {
 // -----
 
 func.func @dequantize_too_large(%input: tensor<2147483648x3xi8>) {
-  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  // expected-error @+1 {{'qnn.dequantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
   %y = "qnn.dequantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64
   } : (tensor<2147483648x3xi8>) -> tensor<2x3xf32>

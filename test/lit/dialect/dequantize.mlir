@@ -35,6 +35,17 @@ func.func @unsigned(%input: tensor<2x3xui8>) -> tensor<2x3xf32> {
   return %y : tensor<2x3xf32>
 }
 
+// CHECK-LABEL: func.func @sixteen_unsigned_bits(
+// CHECK: "qnn.dequantize"(%arg0) {axis = 0 : i64, scales = array<f64: 5.000000e-01>,
+// CHECK-SAME: zero_points = array<i64: 65535>
+// CHECK-SAME: } : (tensor<2x3xui16>) -> tensor<2x3xf32>
+func.func @sixteen_unsigned_bits(%input: tensor<2x3xui16>) -> tensor<2x3xf32> {
+  %y = "qnn.dequantize"(%input) {
+    scales = array<f64: 0.5>, zero_points = array<i64: 65535>, axis = 0 : i64
+  } : (tensor<2x3xui16>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
 // CHECK-LABEL: func.func @accumulators(
 // CHECK: "qnn.dequantize"(%arg0) {axis = 0 : i64, scales = array<f64: 5.000000e-01>,
 // CHECK-SAME: zero_points = array<i64: 0>

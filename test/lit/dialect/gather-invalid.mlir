@@ -113,7 +113,7 @@ func.func @gather_attribute_kind(%input: tensor<4x6xi8>) {
 // -----
 
 func.func @gather_memref(%input: memref<4x6xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<4x6xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<4x6xi8>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (memref<4x6xi8>) -> tensor<4x3xi8>
   return
 }
@@ -121,7 +121,7 @@ func.func @gather_memref(%input: memref<4x6xi8>) {
 // -----
 
 func.func @gather_vector(%input: vector<4x6xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<4x6xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<4x6xi8>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (vector<4x6xi8>) -> tensor<4x3xi8>
   return
 }
@@ -129,7 +129,7 @@ func.func @gather_vector(%input: vector<4x6xi8>) {
 // -----
 
 func.func @gather_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (tensor<*xi8>) -> tensor<4x3xi8>
   return
 }
@@ -137,7 +137,7 @@ func.func @gather_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @gather_dynamic_shape(%input: tensor<?x6xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x6xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x6xi8>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (tensor<?x6xi8>) -> tensor<4x3xi8>
   return
 }
@@ -145,7 +145,7 @@ func.func @gather_dynamic_shape(%input: tensor<?x6xi8>) {
 // -----
 
 func.func @gather_no_elements(%input: tensor<0x6xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x6xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x6xi8>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (tensor<0x6xi8>) -> tensor<4x3xi8>
   return
 }
@@ -153,7 +153,7 @@ func.func @gather_no_elements(%input: tensor<0x6xi8>) {
 // -----
 
 func.func @gather_element_type(%input: tensor<4x6xf64>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<4x6xf64>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<4x6xf64>}}
   %y = "qnn.gather"(%input) {axis = 1 : i64, indices = array<i64: 5, 0, 5>} : (tensor<4x6xf64>) -> tensor<4x3xi8>
   return
 }
@@ -161,7 +161,7 @@ func.func @gather_element_type(%input: tensor<4x6xf64>) {
 // -----
 
 func.func @gather_encoding(%input: tensor<4x6xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<4x6xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<4x6xi8, "encoding">}}
   %y = "qnn.gather"(%input) {
     axis = 1 : i64, indices = array<i64: 5, 0, 5>
   } : (tensor<4x6xi8, "encoding">) -> tensor<4x3xi8>
@@ -171,7 +171,7 @@ func.func @gather_encoding(%input: tensor<4x6xi8, "encoding">) {
 // -----
 
 func.func @gather_too_large(%input: tensor<2147483648x6xi8>) {
-  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x6xi8>}}
+  // expected-error @+1 {{'qnn.gather' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x6xi8>}}
   %y = "qnn.gather"(%input) {
     axis = 1 : i64, indices = array<i64: 5, 0, 5>
   } : (tensor<2147483648x6xi8>) -> tensor<4x3xi8>

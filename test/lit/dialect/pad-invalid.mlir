@@ -155,7 +155,7 @@ func.func @pad_attribute_kind(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @pad_memref(%input: memref<2x3xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<2x3xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<2x3xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (memref<2x3xi8>) -> tensor<3x5xi8>
@@ -165,7 +165,7 @@ func.func @pad_memref(%input: memref<2x3xi8>) {
 // -----
 
 func.func @pad_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<2x3xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<2x3xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (vector<2x3xi8>) -> tensor<3x5xi8>
@@ -175,7 +175,7 @@ func.func @pad_vector(%input: vector<2x3xi8>) {
 // -----
 
 func.func @pad_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<*xi8>) -> tensor<3x5xi8>
@@ -185,7 +185,7 @@ func.func @pad_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @pad_dynamic_shape(%input: tensor<?x3xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<?x3xi8>) -> tensor<3x5xi8>
@@ -195,7 +195,7 @@ func.func @pad_dynamic_shape(%input: tensor<?x3xi8>) {
 // -----
 
 func.func @pad_no_elements(%input: tensor<0x3xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<0x3xi8>) -> tensor<3x5xi8>
@@ -205,7 +205,7 @@ func.func @pad_no_elements(%input: tensor<0x3xi8>) {
 // -----
 
 func.func @pad_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<2x3xf64>) -> tensor<3x5xi8>
@@ -215,7 +215,7 @@ func.func @pad_element_type(%input: tensor<2x3xf64>) {
 // -----
 
 func.func @pad_encoding(%input: tensor<2x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<2x3xi8, "encoding">) -> tensor<3x5xi8>
@@ -225,7 +225,7 @@ func.func @pad_encoding(%input: tensor<2x3xi8, "encoding">) {
 // -----
 
 func.func @pad_too_large(%input: tensor<2147483648x3xi8>) {
-  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  // expected-error @+1 {{'qnn.pad' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
   %y = "qnn.pad"(%input) {
     low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 3 : i64
   } : (tensor<2147483648x3xi8>) -> tensor<3x5xi8>

@@ -99,6 +99,17 @@ func.func @quantize_c3_wide(%input: tensor<2x3xf32>) {
 
 // -----
 
+func.func @quantize_c3_sixteen_unsigned_bits(%input: tensor<2x3xf32>) {
+  // expected-error @+1 {{'qnn.quantize' op zero_points must be in [0, 65535], but got -1}}
+  %y = "qnn.quantize"(%input) {
+    scales = array<f64: 0.5>, zero_points = array<i64: -1>, axis = 0 : i64, rounding = "half_even",
+    scaling = "divide", nan = "zero_point"
+  } : (tensor<2x3xf32>) -> tensor<2x3xui16>
+  return
+}
+
+// -----
+
 func.func @quantize_c3_channel(%input: tensor<2x3xf32>) {
   // expected-error @+1 {{'qnn.quantize' op zero_points must be in [-128, 127], but got -129}}
   %y = "qnn.quantize"(%input) {
@@ -210,7 +221,7 @@ func.func @quantize_scaling(%input: tensor<2x3xf32>) {
 // -----
 
 func.func @quantize_result_type(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.quantize' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<2x3xi64>}}
+  // expected-error @+1 {{'qnn.quantize' op result 'output' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<2x3xi64>}}
   %y = "qnn.quantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64, rounding = "half_even",
     scaling = "divide", nan = "zero_point"

@@ -63,6 +63,18 @@ func.func @sixteen_bits(%input: tensor<2x3xf32>) -> tensor<2x3xi16> {
   return %y : tensor<2x3xi16>
 }
 
+// CHECK-LABEL: func.func @sixteen_unsigned_bits(
+// CHECK: "qnn.quantize"(%arg0) {axis = 0 : i64, nan = "zero_point", rounding = "half_even",
+// CHECK-SAME: scales = array<f64: 5.000000e-01>, scaling = "divide", zero_points = array<i64: 65535>
+// CHECK-SAME: } : (tensor<2x3xf32>) -> tensor<2x3xui16>
+func.func @sixteen_unsigned_bits(%input: tensor<2x3xf32>) -> tensor<2x3xui16> {
+  %y = "qnn.quantize"(%input) {
+    scales = array<f64: 0.5>, zero_points = array<i64: 65535>, axis = 0 : i64, rounding = "half_even",
+    scaling = "divide", nan = "zero_point"
+  } : (tensor<2x3xf32>) -> tensor<2x3xui16>
+  return %y : tensor<2x3xui16>
+}
+
 // CHECK-LABEL: func.func @scalar(
 // CHECK: "qnn.quantize"(%arg0) {axis = 0 : i64, nan = "zero_point", rounding = "half_even",
 // CHECK-SAME: scales = array<f64: 5.000000e-01>, scaling = "divide", zero_points = array<i64: 3>

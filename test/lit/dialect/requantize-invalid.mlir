@@ -179,7 +179,7 @@ func.func @requantize_attribute_kind(%input: tensor<2x3xi32>) {
 // -----
 
 func.func @requantize_memref(%input: memref<2x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got memref<2x3xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got memref<2x3xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -191,7 +191,7 @@ func.func @requantize_memref(%input: memref<2x3xi32>) {
 // -----
 
 func.func @requantize_vector(%input: vector<2x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got vector<2x3xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got vector<2x3xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -203,7 +203,7 @@ func.func @requantize_vector(%input: vector<2x3xi32>) {
 // -----
 
 func.func @requantize_unranked(%input: tensor<*xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<*xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<*xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -215,7 +215,7 @@ func.func @requantize_unranked(%input: tensor<*xi32>) {
 // -----
 
 func.func @requantize_dynamic_shape(%input: tensor<?x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<?x3xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<?x3xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -227,7 +227,7 @@ func.func @requantize_dynamic_shape(%input: tensor<?x3xi32>) {
 // -----
 
 func.func @requantize_no_elements(%input: tensor<0x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<0x3xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<0x3xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -239,7 +239,7 @@ func.func @requantize_no_elements(%input: tensor<0x3xi32>) {
 // -----
 
 func.func @requantize_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32, but got tensor<2x3xf64>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -251,7 +251,7 @@ func.func @requantize_element_type(%input: tensor<2x3xf64>) {
 // -----
 
 func.func @requantize_encoding(%input: tensor<2x3xi32, "encoding">) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 without encoding, but got tensor<2x3xi32, "encoding">}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 without encoding, but got tensor<2x3xi32, "encoding">}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",
@@ -263,7 +263,7 @@ func.func @requantize_encoding(%input: tensor<2x3xi32, "encoding">) {
 // -----
 
 func.func @requantize_too_large(%input: tensor<2147483648x3xi32>) {
-  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi32>}}
+  // expected-error @+1 {{'qnn.requantize' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 with at most 2147483647 elements, but got tensor<2147483648x3xi32>}}
   %y = "qnn.requantize"(%input) {
     input_scale = 0.5 : f64, weight_scales = array<f64: 1.0>, input_zero_points = array<i64: 0>,
     output_scale = 0.25 : f64, output_zero_point = -128 : i64, axis = 0 : i64, rounding = "fixed64_up",

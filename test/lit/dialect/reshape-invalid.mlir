@@ -107,7 +107,7 @@ func.func @reshape_attribute_kind(%input: tensor<2x3xi8>) {
 // -----
 
 func.func @reshape_memref(%input: memref<2x3xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<2x3xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<2x3xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (memref<2x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -115,7 +115,7 @@ func.func @reshape_memref(%input: memref<2x3xi8>) {
 // -----
 
 func.func @reshape_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<2x3xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<2x3xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (vector<2x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -123,7 +123,7 @@ func.func @reshape_vector(%input: vector<2x3xi8>) {
 // -----
 
 func.func @reshape_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<*xi8>) -> tensor<3x2xi8>
   return
 }
@@ -131,7 +131,7 @@ func.func @reshape_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @reshape_dynamic_shape(%input: tensor<?x3xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x3xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<?x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -139,7 +139,7 @@ func.func @reshape_dynamic_shape(%input: tensor<?x3xi8>) {
 // -----
 
 func.func @reshape_no_elements(%input: tensor<0x3xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x3xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<0x3xi8>) -> tensor<3x2xi8>
   return
 }
@@ -147,7 +147,7 @@ func.func @reshape_no_elements(%input: tensor<0x3xi8>) {
 // -----
 
 func.func @reshape_element_type(%input: tensor<2x3xf64>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<2x3xf64>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<2x3xf64>) -> tensor<3x2xi8>
   return
 }
@@ -155,7 +155,7 @@ func.func @reshape_element_type(%input: tensor<2x3xf64>) {
 // -----
 
 func.func @reshape_encoding(%input: tensor<2x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<2x3xi8, "encoding">}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<2x3xi8, "encoding">) -> tensor<3x2xi8>
   return
 }
@@ -163,7 +163,7 @@ func.func @reshape_encoding(%input: tensor<2x3xi8, "encoding">) {
 // -----
 
 func.func @reshape_too_large(%input: tensor<2147483648x3xi8>) {
-  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
+  // expected-error @+1 {{'qnn.reshape' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x3xi8>}}
   %y = "qnn.reshape"(%input) {shape = array<i64: 3, 2>} : (tensor<2147483648x3xi8>) -> tensor<3x2xi8>
   return
 }

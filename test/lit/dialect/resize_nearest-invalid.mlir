@@ -51,7 +51,7 @@ func.func @resize_nearest_nearest(%input: tensor<1x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_rank(%input: tensor<4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<4x6x3xi8>) -> tensor<1x8x5x3xi8>
@@ -131,7 +131,7 @@ func.func @resize_nearest_attribute_kind(%input: tensor<1x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_memref(%input: memref<1x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<1x4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<1x4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (memref<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
@@ -141,7 +141,7 @@ func.func @resize_nearest_memref(%input: memref<1x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_vector(%input: vector<1x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<1x4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<1x4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (vector<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
@@ -151,7 +151,7 @@ func.func @resize_nearest_vector(%input: vector<1x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<*xi8>) -> tensor<1x8x5x3xi8>
@@ -161,7 +161,7 @@ func.func @resize_nearest_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @resize_nearest_dynamic_shape(%input: tensor<?x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<?x4x6x3xi8>) -> tensor<1x8x5x3xi8>
@@ -171,7 +171,7 @@ func.func @resize_nearest_dynamic_shape(%input: tensor<?x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_no_elements(%input: tensor<0x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<0x4x6x3xi8>) -> tensor<1x8x5x3xi8>
@@ -181,7 +181,7 @@ func.func @resize_nearest_no_elements(%input: tensor<0x4x6x3xi8>) {
 // -----
 
 func.func @resize_nearest_element_type(%input: tensor<1x4x6x3xf64>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<1x4x6x3xf64>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<1x4x6x3xf64>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<1x4x6x3xf64>) -> tensor<1x8x5x3xi8>
@@ -191,7 +191,7 @@ func.func @resize_nearest_element_type(%input: tensor<1x4x6x3xf64>) {
 // -----
 
 func.func @resize_nearest_encoding(%input: tensor<1x4x6x3xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<1x4x6x3xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<1x4x6x3xi8, "encoding">}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<1x4x6x3xi8, "encoding">) -> tensor<1x8x5x3xi8>
@@ -201,7 +201,7 @@ func.func @resize_nearest_encoding(%input: tensor<1x4x6x3xi8, "encoding">) {
 // -----
 
 func.func @resize_nearest_too_large(%input: tensor<2147483648x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x4x6x3xi8>}}
+  // expected-error @+1 {{'qnn.resize_nearest' op operand 'input' must be a 4-d non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x4x6x3xi8>}}
   %y = "qnn.resize_nearest"(%input) {
     size = array<i64: 8, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
   } : (tensor<2147483648x4x6x3xi8>) -> tensor<1x8x5x3xi8>

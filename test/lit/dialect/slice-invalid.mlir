@@ -149,7 +149,7 @@ func.func @slice_attribute_kind(%input: tensor<4x6xi8>) {
 // -----
 
 func.func @slice_memref(%input: memref<4x6xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<4x6xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<4x6xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (memref<4x6xi8>) -> tensor<2x3xi8>
@@ -159,7 +159,7 @@ func.func @slice_memref(%input: memref<4x6xi8>) {
 // -----
 
 func.func @slice_vector(%input: vector<4x6xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<4x6xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<4x6xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (vector<4x6xi8>) -> tensor<2x3xi8>
@@ -169,7 +169,7 @@ func.func @slice_vector(%input: vector<4x6xi8>) {
 // -----
 
 func.func @slice_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<*xi8>) -> tensor<2x3xi8>
@@ -179,7 +179,7 @@ func.func @slice_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @slice_dynamic_shape(%input: tensor<?x6xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x6xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x6xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<?x6xi8>) -> tensor<2x3xi8>
@@ -189,7 +189,7 @@ func.func @slice_dynamic_shape(%input: tensor<?x6xi8>) {
 // -----
 
 func.func @slice_no_elements(%input: tensor<0x6xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x6xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x6xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<0x6xi8>) -> tensor<2x3xi8>
@@ -199,7 +199,7 @@ func.func @slice_no_elements(%input: tensor<0x6xi8>) {
 // -----
 
 func.func @slice_element_type(%input: tensor<4x6xf64>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<4x6xf64>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<4x6xf64>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<4x6xf64>) -> tensor<2x3xi8>
@@ -209,7 +209,7 @@ func.func @slice_element_type(%input: tensor<4x6xf64>) {
 // -----
 
 func.func @slice_encoding(%input: tensor<4x6xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<4x6xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<4x6xi8, "encoding">}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<4x6xi8, "encoding">) -> tensor<2x3xi8>
@@ -219,7 +219,7 @@ func.func @slice_encoding(%input: tensor<4x6xi8, "encoding">) {
 // -----
 
 func.func @slice_too_large(%input: tensor<2147483648x6xi8>) {
-  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x6xi8>}}
+  // expected-error @+1 {{'qnn.slice' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x6xi8>}}
   %y = "qnn.slice"(%input) {
     begin = array<i64: 1, 0>, size = array<i64: 2, 3>, strides = array<i64: 1, 2>
   } : (tensor<2147483648x6xi8>) -> tensor<2x3xi8>

@@ -109,7 +109,7 @@ func.func @transpose_attribute_kind(%input: tensor<1x4x4x2xi8>) {
 // -----
 
 func.func @transpose_memref(%input: memref<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got memref<1x4x4x2xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got memref<1x4x4x2xi8>}}
   %y = "qnn.transpose"(%input) {permutation = array<i64: 0, 3, 1, 2>} : (memref<1x4x4x2xi8>) -> tensor<1x2x4x4xi8>
   return
 }
@@ -117,7 +117,7 @@ func.func @transpose_memref(%input: memref<1x4x4x2xi8>) {
 // -----
 
 func.func @transpose_vector(%input: vector<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got vector<1x4x4x2xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got vector<1x4x4x2xi8>}}
   %y = "qnn.transpose"(%input) {permutation = array<i64: 0, 3, 1, 2>} : (vector<1x4x4x2xi8>) -> tensor<1x2x4x4xi8>
   return
 }
@@ -125,7 +125,7 @@ func.func @transpose_vector(%input: vector<1x4x4x2xi8>) {
 // -----
 
 func.func @transpose_unranked(%input: tensor<*xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<*xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<*xi8>}}
   %y = "qnn.transpose"(%input) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<*xi8>) -> tensor<1x2x4x4xi8>
   return
 }
@@ -133,7 +133,7 @@ func.func @transpose_unranked(%input: tensor<*xi8>) {
 // -----
 
 func.func @transpose_dynamic_shape(%input: tensor<?x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<?x4x4x2xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<?x4x4x2xi8>}}
   %y = "qnn.transpose"(%input) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<?x4x4x2xi8>) -> tensor<1x2x4x4xi8>
   return
 }
@@ -141,7 +141,7 @@ func.func @transpose_dynamic_shape(%input: tensor<?x4x4x2xi8>) {
 // -----
 
 func.func @transpose_no_elements(%input: tensor<0x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<0x4x4x2xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<0x4x4x2xi8>}}
   %y = "qnn.transpose"(%input) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<0x4x4x2xi8>) -> tensor<1x2x4x4xi8>
   return
 }
@@ -149,7 +149,7 @@ func.func @transpose_no_elements(%input: tensor<0x4x4x2xi8>) {
 // -----
 
 func.func @transpose_element_type(%input: tensor<1x4x4x2xf64>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32, but got tensor<1x4x4x2xf64>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32, but got tensor<1x4x4x2xf64>}}
   %y = "qnn.transpose"(%input) {
     permutation = array<i64: 0, 3, 1, 2>
   } : (tensor<1x4x4x2xf64>) -> tensor<1x2x4x4xi8>
@@ -159,7 +159,7 @@ func.func @transpose_element_type(%input: tensor<1x4x4x2xf64>) {
 // -----
 
 func.func @transpose_encoding(%input: tensor<1x4x4x2xi8, "encoding">) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 without encoding, but got tensor<1x4x4x2xi8, "encoding">}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 without encoding, but got tensor<1x4x4x2xi8, "encoding">}}
   %y = "qnn.transpose"(%input) {
     permutation = array<i64: 0, 3, 1, 2>
   } : (tensor<1x4x4x2xi8, "encoding">) -> tensor<1x2x4x4xi8>
@@ -169,7 +169,7 @@ func.func @transpose_encoding(%input: tensor<1x4x4x2xi8, "encoding">) {
 // -----
 
 func.func @transpose_too_large(%input: tensor<2147483648x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x4x4x2xi8>}}
+  // expected-error @+1 {{'qnn.transpose' op operand 'input' must be a non-empty static tensor of i8 or ui8 or i16 or ui16 or i32 or i64 or f32 with at most 2147483647 elements, but got tensor<2147483648x4x4x2xi8>}}
   %y = "qnn.transpose"(%input) {
     permutation = array<i64: 0, 3, 1, 2>
   } : (tensor<2147483648x4x4x2xi8>) -> tensor<1x2x4x4xi8>

@@ -1,4 +1,4 @@
-"""Transpose, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity, Cast and Dropout: numbers stay what they are."""
+"""Transpose, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Identity and Dropout: numbers stay what they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLinear, and the integers it gives: parameters that are computed from the data at run time."""
+"""DynamicQuantizeLinear, and products of its codes: parameters that are computed from the data at run time."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import numpy as np
 from qdialect._mlir import arith, ir
 from qdialect.dialect import RealMaxOp, RealMinOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.real import Steps
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_reals
+from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Computed, Tensor
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
 
 _MOST_CODE = 255.0
-_FLOAT = 1
 # Of arith.cmpf: ordered and equal.
 _EQUAL = 1
-_WIDTHS = {"i8": 8, "ui8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 @imports("DynamicQuantizeLinear")
@@ -97,7 +95,7 @@ def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Val
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         totals = emitter.constant(columns.astype(np.int32))
-        point = _widened(emitter, emitter.reshape(emitter.plain(zero_point), ()), "i32")
+        point = _widened(emitter, emitter.reshape(emitter.plain(zero_point), ()))
         lost = emitter.upstream("arith.muli", "i32", totals, emitter.broadcast(point, columns.shape))
         held = emitter.plain(sums)
         return emitter.upstream("arith.subi", "i32", held, emitter.broadcast(lost, sums.shape)), False
@@ -105,23 +103,8 @@ def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Val
     return call.plan.compute(call.name, sums.shape, "i32", emit)
 
 
-def _widened(emitter: Emitter, value: ir.Value, element: str) -> ir.Value:
-    if element_of(value.type) != "ui8":
-        return value if element_of(value.type) == element else emitter.upstream("arith.extsi", element, value)
-    return emitter.upstream("arith.extui", element, emitter.upstream("tensor.bitcast", "i8", value))
-
-
-@imports_reals("Cast")
-def _cast(call: Call) -> Computed:
-    """Integers as float32."""
-    call.count(1)
-    source, target = call.codes(0), call.attribute("to", 0)
-    if target != _FLOAT or source.element not in _WIDTHS:
-        raise UnsupportedError(f"only integers can be cast to f32, but {source.element} is cast to type {target}")
-
-    def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
-        value = emitter.plain(source)
-        wide = _widened(emitter, value, "i32") if source.element == "ui8" else value
-        return emitter.upstream("arith.sitofp", "f32", wide), False
-
-    return Computed(source.shape, call.plan.compute(call.name, source.shape, "f32", emit))
+def _widened(emitter: Emitter, code: ir.Value) -> ir.Value:
+    """An 8-bit integer as i32."""
+    if element_of(code.type) != "ui8":
+        return emitter.upstream("arith.extsi", "i32", code)
+    return emitter.upstream("arith.extui", "i32", emitter.upstream("tensor.bitcast", "i8", code))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -20,8 +20,8 @@ from qdialect.frontends.onnx.tensors import (
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
-# What a QuantizeLinear of older operator sets can give, and a DequantizeLinear read.
-_CODES = ("i8", "ui8", "i16", "i32")
+# What a QuantizeLinear can give, and a DequantizeLinear read.
+_CODES = tuple(ELEMENT_RANGES)
 # The type of codes where a QuantizeLinear names none.
 _UNSIGNED = 2
 Floats = tuple[float, ...]

@@ -17,14 +17,12 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.reduction import reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_reals
+from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Computed, Constant
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
-
-# From this operator set on rows of a softmax run along the axis alone; before, along all dimensions from the axis on.
-_ALONG_AXIS = 13
 
 
 class Steps:
@@ -63,7 +61,7 @@ def _softmax(call: Call) -> Computed:
     """``e^d / sum(e^d)`` or ``d - log(sum(e^d))`` with the distance d from the row's largest number."""
     call.count(1)
     shape = call.real(0).shape
-    is_flat = call.node.version < _ALONG_AXIS
+    is_flat = call.node.version < ALONG_AXIS
     axis = _axis(call, 1 if is_flat else -1, len(shape))
     axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
 

@@ -13,8 +13,8 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 
-# From this operator set on rows run along the axis alone; before, along all dimensions from the axis on.
-_ALONG_AXIS = 13
+ALONG_AXIS = 13
+"""From this operator set on rows run along the axis alone; before, along all dimensions from the axis on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,13 @@ def _softmax(call: Call) -> Tensor:
 def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
-    unit = _shares(call, source, call.attribute("opset", _ALONG_AXIS))
+    unit = _shares(call, source, call.attribute("opset", ALONG_AXIS))
     return unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
 
 
 def _shares(call: Call, source: Quantized, version: int) -> Shares:
     rank = len(source.shape)
-    is_flat = version < _ALONG_AXIS
+    is_flat = version < ALONG_AXIS
     axis: int = call.attribute("axis", 1 if is_flat else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     place = axis % rank
