@@ -22,9 +22,10 @@ from qdialect.frontends.onnx.folding import folded, folded_shape
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
-from qdialect.frontends.onnx.tensors import Computed, Constant, Plan, Real, Tensor, known, shape_of
+from qdialect.frontends.onnx.tensors import Computed, Real, Tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
+from qdialect.frontends.planning.tensors import Constant, Plan, known
 
 _ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
@@ -124,7 +125,7 @@ class _Planner:
     def _tensors(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | tuple[Tensor, ...]:
         require(any(node.outputs), "must have at least 1 output")
         if _asks_for_shape(node) and inputs[0] is not None:
-            return Constant(folded_shape(node, shape_of(inputs[0])))
+            return Constant(folded_shape(node, inputs[0].shape))
         array = folded(node, [_array_of(tensor) for tensor in inputs])
         if array is not None:
             return Constant(array)

@@ -7,63 +7,46 @@ for the QuantizeLinear that asks for its codes, and then the whole unit becomes 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
+from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    CodedTensor,
+    Constant,
+    Floats,
+    Integers,
+    Plan,
+    Quantization,
+    clip,
+    look_up_codes,
+)
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,
     build_table,
-    dequantize_array,
     quantize_array,
 )
 
-Floats = tuple[float, ...]
-Integers = tuple[int, ...]
-
-EIGHT_BIT = ("i8", "ui8")
-
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Quantization):
     """How a tensor is quantized as a whole."""
-
-    element: str
-    scale: float
-    zero_point: int
 
     @property
     def range(self) -> tuple[int, int]:
         """Smallest and largest code."""
         return ELEMENT_RANGES[self.element]
 
-    def code(self, real: float) -> int:
-        """The code of a real number: its float32 quotient by the scale, rounded to even (ONNX QuantizeLinear)."""
-        return int(self.codes(np.array([real], dtype=np.float32))[0])
-
     def codes(self, reals: Array) -> Array:
-        """The codes of real numbers."""
+        """The codes of real numbers: float32 quotients by the scale, rounded to even (ONNX QuantizeLinear)."""
         rounding = (ORT.float_rounding, ORT.scaling, ORT.nan)
         return quantize_array(reals, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
-
-
-@dataclass
-class Plan:
-    """The values to emit, in order."""
-
-    values: list[Value] = field(default_factory=list[Value])
-
-    def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
-        """A value that `emission` builds."""
-        value = Value(name, shape, element, emission=emission)
-        self.values.append(value)
-        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,51 +68,19 @@ class Real(ABC):
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """Known integers or real numbers."""
-
-    array: Array
-
-
 Tensor = Constant | Value | Real
 """What a name stands for: something known, codes, or real numbers."""
 
 
-def shape_of(tensor: Tensor) -> Shape:
-    """The shape the model gives a tensor."""
-    return tensor.array.shape if isinstance(tensor, Constant) else tensor.shape
-
-
 @dataclass(frozen=True, eq=False)
-class Quantized(Real):
+class Quantized(CodedTensor, Real):
     """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
-
-    codes: Value
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
-    axis: int = 0
 
     @property
     def parameters(self) -> Parameters:
         """Of codes that are quantized as a whole; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
         return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
-
-    @property
-    def is_eight_bit(self) -> bool:
-        """Whether it is quantized as a whole to 8 bits."""
-        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
-
-    def reals(self) -> Array | None:
-        """The real numbers, where the codes are constant."""
-        if self.codes.data is None:
-            return None
-        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
-
-    def with_codes(self, codes: Value) -> Quantized:
-        """Other codes with the same parameters."""
-        return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
 
     def table(self) -> Table | None:
         is_held = self.is_eight_bit and self.codes.data is None
@@ -181,7 +132,7 @@ class Clamped(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
-        return _clip_codes(plan, name, source, to.code(self.least), to.code(self.most))
+        return clip(plan, name, source, to.code(self.least), to.code(self.most))
 
     def real(self, plan: Plan, name: str) -> Value:
         source = self.source.real(plan, name)
@@ -217,18 +168,7 @@ class Table(Real):
 def clamp_integers(plan: Plan, name: str, source: Value, least: float, most: float) -> Value:
     """8-bit integers between two bounds."""
     low, high = ELEMENT_RANGES[source.element]
-    return _clip_codes(plan, name, source, *(int(min(max(bound, low), high)) for bound in (least, most)))
-
-
-def _clip_codes(plan: Plan, name: str, source: Value, low: int, high: int) -> Value:
-    if (low, high) == ELEMENT_RANGES[source.element]:
-        return source
-
-    def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(source)
-        return emitter.build(ClipOp, value, element=source.element, min=low, max=high), is_last
-
-    return plan.compute(name, source.shape, source.element, emit)
+    return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (least, most)))
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
@@ -257,28 +197,4 @@ def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: 
     origin = (before.scale, before.zero_point, NUMPY_DTYPES[before.element])
     target = (to.scale, to.zero_point, NUMPY_DTYPES[to.element])
     table = build_table(function, *origin, *target, **ORT.table)
-
-    def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(source.codes)
-        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
-
-    return plan.compute(name, source.shape, to.element, emit)
-
-
-def mapping(before: Parameters, to: Parameters) -> dict[str, Any]:
-    """The attributes that name both quantizations of an 8-bit function."""
-    return {
-        "input_scale": before.scale,
-        "input_zero_point": before.zero_point,
-        "output_scale": to.scale,
-        "output_zero_point": to.zero_point,
-    }
-
-
-_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
-
-
-def known(name: str, array: Array) -> Value:
-    """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
-    require(array.dtype in _ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
-    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
+    return look_up_codes(plan, name, source.codes, table, before, to)

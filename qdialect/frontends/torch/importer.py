@@ -18,10 +18,11 @@ from qdialect.frontends.common import (
 )
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
+from qdialect.frontends.planning.tensors import Constant, known
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import load_archive, read_program
-from qdialect.frontends.torch.tensors import Computed, Constant, Plan, Real, Result, Tensor, known
+from qdialect.frontends.torch.tensors import Computed, Plan, Real, Result, Tensor
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -10,15 +10,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
+from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.onnx import tensors as planning
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    CodedTensor,
+    Constant,
+    Floats,
+    Integers,
+    Quantization,
+    clip,
+    look_up_codes,
+)
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import (
     dequantize_array,
@@ -26,22 +35,16 @@ from qdialect.quant_math import (
     table_codes,
 )
 
-Floats = tuple[float, ...]
-Integers = tuple[int, ...]
 Function = Callable[[Array], Array]
 """A function of real numbers, float32 to float32, place by place."""
 
-EIGHT_BIT = ("i8", "ui8")
 ROUNDING = PYTORCH.quantization
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Quantization):
     """How a tensor is quantized as a whole; codes are clamped to [`least`, `most`]."""
 
-    element: str
-    scale: float
-    zero_point: int
     least: int
     most: int
 
@@ -53,10 +56,6 @@ class Parameters:
     def same_meaning(self, other: Parameters) -> bool:
         """Whether a code of both stands for the same number."""
         return (self.element, self.scale, self.zero_point) == (other.element, other.scale, other.zero_point)
-
-    def code(self, real: float) -> int:
-        """The code of a real number."""
-        return int(self.codes(np.array([real], dtype=np.float32))[0])
 
     def codes(self, reals: Array) -> Array:
         """The codes of real numbers; PyTorch rounds the reciprocal of the scale, a double, to float32 once."""
@@ -98,18 +97,6 @@ class Plan(planning.Plan):
     reals: dict[Real, Value] = field(default_factory=dict["Real", Value])
 
 
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """Known integers or real numbers."""
-
-    array: Array
-
-    @property
-    def shape(self) -> Shape:
-        """Its extents."""
-        return self.array.shape
-
-
 Tensor = Constant | Value | Real
 """Something known, integers, or real numbers."""
 Result = Tensor | tuple[Tensor, ...]
@@ -117,18 +104,8 @@ Result = Tensor | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized(Real):
+class Quantized(CodedTensor, Real):
     """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
-
-    codes: Value
-    scales: Floats
-    zero_points: Integers
-    axis: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether codes are 8 bits wide and all mean the same."""
-        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
 
     @property
     def parameters(self) -> Parameters:
@@ -141,21 +118,11 @@ class Quantized(Real):
         """Equal for tensors that hold the same numbers: a graph dequantizes the same codes once for each reader."""
         return self.codes, self.scales, self.zero_points
 
-    def reals(self) -> Array | None:
-        """The real numbers, where the codes are constant."""
-        if self.codes.data is None:
-            return None
-        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
-
-    def with_codes(self, codes: Value) -> Quantized:
-        """Other codes with the same parameters."""
-        return Quantized(codes.shape, codes, self.scales, self.zero_points, self.axis)
-
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         reals = self.reals()
         if reals is not None:
             return Value(name, self.shape, to.element, data=to.codes(reals))
-        if not self.is_whole or to.element not in EIGHT_BIT:
+        if not self.is_eight_bit or to.element not in EIGHT_BIT:
             return quantize(plan, name, self.real(plan, name), to)
         if self.parameters.same_meaning(to):
             return limit(plan, name, self.codes, to)
@@ -194,16 +161,6 @@ def limit(plan: Plan, name: str, codes: Value, to: Parameters) -> Value:
     return clip(plan, name, codes, to.least, to.most) if to.is_narrow else codes
 
 
-def clip(plan: Plan, name: str, codes: Value, least: int, most: int) -> Value:
-    """`codes` between two bounds."""
-
-    def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(codes)
-        return emitter.build(ClipOp, value, element=codes.element, min=least, max=most), is_last
-
-    return plan.compute(name, codes.shape, codes.element, emit)
-
-
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
     """The codes of an f32 value."""
 
@@ -221,29 +178,4 @@ def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: 
     dtype = NUMPY_DTYPES[before.element]
     results = to.codes(function(before.reals(table_codes(dtype))).astype(np.float32))
     table = encode_table(results.astype(np.int64), NUMPY_DTYPES[to.element])
-
-    def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(source.codes)
-        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
-
-    return plan.compute(name, source.shape, to.element, emit)
-
-
-def mapping(before: Parameters, to: Parameters) -> dict[str, Any]:
-    """The attributes that name both quantizations of an 8-bit function."""
-    return {
-        "input_scale": before.scale,
-        "input_zero_point": before.zero_point,
-        "output_scale": to.scale,
-        "output_zero_point": to.zero_point,
-    }
-
-
-_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
-
-
-def known(name: str, array: Array) -> Value:
-    """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
-    if array.dtype not in _ELEMENT_NAMES:
-        raise UnsupportedError(f"constant must be of a type of the dialect, but got {array.dtype}")
-    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
+    return look_up_codes(plan, name, source.codes, table, before, to)

@@ -15,9 +15,11 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.movements import Transposition, move_codes
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, mapping, quantize
+from qdialect.frontends.onnx.operators.window import image_of, pool_window
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, mapping
+from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 

@@ -9,8 +9,9 @@ from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 from qdialect.profiles import ORT
 
 _MOST_INPUTS = 16

@@ -11,27 +11,11 @@ from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, RequantizeOp
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import (
-    EIGHT_BIT,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-)
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.planning.weight import LARGEST_BIAS
 from qdialect.profiles import ORT
-
-_LARGEST_BIAS = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Weight:
-    """Constant weights with the output channels first, scales and zero points by tensor or by output channel."""
-
-    codes: Array
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,21 +84,6 @@ def data_of(data: Quantized) -> Quantized:
     return data
 
 
-def weight_of(source: Quantized, order: tuple[int, ...], channel_axis: int) -> Weight:
-    """Constant weights with their dimensions in `order`; scales by channel lie along `channel_axis` of the model's."""
-    codes = source.codes.data
-    require(codes is not None, "weight must be constant")
-    assert codes is not None
-    require(source.codes.element in EIGHT_BIT, f"weight must be i8 or ui8, but got {source.codes.element}")
-    require(len(order) == codes.ndim, f"weight must have {len(order)} dimensions, but got {codes.ndim}")
-    require(min(codes.shape) >= 1, f"weight shape must not be empty, but got {list(codes.shape)}")
-    if len(source.scales) > 1:
-        require(source.axis == channel_axis, f"weight scales must lie along axis {channel_axis}, but got {source.axis}")
-    same = len(set(source.zero_points)) == 1
-    zero_points = source.zero_points[:1] if same else source.zero_points
-    return Weight(np.ascontiguousarray(codes.transpose(order)), source.scales, zero_points)
-
-
 def bias_of(
     call: Call, index: int, data: Quantized, scales: tuple[float, ...], channels: int, factor: float | None = None
 ) -> Array | None:
@@ -143,5 +112,5 @@ def bias_of(
     require(values.dtype == np.float32, f"bias must be i32 or f32, but got {values.dtype}")
     reals = (1.0 if factor is None else factor) * flat.astype(np.float64)
     rounded = np.rint(reals / real_scales(data, scales).astype(np.float64))
-    require(bool(np.all(np.abs(rounded) <= _LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
+    require(bool(np.all(np.abs(rounded) <= LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
     return rounded.astype(np.int32)

@@ -9,12 +9,13 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
+from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed
+from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
 @imports("Conv")
@@ -49,7 +50,7 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
     data, rank = data_of(source), len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
-    weight = weight_of(weights, (0, *range(2, rank), 1), 0)
+    weight = ordered_weight(weights, (0, *range(2, rank), 1), 0)
     groups: int = call.attribute("group", 1)
     channels, depth = weight.codes.shape[0], weight.codes.shape[-1]
     found = f"input must have {groups} * {depth} channels, but got {data.shape[1]}"

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.movements import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Tensor, shape_of
+from qdialect.frontends.onnx.tensors import Tensor
 
 
 def moved(call: Call, movement: Movement) -> Tensor:
@@ -19,7 +19,7 @@ def moved(call: Call, movement: Movement) -> Tensor:
 
 
 def _reshaped(call: Call, shape: Sequence[int]) -> Tensor:
-    found = shape_of(call.tensor(0))
+    found = call.tensor(0).shape
     holds = math.prod(shape) == math.prod(found)
     require(holds, f"shape must have {math.prod(found)} elements, but got {list(shape)}")
     return moved(call, Reshaping(tuple(shape)))
@@ -36,7 +36,7 @@ def integers_of(call: Call, index: int, name: str) -> tuple[int, ...] | None:
 @imports("Transpose")
 def _transpose(call: Call) -> Tensor:
     call.count(1)
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     order: tuple[int, ...] = tuple(call.attribute("perm", list(range(len(shape)))[::-1]))
     holds = sorted(order) == list(range(len(shape)))
     require(holds, f"perm must order {len(shape)} dimensions, but got {list(order)}")
@@ -50,7 +50,7 @@ def _reshape(call: Call) -> Tensor:
     wanted = integers_of(call, 1, "shape")
     require(wanted is not None, "shape must be given")
     assert wanted is not None
-    source = shape_of(call.tensor(0))
+    source = call.tensor(0).shape
     keeps = call.attribute("allowzero", 0) == 0
     kept = [source[i] if extent == 0 and keeps and i < len(source) else extent for i, extent in enumerate(wanted)]
     holds = kept.count(-1) <= 1 and min(kept, default=1) >= -1
@@ -63,7 +63,7 @@ def _reshape(call: Call) -> Tensor:
 @imports("Flatten")
 def _flatten(call: Call) -> Tensor:
     call.count(1)
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     axis: int = call.attribute("axis", 1)
     rank = len(shape)
     require(-rank <= axis <= rank, f"axis must be in [-{rank}, {rank}], but got {axis}")
@@ -74,7 +74,7 @@ def _flatten(call: Call) -> Tensor:
 @imports("Squeeze")
 def _squeeze(call: Call) -> Tensor:
     call.count(1, 2)
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     axes = integers_of(call, 1, "axes")
     removed = [i for i, extent in enumerate(shape) if extent == 1] if axes is None else places_of(axes, len(shape))
     holds = all(shape[i] == 1 for i in removed)
@@ -87,7 +87,7 @@ def _unsqueeze(call: Call) -> Tensor:
     call.count(1, 2)
     axes = integers_of(call, 1, "axes")
     require(axes is not None, "axes must be given")
-    shape = list(shape_of(call.tensor(0)))
+    shape = list(call.tensor(0).shape)
     for place in sorted(places_of(axes or (), len(shape) + len(axes or ()))):
         shape.insert(place, 1)
     return _reshaped(call, shape)
@@ -104,7 +104,7 @@ def places_of(axes: Sequence[int], rank: int) -> list[int]:
 def _expand(call: Call) -> Tensor:
     """An extent of 1 in the wanted shape keeps the input's."""
     call.count(2)
-    wanted, found = integers_of(call, 1, "shape") or (), shape_of(call.tensor(0))
+    wanted, found = integers_of(call, 1, "shape") or (), call.tensor(0).shape
     try:
         shape = np.broadcast_shapes(found, wanted)
     except ValueError:

@@ -16,19 +16,9 @@ from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, floa
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
-from qdialect.frontends.onnx.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Table,
-    Tensor,
-    quantize,
-)
+from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,

@@ -15,8 +15,9 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Real, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Parameters, Real, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 from qdialect.quant_math import FloatArray
 
 Formula = Callable[[Term], Term]

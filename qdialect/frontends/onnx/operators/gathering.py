@@ -20,7 +20,7 @@ from qdialect.frontends.onnx.operators.movements import (
     move,
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized, Tensor, shape_of
+from qdialect.frontends.onnx.tensors import Quantized, Tensor
 
 _BORDERS = ("reflect", "edge", "wrap")
 
@@ -29,7 +29,7 @@ def _chain(call: Call, *movements: Movement) -> Tensor:
     """Input 0 of a node, moved in several steps."""
     tensor = call.tensor(0)
     for movement in movements:
-        if isinstance(movement, Reshaping) and movement.shape == shape_of(tensor):
+        if isinstance(movement, Reshaping) and movement.shape == tensor.shape:
             continue
         tensor = move(call.plan, call.name, tensor, movement)
     return tensor
@@ -39,7 +39,7 @@ def _chain(call: Call, *movements: Movement) -> Tensor:
 def _gather(call: Call) -> Tensor:
     """The dimension `axis` makes way for those of the constant indices."""
     call.count(2)
-    shape, indices = shape_of(call.tensor(0)), call.constant(1)
+    shape, indices = call.tensor(0).shape, call.constant(1)
     (axis,) = places_of([call.attribute("axis", 0)], len(shape))
     extent = shape[axis]
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
@@ -54,7 +54,7 @@ def _gather(call: Call) -> Tensor:
 @imports("Tile")
 def _tile(call: Call) -> Tensor:
     call.count(2)
-    shape, repeats = shape_of(call.tensor(0)), integers_of(call, 1, "repeats") or ()
+    shape, repeats = call.tensor(0).shape, integers_of(call, 1, "repeats") or ()
     holds = len(repeats) == len(shape) and all(count >= 1 for count in repeats)
     require(holds, f"repeats must be {len(shape)} integers of at least 1, but got {list(repeats)}")
     pairs = list(zip(repeats, shape, strict=True))
@@ -65,7 +65,7 @@ def _tile(call: Call) -> Tensor:
 
 def _along(call: Call, places: list[Sequence[int]]) -> Tensor:
     """Input 0 of a node with the elements at `places` along each dimension."""
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     movements: list[Movement] = []
     for axis, (extent, indices) in enumerate(zip(shape, places, strict=True)):
         shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
@@ -84,7 +84,7 @@ def _pad(call: Call) -> Tensor:
     mode: str = call.attribute("mode", "constant")
     modes = ("constant", *_BORDERS)
     require(mode in modes, f"mode must be {' or '.join(modes)}, but got {mode}")
-    shape, low, high = shape_of(call.tensor(0)), *_amounts(call)
+    shape, low, high = call.tensor(0).shape, *_amounts(call)
     if mode != "constant":
         return _along(call, [_border(*entry, mode) for entry in zip(shape, low, high, strict=True)])
     sides = list(zip(shape, low, high, strict=True))
@@ -98,7 +98,7 @@ def _pad(call: Call) -> Tensor:
 
 
 def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    rank = len(shape_of(call.tensor(0)))
+    rank = len(call.tensor(0).shape)
     given = integers_of(call, 1, "pads")
     axes = places_of(integers_of(call, 3, "axes") or range(rank), rank)
     count = len(axes)
@@ -131,7 +131,7 @@ def _depth_to_space(call: Call) -> Tensor:
     call.count(1)
     size, mode = call.attribute("blocksize", 0), call.attribute("mode", "DCR")
     require(mode in ("DCR", "CRD"), f"mode must be DCR or CRD, but got {mode}")
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
     batch, channels, height, width = shape
     fits = size >= 1 and channels % (size * size) == 0
@@ -146,7 +146,7 @@ def _depth_to_space(call: Call) -> Tensor:
 def _space_to_depth(call: Call) -> Tensor:
     """Channels are numbered [row, column, channel]."""
     call.count(1)
-    size, shape = call.attribute("blocksize", 0), shape_of(call.tensor(0))
+    size, shape = call.attribute("blocksize", 0), call.tensor(0).shape
     require(len(shape) == 4, f"input must have 4 dimensions, but got {len(shape)}")
     batch, channels, height, width = shape
     fits = size >= 1 and height % size == width % size == 0

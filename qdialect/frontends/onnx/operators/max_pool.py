@@ -10,9 +10,11 @@ from qdialect.dialect import GatherOp, MaxPool2DOp, PadOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.window import Window, image_of, pool_window
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Tensor, shape_of
+from qdialect.frontends.onnx.operators.window import image_of, pool_window
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.planning.window import Window
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def _max_pool(call: Call) -> Tensor:
     """Of codes too, that no DequantizeLinear turned into real numbers."""
     call.count(1)
     require(call.attribute("storage_order", 0) == 0, "storage_order must be 0")
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     window = pool_window(call, shape)
     for pad, extent in zip(window.padding, window.reach * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
@@ -94,7 +96,7 @@ def _max_pool(call: Call) -> Tensor:
 @imports("GlobalMaxPool")
 def _global_max_pool(call: Call) -> Tensor:
     call.count(1)
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     require(len(shape) >= 3, f"input must have at least 3 dimensions, but got {len(shape)}")
     kernel = shape[2:] if len(shape) == 4 else (math.prod(shape[2:]),)
     ones, zeros = (1,) * len(kernel), (0,) * len(kernel)

@@ -16,8 +16,9 @@ from qdialect.dialect import BroadcastOp, PadOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.cuts import Cut, cut, gather
-from qdialect.frontends.onnx.tensors import Constant, Parameters, Plan, Quantized, Real, Tensor, known
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
+from qdialect.frontends.planning.tensors import Constant, Plan, known
 
 _LARGEST_WHOLE = 2**24
 

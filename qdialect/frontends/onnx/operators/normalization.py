@@ -8,8 +8,9 @@ import numpy as np
 
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Plan, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Parameters, Real, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import Plan
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 

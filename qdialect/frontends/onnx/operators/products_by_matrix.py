@@ -17,8 +17,9 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, check_scale, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, data_of
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Quantized
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 
 
 def is_by_matrix(call: Call, *parameters: int) -> bool:

@@ -8,15 +8,8 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import (
-    Constant,
-    Parameters,
-    Quantized,
-    Tensor,
-    known,
-    quantize_along,
-    shape_of,
-)
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Tensor, quantize_along
+from qdialect.frontends.planning.tensors import Constant, known
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
@@ -95,10 +88,10 @@ def _quantize_linear(call: Call) -> Tensor:
         if isinstance(source, Constant):
             return Constant(to.codes(source.array.astype(np.float32)))
         return call.real(0).quantized(call.plan, call.name, to)
-    rank = len(shape_of(source))
+    rank = len(source.shape)
     axis: int = call.attribute("axis", 1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    extent = shape_of(source)[axis % rank]
+    extent = source.shape[axis % rank]
     require(len(scales) == extent, f"scale must have 1 or {extent} entries, but got {len(scales)}")
     return _quantize_axis(call, source, element, scales, zero_points, axis % rank)
 

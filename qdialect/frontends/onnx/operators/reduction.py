@@ -9,8 +9,9 @@ from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, Tensor, mapping
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
 from qdialect.quant_math import Multiplier, Rounding
 
 _ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}

@@ -8,19 +8,9 @@ from typing import Any, TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
-from qdialect.frontends.onnx.tensors import (
-    Computed,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Table,
-    Tensor,
-    known,
-    quantize,
-)
+from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.tensors import Constant, Plan, known
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,9 @@ from qdialect.frontends.cuts import check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import (
-    EIGHT_BIT,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Tensor,
-    quantize,
-    shape_of,
-)
+from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.reference.resize import nearest_cells, places
 
 _COORDINATES = {
@@ -123,7 +114,7 @@ def _resize(call: Call) -> Tensor:
     """Before operator set 11, which brought a third input, places were asymmetric and cells the one before them."""
     is_old = call.node.kind == "Upsample" or len(call.inputs) == 2
     source = call.tensor(0)
-    shape = shape_of(source)
+    shape = source.shape
     mode: str = call.attribute("mode", "nearest")
     require(mode in _MODES, f"mode must be {' or '.join(_MODES)}, but got {mode}")
     require(call.attribute("antialias", 0) == 0, "antialias is not supported")
@@ -170,7 +161,7 @@ def _nearest(
 ) -> Tensor:
     kinds = [_nearest_of(call, dimension, is_old) for dimension in dimensions]
     shape = tuple(dimension.size for dimension in dimensions)
-    if shape == shape_of(source):
+    if shape == source.shape:
         return source
     moving = [i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent]
     is_image = len(shape) == 4 and set(moving) <= {_ROWS, _COLUMNS}
@@ -183,7 +174,7 @@ def _nearest(
         check_indices(one.size)
         found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
         indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
-        before = shape_of(source)
+        before = source.shape
         grown = (*before[:axis], one.size, *before[axis + 1 :])
         source = move(call.plan, call.name, source, Gathering(grown, axis, indices))
     return source
@@ -202,7 +193,7 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
     shape = tuple(dimension.size for dimension in dimensions)
     moving = {i for i, dimension in enumerate(dimensions) if dimension.size != dimension.extent}
     fits = len(shape) == 4 and moving <= {_ROWS, _COLUMNS}
-    require(fits, f"mode linear must resize height and width of 4 dimensions, but goes from {list(shape_of(source))}")
+    require(fits, f"mode linear must resize height and width of 4 dimensions, but goes from {list(source.shape)}")
     if not moving:
         return source
     is_sound = coordinates is Coordinates.ALIGN_CORNERS or all(dimension.is_ratio for dimension in dimensions)

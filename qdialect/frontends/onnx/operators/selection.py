@@ -9,8 +9,9 @@ import numpy as np
 from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Plan, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Parameters, Real, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import Plan
 
 # Numbers of arith.cmpf's ordered predicates; a comparison with NaN does not hold.
 _PREDICATES = {"Equal": 1, "Greater": 2, "GreaterOrEqual": 3, "Less": 4, "LessOrEqual": 5}

@@ -9,14 +9,14 @@ from qdialect.frontends.cuts import Cut, check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, places_of
 from qdialect.frontends.onnx.operators.movements import Cutting
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Tensor, shape_of
+from qdialect.frontends.onnx.tensors import Tensor
 
 
 @imports("Split")
 def _split(call: Call) -> tuple[Tensor, ...]:
     """Sizes are an attribute in old operator sets, an input in later ones; else parts are even."""
     call.count(1, 2)
-    shape, count = shape_of(call.tensor(0)), len(call.node.outputs)
+    shape, count = call.tensor(0).shape, len(call.node.outputs)
     (axis,) = places_of([call.attribute("axis", 0)], len(shape))
     sizes = integers_of(call, 1, "split") or _even(shape[axis], call.attribute("num_outputs", count))
     require(len(sizes) == count, f"must have {len(sizes)} outputs, but got {count}")
@@ -40,7 +40,7 @@ def _even(extent: int, count: int) -> tuple[int, ...]:
 def _slice(call: Call) -> Tensor:
     """Starts, ends and axes are attributes in old operator sets, inputs in later ones, which have steps as well."""
     call.count(1, 5)
-    shape = shape_of(call.tensor(0))
+    shape = call.tensor(0).shape
     starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
     if starts is None or ends is None:
         raise UnsupportedError("starts and ends must be given")

@@ -8,18 +8,12 @@ import numpy as np
 
 from qdialect.dialect import ConvTranspose2DOp
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
+from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import Layer
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.window import (
-    NOTSET,
-    SAME_UPPER,
-    VALID,
-    explicit_padding,
-    padding_mode,
-    steps_of,
-)
+from qdialect.frontends.onnx.operators.window import NOTSET, SAME_UPPER, VALID, explicit_padding, padding_mode, steps_of
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
 @imports("ConvTranspose")
@@ -80,7 +74,7 @@ def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape
 
 def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> Weight:
     """[C, O / g, KH, KW] as [O, KH, KW, C / g]; every group has the scales of the O / g channels."""
-    weight = weight_of(weights, tuple(range(rank)), 1)
+    weight = ordered_weight(weights, tuple(range(rank)), 1)
     require(weight.codes.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.codes.shape[0]}")
     require(groups >= 1 and channels % groups == 0, f"group must divide {channels} channels, but got {groups}")
     kernel = weight.codes.shape[2:]

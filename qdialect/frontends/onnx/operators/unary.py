@@ -23,18 +23,9 @@ from qdialect.frontends.onnx.operators.formula import (
 )
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import (
-    EIGHT_BIT,
-    Clamped,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Tensor,
-    clamp_integers,
-    mapping,
-)
+from qdialect.frontends.onnx.tensors import Clamped, Parameters, Quantized, Tensor, clamp_integers
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
 from qdialect.profiles import ORT
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))

@@ -4,70 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.planning.emitter import Emitter, Value
+from qdialect.frontends.planning.window import Window, reach_of
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
 """Modes of padding."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """One entry of each for every dimension of the image; `output` is the number of windows."""
-
-    kernel: Shape
-    strides: Shape
-    dilation: Shape
-    before: Shape
-    after: Shape
-    output: Shape
-
-    @property
-    def padding(self) -> Shape:
-        """Before all dimensions, then after them: top, left, bottom and right of a window over two dimensions."""
-        return (*self.before, *self.after)
-
-    @property
-    def reach(self) -> Shape:
-        """The extent of the dilated kernel."""
-        return tuple((extent - 1) * step + 1 for extent, step in zip(self.kernel, self.dilation, strict=True))
-
-    def two_dimensional(self) -> Window:
-        """The same over an image of height 1 where there is one dimension, over each image where there are three."""
-        if len(self.kernel) == 2:
-            return self
-        if len(self.kernel) == 3:
-            fields = (self.kernel, self.strides, self.dilation, self.before, self.after, self.output)
-            return Window(*(field[1:] for field in fields))
-        ones, zeros = (1,), (0,)
-        return Window(
-            ones + self.kernel,
-            ones + self.strides,
-            ones + self.dilation,
-            zeros + self.before,
-            zeros + self.after,
-            ones + self.output,
-        )
-
-    def rounded_up(self, size: Shape) -> Window:
-        """As many windows as start in the padded image before its end, the padding grown for the last of them.
-
-        A window that starts in the padding after the image is none.
-        """
-        output: list[int] = []
-        after: list[int] = []
-        for i, extent in enumerate(size):
-            stride, before = self.strides[i], self.before[i]
-            reach = self.reach[i]
-            windows = math.ceil((extent + before + self.after[i] - reach) / stride) + 1
-            windows -= (windows - 1) * stride >= extent + before
-            output.append(windows)
-            after.append(max(self.after[i], (windows - 1) * stride + reach - extent - before))
-        return Window(self.kernel, self.strides, self.dilation, self.before, tuple(after), tuple(output))
 
 
 def window_of(call: Call, size: Shape, kernel: Shape) -> Window:
@@ -93,7 +38,7 @@ def steps_of(call: Call, rank: int, kernel: Shape) -> tuple[Shape, Shape, Shape]
     require(declared == kernel, f"kernel_shape must be {list(kernel)}, but got {list(declared)}")
     strides = _positive(call, "strides", rank)
     dilation = _positive(call, "dilations", rank)
-    reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    reach = reach_of(kernel, dilation)
     return strides, dilation, reach
 
 
@@ -108,9 +53,26 @@ def pool_window(call: Call, shape: Shape) -> Window:
     if call.attribute("auto_pad", NOTSET) in (SAME_UPPER, SAME_LOWER):
         _check_same(window, size)
     if call.attribute("ceil_mode", 0):
-        window = window.rounded_up(size)
+        window = _rounded_up(window, size)
     require(min(window.output) >= 1, f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}")
     return window
+
+
+def _rounded_up(window: Window, size: Shape) -> Window:
+    """As many windows as start in the padded image before its end, the padding grown for the last of them.
+
+    A window that starts in the padding after the image is none.
+    """
+    output: list[int] = []
+    after: list[int] = []
+    for i, extent in enumerate(size):
+        stride, before = window.strides[i], window.before[i]
+        reach = window.reach[i]
+        windows = math.ceil((extent + before + window.after[i] - reach) / stride) + 1
+        windows -= (windows - 1) * stride >= extent + before
+        output.append(windows)
+        after.append(max(window.after[i], (windows - 1) * stride + reach - extent - before))
+    return Window(window.kernel, window.strides, window.dilation, window.before, tuple(after), tuple(output))
 
 
 def _check_same(window: Window, size: Shape) -> None:

@@ -15,22 +15,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, MeanOp, PadOp, RealConv2DOp, RealSumOp, RequantizeOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, mapping
+from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.windows import Window
-from qdialect.frontends.torch.tensors import (
-    EIGHT_BIT,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Result,
-    limit,
-    mapping,
-    place_of,
-    quantize,
-)
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, limit, place_of, quantize
 from qdialect.profiles import PYTORCH
 
 
@@ -41,7 +31,7 @@ def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
 
 def _codes_of(source: Real, to: Parameters) -> Quantized | None:
     """`source` where integers give its means."""
-    holds = isinstance(source, Quantized) and source.is_whole and to.element in EIGHT_BIT
+    holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
     return source if isinstance(source, Quantized) and holds else None
 
 

@@ -9,8 +9,9 @@ from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports
-from qdialect.frontends.torch.tensors import EIGHT_BIT, Parameters, Plan, Quantized, Real, Result, place_of, quantize
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, place_of, quantize
 from qdialect.profiles import PYTORCH
 
 _MOST_PARTS = 16
@@ -77,7 +78,7 @@ def _cat(call: Call) -> Result:
     rank, axis = len(parts[0].shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     joined = Joined(call.node.outputs[0].shape, call.name, tuple(parts), axis % rank)
-    sources = [part for part in parts if isinstance(part, Quantized) and part.is_whole]
+    sources = [part for part in parts if isinstance(part, Quantized) and part.is_eight_bit]
     if len(sources) < len(parts) or len({source.parameters for source in sources}) > 1:
         return joined
     codes = joined.joined(call.plan, call.name, [source.codes for source in sources], sources[0].parameters)

@@ -12,32 +12,11 @@ from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
+from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight, ordered_weight
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import (
-    EIGHT_BIT,
-    Constant,
-    Floats,
-    Integers,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    limit,
-    quantize,
-)
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, limit, quantize
 from qdialect.profiles import PYTORCH
-
-_LARGEST_BIAS = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Weight:
-    """Constant weights with the output channels first, scales and zero points by tensor or by output channel."""
-
-    codes: Array
-    scales: Floats
-    zero_points: Integers
-
 
 Accumulate = Callable[[Emitter, Array | None], ir.Value]
 """Builds i32 accumulators, their channels last, to which an integer bias is added."""
@@ -70,7 +49,7 @@ class Contraction(Real):
         with np.errstate(all="ignore"):
             counted = self.bias.astype(np.float64) / self._steps.astype(np.float64)
         rounded = np.rint(counted)
-        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= _LARGEST_BIAS))
+        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS))
         return rounded.astype(np.int32) if holds else None
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
@@ -112,7 +91,7 @@ class Contraction(Real):
 def data_of(call: Call, name: str) -> Quantized:
     """Data that a contraction can read."""
     data = call.quantized(name)
-    require(data.is_whole, f"argument '{name}' must be i8 or ui8 with one scale, but got {data.codes.element}")
+    require(data.is_eight_bit, f"argument '{name}' must be i8 or ui8 with one scale, but got {data.codes.element}")
     check_scale(data.scales[0], "input scale")
     return data
 
@@ -123,16 +102,7 @@ def weight_of(call: Call, name: str, order: tuple[int, ...], channel_axis: int) 
     holds = isinstance(source, Quantized) and source.codes.data is not None
     require(holds, f"argument '{name}' must be quantized and constant")
     assert isinstance(source, Quantized)
-    codes = source.codes.data
-    assert codes is not None
-    require(source.codes.element in EIGHT_BIT, f"weight must be i8 or ui8, but got {source.codes.element}")
-    require(len(order) == codes.ndim, f"weight must have {len(order)} dimensions, but got {codes.ndim}")
-    require(min(codes.shape) >= 1, f"weight shape must not be empty, but got {list(codes.shape)}")
-    if len(source.scales) > 1:
-        require(source.axis == channel_axis, f"weight scales must lie along axis {channel_axis}, but got {source.axis}")
-    same = len(set(source.zero_points)) == 1
-    zero_points = source.zero_points[:1] if same else source.zero_points
-    return Weight(np.ascontiguousarray(codes.transpose(order)), source.scales, zero_points)
+    return ordered_weight(source, order, channel_axis)
 
 
 def bias_of(call: Call, name: str, channels: int) -> Array | None:

@@ -11,10 +11,11 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp, RealConv2DOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.windows import Window, window_of
+from qdialect.frontends.torch.operators.windows import window_of
 from qdialect.frontends.torch.tensors import Result
 
 

@@ -17,21 +17,10 @@ from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, clip
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_real
-from qdialect.frontends.torch.tensors import (
-    EIGHT_BIT,
-    Computed,
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    clip,
-    limit,
-    look_up,
-    quantize,
-)
+from qdialect.frontends.torch.tensors import Computed, Parameters, Plan, Quantized, Real, limit, look_up, quantize
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import code_range
@@ -93,11 +82,11 @@ class Pointwise(Real):
         if self.leaves is None or len(self.leaves) != 1 or to.element not in EIGHT_BIT:
             return None
         source = next(iter(self.leaves.values()))
-        return source if source.is_whole and source.shape == self.shape else None
+        return source if source.is_eight_bit and source.shape == self.shape else None
 
     def _joined(self, plan: Plan, name: str, to: Parameters) -> Value | None:
         """Codes of a sum or product of two quantized tensors."""
-        pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_whole]
+        pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_eight_bit]
         joins = _JOINS.get(self.node.kind.split(".")[1])
         if joins is None or len(pair) != 2 or len(self.parts) != 2 or to.element not in EIGHT_BIT:
             return None

@@ -8,10 +8,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, RealMatmulOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.torch.operators.contraction import Contraction, Weight, bias_of, data_of, weight_of
+from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.weight import Weight
+from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
 from qdialect.frontends.torch.operators.registry import Call, as_real, imports
-from qdialect.frontends.torch.tensors import Constant, Quantized, Real, Result
+from qdialect.frontends.torch.tensors import Quantized, Real, Result
 
 
 @imports("linear.default")

@@ -15,17 +15,9 @@ from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import Constant, known
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    Constant,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Result,
-    Tensor,
-    known,
-)
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, Tensor
 
 
 @dataclass(frozen=True)

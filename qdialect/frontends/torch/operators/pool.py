@@ -8,16 +8,11 @@ from qdialect.dialect import MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.operators.windows import Window, window_of
-from qdialect.frontends.torch.tensors import (
-    EIGHT_BIT,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Result,
-)
+from qdialect.frontends.torch.operators.windows import window_of
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result
 
 
 def image_of(call: Call) -> Real:
@@ -72,7 +67,7 @@ def _max_pool(call: Call) -> Result:
     require(set(call.integers("dilation", 2)) == {1}, "dilation must be 1")
     window = pooled_window(call, source)
     largest = Largest((*source.shape[:2], *window.output), source, window)
-    if isinstance(source, Quantized) and source.is_whole:
+    if isinstance(source, Quantized) and source.is_eight_bit:
         pooled = source.with_codes(largest.pooled(call.plan, call.name, source.codes))
     else:
         pooled = largest

@@ -10,19 +10,10 @@ from qdialect.dialect import QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    ROUNDING,
-    Constant,
-    Floats,
-    Integers,
-    Parameters,
-    Quantized,
-    Result,
-    known,
-    place_of,
-)
+from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, place_of
 
 _CODES = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"

@@ -15,8 +15,9 @@ from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import EIGHT_BIT, Constant, Parameters, Plan, Quantized, Real, quantize
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, quantize
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ def is_integer(call: Call, data: str, weight: str) -> bool:
     left, right = call.tensor(data), call.tensor(weight)
     if not isinstance(left, Quantized) or not isinstance(right, Quantized):
         return False
-    return left.is_whole and right.codes.data is not None and right.codes.element in EIGHT_BIT
+    return left.is_eight_bit and right.codes.data is not None and right.codes.element in EIGHT_BIT
 
 
 def real_weight(call: Call, name: str) -> Array | None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.tensors import Constant
 from qdialect.frontends.torch.model import Node, Ref
-from qdialect.frontends.torch.tensors import Computed, Constant, Plan, Quantized, Real, Result, Tensor
+from qdialect.frontends.torch.tensors import Computed, Plan, Quantized, Real, Result, Tensor
 
 
 @dataclass(frozen=True)

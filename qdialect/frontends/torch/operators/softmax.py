@@ -10,19 +10,10 @@ from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    EIGHT_BIT,
-    Parameters,
-    Plan,
-    Quantized,
-    Real,
-    Result,
-    limit,
-    place_of,
-    quantize,
-)
+from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, limit, place_of, quantize
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +27,7 @@ class Shares(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source
-        is_integer = isinstance(source, Quantized) and source.is_whole and to.element in EIGHT_BIT
+        is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
             return quantize(plan, name, self.real(plan, self.name), to)
 

@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.window import Window, reach_of
 from qdialect.frontends.torch.operators.registry import Call
-
-
-@dataclass(frozen=True)
-class Window:
-    """One entry of each for every dimension of the image; `output` is the number of windows."""
-
-    kernel: Shape
-    strides: Shape
-    dilation: Shape
-    before: Shape
-    after: Shape
-    output: Shape
-
-    @property
-    def padding(self) -> Shape:
-        """Top, left, bottom and right, of a window over two dimensions."""
-        return (*self.before, *self.after)
-
-    def two_dimensional(self) -> Window:
-        """The same over an image of height 1 where there is one dimension."""
-        if len(self.kernel) == 2:
-            return self
-        one, zero = (1,), (0,)
-        return Window(
-            one + self.kernel,
-            one + self.strides,
-            one + self.dilation,
-            zero + self.before,
-            zero + self.after,
-            one + self.output,
-        )
 
 
 def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Window:
@@ -44,7 +12,7 @@ def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Windo
     rank = len(size)
     strides = call.integers("stride", rank) if call.argument("stride") else kernel
     dilation = call.integers("dilation", rank) if dilated else (1,) * rank
-    reach = tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    reach = reach_of(kernel, dilation)
     before, after = _padding(call, reach, strides)
     smallest = min(*kernel, *strides, *dilation, *(amount + 1 for amount in before))
     require(smallest >= 1, "kernel, stride and dilation must be at least 1 and padding at least 0")

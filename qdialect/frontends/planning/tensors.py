@@ -1,0 +1,130 @@
+"""What a name of a graph stands for while the import is planned, as far as it is alike for every framework."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from qdialect.dialect import ClipOp, LutOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
+from qdialect.quant_math import dequantize_array
+
+Floats = tuple[float, ...]
+Integers = tuple[int, ...]
+
+EIGHT_BIT = ("i8", "ui8")
+
+
+@dataclass(frozen=True)
+class Quantization(ABC):
+    """How a tensor is quantized as a whole."""
+
+    element: str
+    scale: float
+    zero_point: int
+
+    @abstractmethod
+    def codes(self, reals: Array) -> Array:
+        """The codes of real numbers."""
+
+    def code(self, real: float) -> int:
+        """The code of a real number."""
+        return int(self.codes(np.array([real], dtype=np.float32))[0])
+
+
+@dataclass
+class Plan:
+    """The values to emit, in order."""
+
+    values: list[Value] = field(default_factory=list[Value])
+
+    def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
+        """A value that `emission` builds."""
+        value = Value(name, shape, element, emission=emission)
+        self.values.append(value)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Known integers or real numbers."""
+
+    array: Array
+
+    @property
+    def shape(self) -> Shape:
+        """Its extents."""
+        return self.array.shape
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTensor:
+    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+
+    shape: Shape
+    codes: Value
+    scales: Floats
+    zero_points: Integers
+    axis: int = 0
+
+    @property
+    def is_eight_bit(self) -> bool:
+        """Whether it is quantized as a whole to 8 bits."""
+        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
+
+    def reals(self) -> Array | None:
+        """The real numbers, where the codes are constant."""
+        if self.codes.data is None:
+            return None
+        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
+
+    def with_codes(self, codes: Value) -> Self:
+        """Other codes with the same parameters."""
+        return replace(self, shape=codes.shape, codes=codes)
+
+
+_ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+
+
+def known(name: str, array: Array) -> Value:
+    """A value that holds a constant; raises `UnsupportedError` for a type that no tensor of the dialect has."""
+    require(array.dtype in _ELEMENT_NAMES, f"constant must be of a type of the dialect, but got {array.dtype}")
+    return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
+
+
+def clip(plan: Plan, name: str, codes: Value, least: int, most: int) -> Value:
+    """`codes` between two bounds; themselves where their type has no others."""
+    if (least, most) == ELEMENT_RANGES[codes.element]:
+        return codes
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(codes)
+        return emitter.build(ClipOp, value, element=codes.element, min=least, max=most), is_last
+
+    return plan.compute(name, codes.shape, codes.element, emit)
+
+
+def look_up_codes(plan: Plan, name: str, source: Value, table: Array, before: Quantization, to: Quantization) -> Value:
+    """The codes at the place of each 8-bit code in a table."""
+
+    def emit(emitter: Emitter) -> Placed:
+        value, is_last = emitter.either(source)
+        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
+
+    return plan.compute(name, source.shape, to.element, emit)
+
+
+def mapping(before: Quantization, to: Quantization) -> Mapping[str, Any]:
+    """The attributes that name both quantizations of an 8-bit function."""
+    return {
+        "input_scale": before.scale,
+        "input_zero_point": before.zero_point,
+        "output_scale": to.scale,
+        "output_zero_point": to.zero_point,
+    }
