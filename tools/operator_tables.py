@@ -12,12 +12,18 @@ from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.frontends import onnx, tflite
 from qdialect.frontends.common import GraphNode
 from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.model_files import FORMATS
 
 # Who gave the numbers of a file of recorded cases, by the first word of the file's name.
 _RECORDED_WITH = {
     "tflite": "LiteRT 2.3.0, reference kernels",
     "xnnpack": "LiteRT 2.3.0, XNNPACK delegate",
     "onnx": "ONNX Runtime 1.31.1",
+}
+# With whose numbers tests compare the formats that have no recorded cases.
+_COMPARED_WITH = {
+    ".pt2": "PyTorch 2.13.0, compared in the tests",
+    ".mlir": "upstream's lowering, compared in the tests",
 }
 
 
@@ -32,12 +38,19 @@ class Operator:
 def tables(vectors: Path, lowered: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """The lines of a table for each format; `lowered` says of each op whether it is lowered, and vectorized."""
     known = _recorded(vectors)
-    for suffix, operators in ((".tflite", tflite.supported_operators()), (".onnx", onnx.supported_operators())):
+    for suffix in (".tflite", ".onnx"):
         yield f"## Operators of {suffix} files\n"
         yield "| operator | becomes | reference | lowering | vectorized | exact with |"
         yield "|---|---|---|---|---|---|"
-        for name in operators:
+        for name in FORMATS[suffix].operators():
             yield _row(name, known.get((suffix, name), Operator()), lowered)
+        yield ""
+    for suffix, who in _COMPARED_WITH.items():
+        kind = "TOSA ops" if suffix == ".mlir" else "Operators"
+        yield f"## {kind} of {suffix} files\n"
+        yield "| operator | exact with |"
+        yield "|---|---|"
+        yield from (f"| `{name}` | {who} |" for name in FORMATS[suffix].operators())
         yield ""
 
 

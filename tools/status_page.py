@@ -35,8 +35,10 @@ What the front ends take.
 - **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
   empty for operators that only rename codes or are computed while importing.
 - **lowering**, **vectorized**: of those ops.
-- **exact with**: who gave the numbers of the cases; every element of every case is equal in the tests.
+- **exact with**: who gave the numbers of the cases; every element of every case is equal in the tests. Formats without
+  recorded cases are compared while the tests run.
 """
+_FRONTENDS = "qdialect.frontends."
 # Operands that a kernel needs at compile time.
 _WEIGHTS = re.compile(r"(?:, )?%(weight|bias): (tensor<[^>]*>)")
 _SIGNATURE = re.compile(r"func\.func @\w+\((?P<arguments>[^)]*)\)")
@@ -44,10 +46,8 @@ _SIGNATURE = re.compile(r"func\.func @\w+\((?P<arguments>[^)]*)\)")
 
 def page(root: Path, tests: Path) -> str:
     """The text of the page."""
-    used = {
-        path.name: _names_used(path) for path in sorted((root / "qdialect" / "frontends").iterdir()) if path.is_dir()
-    }
-    formats = {name: names for name, names in used.items() if names}
+    importers = sorted((root / "qdialect" / "frontends").glob("*/importer.py"))
+    formats = {path.parent.name: _names_used(path.parent) for path in importers}
     rows = ["| op | verifier | reference | lowering | vectorized | front ends |", "|---|---|---|---|---|---|"]
     context = make_context()
     lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
@@ -103,6 +103,19 @@ def _as_network(function: str) -> str:
 
 
 def _names_used(folder: Path) -> set[str]:
-    """Every name in the code of a front end."""
-    trees = (ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py")))
-    return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    """Every name in the code of a front end, and in what it has in common with others."""
+    trees: dict[Path, ast.Module] = {}
+    pending = sorted(folder.rglob("*.py"))
+    while pending:
+        path = pending.pop()
+        if path not in trees:
+            trees[path] = ast.parse(path.read_text())
+            pending += _imported(folder.parent, trees[path])
+    return {node.id for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _imported(frontends: Path, tree: ast.Module) -> list[Path]:
+    """The files below `frontends` that a file imports."""
+    names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    inner = [name.removeprefix(_FRONTENDS) for name in names if name.startswith(_FRONTENDS)]
+    return [path for name in inner if (path := frontends.joinpath(*name.split(".")).with_suffix(".py")).is_file()]

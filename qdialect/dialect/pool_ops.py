@@ -11,14 +11,14 @@ from qdialect.dialect.constraints import (
     check_bounds,
     check_positive,
     check_zero_points,
-    shape_over_axes,
     window_extent,
 )
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.reduction_ops import RescaledReductionOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, range_of, shape_of
-from qdialect.quant_math import Division, Multiplier, Rounding
+from qdialect.quant_math import Division
 
 
 class PoolOp(QnnOp):
@@ -85,32 +85,13 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
         check_zero_points("C5", "zero_point", (self.zero_point,), self.data.type)
 
 
-class MeanOp(QnnOp, name="mean"):
+class MeanOp(RescaledReductionOp, name="mean"):
     """Mean over `axes`, requantized; the number of cells is part of the multiplier.
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input
       C2: zero points must lie in the range of their tensor
     """
-
-    input = operand(EIGHT_BIT)
-    axes = attribute(INTEGERS)
-    keep_dims = attribute(BOOL, False)
-    input_scale = attribute(SCALE)
-    input_zero_point = attribute(I64)
-    output_scale = attribute(SCALE)
-    output_zero_point = attribute(I64)
-    rounding = attribute(choice(Rounding))
-    multiplier = attribute(choice(Multiplier), Multiplier.F64)
-    output = result(EIGHT_BIT)
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return shape_over_axes("C1", shapes[0], attributes["axes"], attributes["keep_dims"])
-
-    def check(self) -> None:
-        check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)
-        check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
 
 
 class SoftmaxOp(QnnOp, name="softmax"):

@@ -46,13 +46,8 @@ class ArgMinOp(ArgOp, name="arg_min"):
     """
 
 
-class SumOp(QnnOp, name="sum"):
-    """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``.
-
-    Constraints:
-      C1: axes must be distinct, ascending and name dimensions of the input
-      C2: zero points must lie in the range of their tensor
-    """
+class RescaledReductionOp(QnnOp):
+    """One number of all codes over `axes`, at parameters of its own."""
 
     input = operand(EIGHT_BIT)
     axes = attribute(INTEGERS)
@@ -72,6 +67,15 @@ class SumOp(QnnOp, name="sum"):
     def check(self) -> None:
         check_zero_points("C2", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+
+class SumOp(RescaledReductionOp, name="sum"):
+    """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: zero points must lie in the range of their tensor
+    """
 
 
 class ExtremeOp(QnnOp):

@@ -114,16 +114,24 @@ def shifted_operands(
     t / (2^20 * s_y).  Multipliers are formed in float64.  TOSA rescales x - z by 2^20 * s / t at once: the same number,
     for with one rounding 2^20 cancels.
     """
+    left, right, twice_max = at_common_scale(lhs, rhs, lhs_affine, rhs_affine, _ADD_LEFT_SHIFT, rounding)
+    return ShiftedOperands(left, right, quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale)))
+
+
+def at_common_scale(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, places: int, rounding: Rounding
+) -> tuple[IntArray, IntArray, float]:
+    """With t = 2 * max(s_l, s_r), the operands as round((x - z) * 2^places * s / t), and t; multipliers in float64."""
     twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
     left, right = (
         multiply_by_quantized_multiplier(
-            (codes.astype(np.int64) - affine.zero_point) << _ADD_LEFT_SHIFT,
+            (codes.astype(np.int64) - affine.zero_point) << places,
             *quantize_multiplier(affine.scale / twice_max),
             rounding,
         )
         for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
     )
-    return ShiftedOperands(left, right, quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale)))
+    return left, right, twice_max
 
 
 def _add_shifted(

@@ -25,7 +25,7 @@ from qdialect.quant_math import (
     real_multiplier,
     rounding_shift_right,
 )
-from qdialect.reference.elementwise import Affine, add_fixed, rescale, shifted_operands
+from qdialect.reference.elementwise import Affine, add_fixed, at_common_scale, rescale, shifted_operands
 from qdialect.reference.softmax import reciprocal
 
 _Codes = NDArray[np.integer[Any]]
@@ -106,15 +106,7 @@ def squared_difference(
     The square of their difference is multiplied by t^2 / (2^14 * s_y); multipliers are formed in float64, every
     rounding is `fixed32_double`.
     """
-    twice_max = 2 * max(lhs_affine.scale, rhs_affine.scale)
-    left, right = (
-        multiply_by_quantized_multiplier(
-            (codes.astype(np.int64) - affine.zero_point) << _SQUARE_LEFT_SHIFT,
-            *quantize_multiplier(affine.scale / twice_max),
-            _DOUBLE,
-        )
-        for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
-    )
+    left, right, twice_max = at_common_scale(lhs, rhs, lhs_affine, rhs_affine, _SQUARE_LEFT_SHIFT, _DOUBLE)
     real = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * output.scale)
     square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(real), _DOUBLE)
     return np.clip(square + output.zero_point, lo, hi)

@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D and MEAN."""
+"""AVERAGE_POOL_2D and MAX_POOL_2D."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from typing import Any
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, MeanOp
+from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import (
-    check_rescale,
     eight_bit,
     operands,
     same_quantization,
-    same_type,
 )
-from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.profiles import TFLITE
-from qdialect.quant_math import Division, Multiplier
+from qdialect.quant_math import Division
 
 Pair = tuple[int, int]
 
@@ -59,31 +55,5 @@ def _pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]
     def emit(emitter: Emitter) -> ir.Value:
         window = {"kernel": kernel, "strides": strides, "padding": explicit, "output_min": low, "output_max": high}
         return emitter.build(op_class, emitter.value(data), element=data.element, **window, **attributes)
-
-    return emit
-
-
-@imports("MEAN")
-def _mean(operator: Operator) -> Emission:
-    """The sum is rescaled by a factor that has the number of cells in it."""
-    axes, keep_dims = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    output = eight_bit(operator.outputs[0], "output")
-    same_type(operator, eight_bit(data, "input"))
-    check_rescale(data.scale, [1.0], output.scale, Multiplier.F64)
-
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            MeanOp,
-            emitter.value(data),
-            element=output.element,
-            axes=axes,
-            keep_dims=keep_dims,
-            input_scale=data.scale,
-            input_zero_point=data.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            **TFLITE.rescale,
-        )
 
     return emit

@@ -1,11 +1,14 @@
-"""Sums and extremes over axes."""
+"""Sums, means and extremes over axes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
+from qdialect.dialect import L2NormalizeOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
@@ -19,6 +22,7 @@ from qdialect.frontends.tflite.operators.checks import (
 )
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Rounding
 
 Axes = tuple[int, ...]
@@ -39,6 +43,16 @@ def reduced_axes(operator: Operator) -> tuple[Axes, bool]:
 @imports("SUM")
 def _sum(operator: Operator) -> Emission:
     """As the reference kernel sums `ui8`; it sums `i8` in 8 bits, which overflow, so those sum as `ui8` do."""
+    return _rescaled(operator, SumOp, {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F64})
+
+
+@imports("MEAN")
+def _mean(operator: Operator) -> Emission:
+    """The sum is rescaled by a factor that has the number of cells in it."""
+    return _rescaled(operator, MeanOp, TFLITE.rescale)
+
+
+def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mapping[str, Any]) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     output = eight_bit(operator.outputs[0], "output")
@@ -47,7 +61,7 @@ def _sum(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         return emitter.build(
-            SumOp,
+            op_class,
             emitter.value(data),
             element=output.element,
             axes=axes,
@@ -56,8 +70,7 @@ def _sum(operator: Operator) -> Emission:
             input_zero_point=data.zero_point,
             output_scale=output.scale,
             output_zero_point=output.zero_point,
-            rounding=Rounding.FIXED32_DOUBLE,
-            multiplier=Multiplier.F64,
+            **rescale,
         )
 
     return emit
