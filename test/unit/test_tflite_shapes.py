@@ -120,8 +120,8 @@ LEFT: dict[str, bytes] = {
     "an operand too few": arithmetic(KIND.MAXIMUM, (A,), A.shape),
     "an index outside": arithmetic(KIND.GATHER, (C, i32([2])), (1,), OPTIONS.GatherOptions, options(0)),
     "a negative index": arithmetic(KIND.GATHER, (C, i32([-1])), (1,), OPTIONS.GatherOptions, options(0)),
-    "floats": arithmetic(KIND.CAST, (np.ones(3, np.float32),), (3,)),
-    "many entries": arithmetic(KIND.CAST, (np.ones(1025, np.int64),), (1025,)),
+    "floats": arithmetic(KIND.FLOOR_DIV, (np.ones(3, np.float32),) * 2, (3,)),
+    "many entries": arithmetic(KIND.FLOOR_DIV, (np.ones(1025, np.int64),) * 2, (1025,)),
     "a clamp": arithmetic(KIND.ADD, (A, C), A.shape, OPTIONS.AddOptions, relu),
 }
 
