@@ -21,6 +21,7 @@ from qdialect.dialect import (
     Conv2DOp,
     ConvTranspose2DOp,
     DenseOp,
+    MatMulOp,
     MaxPool2DOp,
     QnnOp,
     RequantizeOp,
@@ -78,8 +79,8 @@ class Source:
         return self._arrays[names[0]] if names else np.zeros(filters, np.int32)
 
     def bounds(self) -> tuple[int, int]:
-        names = ("OUT_ACTIVATION_MIN", "OUT_ACTIVATION_MAX")
-        return self.number(names[0]), self.number(names[1])
+        start = "OUT_" if "OUT_ACTIVATION_MIN" in self._numbers else ""
+        return self.number(f"{start}ACTIVATION_MIN"), self.number(f"{start}ACTIVATION_MAX")
 
 
 def result(op: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
@@ -228,3 +229,32 @@ def pool(name: str) -> Case:
 
     data = source.array("input_tensor").reshape(batches, height, width, channels)
     return case_of(data, source.array("output"), body)
+
+
+def batch_matmul(name: str) -> Case:
+    """A product of two batches of matrices; a transposed operand is given as it is multiplied."""
+    source = Source(name)
+    sides = ("lhs", "rhs")
+    shapes = [
+        source.shape(*(f"{side.upper()}_{part}" for part in ("BATCH", "HEIGHT", "ROWS", "COLS"))) for side in sides
+    ]
+    lhs, rhs = (source.array(f"{side}_input_tensor").reshape(shape) for side, shape in zip(sides, shapes, strict=True))
+    left = lhs.swapaxes(2, 3) if source.number("ADJ_X") else lhs
+    right = rhs.swapaxes(2, 3) if source.number("ADJ_Y") else rhs
+    operands = (np.ascontiguousarray(left), np.ascontiguousarray(right))
+
+    def body(x: ir.Value, y: ir.Value) -> ir.Value:
+        accumulators = result(
+            MatMulOp,
+            x,
+            y,
+            element="i32",
+            input_scale=1.0,
+            input_zero_point=-source.number("LHS_OFFSET"),
+            weight_scales=source.multipliers(1),
+            weight_zero_points=(-source.number("RHS_OFFSET"),),
+        )
+        return finished(source, accumulators, 1, 3)
+
+    types = [f"tensor<{'x'.join(map(str, array.shape))}xi8>" for array in operands]
+    return Case(graph(types, body), operands, source.array("output"))

@@ -7,11 +7,12 @@ from cmsis_nn_cases import Case, Source, result
 from graphs import graph
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, MulOp, PadOp, SoftmaxOp
+from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, PadOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.quant_math import AddArithmetic, Rounding
 
 _DIMENSIONS = "NHWC"
+_SPELLED = ("BATCH", "HEIGHT", "WIDTH", "CHANNEL")
 # Integer bits of the fixed-point differences that gemmlowp's exponential takes.
 _SOFTMAX_INTEGER_BITS = 5
 
@@ -48,6 +49,23 @@ def product() -> Case:
     source = Source("mul")
     scale = float(np.ldexp(source.number("OUTPUT_MULT"), source.number("OUTPUT_SHIFT") - 31))
     return _pair(source, MulOp, lhs_scale=scale, rhs_scale=1.0, rounding=Rounding.FIXED32_DOUBLE)
+
+
+def extreme(name: str) -> Case:
+    """The larger or the smaller of two tensors of one quantization, which broadcast."""
+    source = Source(name)
+    shapes = [source.shape(*(f"{dimension}_{k}" for dimension in _SPELLED)) for k in (1, 2)]
+    operands = tuple(source.array(f"input_tensor_{k + 1}").reshape(shape) for k, shape in enumerate(shapes))
+    whole = {"lhs_scale": 1.0, "lhs_zero_point": 0, "rhs_scale": 1.0, "rhs_zero_point": 0}
+    whole |= {"output_scale": 1.0, "output_zero_point": 0}
+    bounds = {"output_min": source.number("ACTIVATION_MIN"), "output_max": source.number("ACTIVATION_MAX")}
+    op = MaximumOp if name.startswith("maximum") else MinimumOp
+
+    def body(left: ir.Value, right: ir.Value) -> ir.Value:
+        return result(op, left, right, element="i8", **whole, **bounds)
+
+    types = [f"tensor<{'x'.join(map(str, shape))}xi8>" for shape in shapes]
+    return Case(graph(types, body), operands, source.array("output"))
 
 
 def softmax() -> Case:

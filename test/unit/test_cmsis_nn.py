@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from cmsis_nn_cases import Case, convolution, fully_connected, pool, transposed_convolution
-from cmsis_nn_elementwise import addition, pad, product, softmax
+from cmsis_nn_cases import Case, batch_matmul, convolution, fully_connected, pool, transposed_convolution
+from cmsis_nn_elementwise import addition, extreme, pad, product, softmax
 
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
@@ -95,3 +95,17 @@ def test_pad(name: str) -> None:
 @pytest.mark.parametrize("case", [addition, product, softmax])
 def test_elementwise(case: Callable[[], Case]) -> None:
     check(case())
+
+
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+@pytest.mark.parametrize(
+    "shapes",
+    ["no_broadcast", "broadcast_batch", "broadcast_height", "broadcast_width", "broadcast_ch", "scalar_1", "scalar_2"],
+)
+def test_extreme(kind: str, shapes: str) -> None:
+    check(extreme(f"{kind}_{shapes}_int8"))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_batch_matmul(number: int) -> None:
+    check(batch_matmul(f"batch_matmul_{number}_s8"))
