@@ -118,6 +118,16 @@ def test_blocks_are_aligned() -> None:
     assert [memory.allocate(size).ctypes.data % memory.ALIGNMENT for size in (1, 63, 64, 1000)] == [0] * 4
 
 
+def test_large_blocks_start_at_a_huge_page_and_can_be_written() -> None:
+    huge = 1 << 21
+    for size in (huge - 1, huge, 3 * huge + 17):
+        block = memory.allocate(size)
+        assert block.shape == (size,)
+        assert block.ctypes.data % (huge if size >= huge else memory.ALIGNMENT) == 0
+        block[:] = 7
+        assert block.min() == 7
+
+
 def views(image: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """The same values with other strides."""
     return {
