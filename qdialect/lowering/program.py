@@ -192,7 +192,7 @@ class _Main:
         for call in program.calls:
             self._call(call)
         body = "\n  ".join([*self._lines, "return"])
-        return f"func.func @main({', '.join(arguments)}) attributes {{llvm.emit_c_interface}} {{\n  {body}\n}}"
+        return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
 
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]

@@ -20,7 +20,7 @@ _PASSES = (
     "convert-arith-to-llvm",
     "convert-index-to-llvm",
     "convert-cf-to-llvm",
-    "convert-func-to-llvm",
+    "convert-func-to-llvm{use-bare-ptr-memref-call-conv}",
     "convert-ub-to-llvm",
     "reconcile-unrealized-casts",
     "canonicalize",

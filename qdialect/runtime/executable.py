@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_char
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import InputError
 from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.runtime import memory
-from qdialect.runtime.jit import Descriptor, MachineCode
+from qdialect.runtime.jit import BoundCall, MachineCode
 
 Array = NDArray[Any]
 
-_ENTRY = "_mlir_ciface_main"
+_ENTRY = "main"
+_NDARRAY = np.ndarray
+# The stubs of Python 3.11 do not know that an array is a buffer.
+_CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
 
 
 class Executable:
@@ -46,14 +49,19 @@ class Executable:
             *(_Slot("input", port) for port in self.inputs),
             *(_Slot("output", port) for port in self.outputs),
         ]
-        self._memory = _filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes))
-        descriptors = [
-            *(slot.descriptor for slot in self._slots),
-            *(Descriptor(block.size, block.ctypes.data) for block in self._memory),
-        ]
-        pointers = [ctypes.c_int64(ctypes.addressof(descriptor)) for descriptor in descriptors]
-        self._call = MachineCode(lowered.module).function(_ENTRY).bind(pointers, keep=descriptors)
+        self._blocks = _filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes))
+        self._code = MachineCode(lowered.module)
+        self._own = self._bound([0] * len(self._slots))
+        self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
         self._lock = Lock()
+        # In the form in which a call takes the least time to go through them.
+        self._counts = len(self.inputs), len(self.outputs)
+        self._start_of = list(enumerate(slot.start for slot in self._slots))
+        self._pairs = [
+            (i, j, self._slots[i].size, self._slots[j].size)
+            for j in range(len(self.inputs), len(self._slots))
+            for i in range(j)
+        ]
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
@@ -70,59 +78,116 @@ class Executable:
         An input that is not contiguous is copied; an output must be contiguous and writable, and share no memory with
         another array of the call. Raises `InputError` where an array does not fit; then nothing is written.
         """
-        _check_count("input", len(inputs), len(self.inputs))
-        _check_count("output", len(outputs), len(self.outputs))
-        # Copies must live as long as the call.
-        held = [slot.usable(array) for slot, array in zip(self._slots, (*inputs, *outputs), strict=True)]
-        starts = [_address(array) for array in held]
-        self._check_overlap(starts)
+        copies: list[Array] = []
+        starts = self._starts(inputs, outputs, copies)
         with self._lock:
-            for slot, start in zip(self._slots, starts, strict=True):
-                slot.descriptor.point_to(start)
+            self._point_to(*starts)
             self._call()
 
-    def _check_overlap(self, starts: Sequence[int]) -> None:
-        slots = self._slots
-        for j in range(len(self.inputs), len(slots)):
-            start, end = starts[j], starts[j] + slots[j].size
-            for i in range(j):
-                if starts[i] < end and start < starts[i] + slots[i].size:
-                    raise InputError(f"{slots[j].title} must not share memory with {slots[i].title}")
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
+        """A call on these arrays, to be made again and again: it reads what `inputs` hold then, and writes `outputs`.
+
+        All is checked here, once. The arrays are kept alive, and must not be given other memory, as `resize` of NumPy
+        does. Raises `InputError` as `run` does, and for an input that is not contiguous.
+        """
+        copies: list[Array] = []
+        starts = self._starts(inputs, outputs, copies)
+        if copies:
+            self._refuse_copies(inputs)
+        arrays = tuple(inputs), tuple(outputs)
+        return Binding(*arrays, self._bound(starts, keep=arrays), self._lock)
+
+    def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
+        values = [*starts, *(block.ctypes.data for block in self._blocks)]
+        return self._code.bind(_ENTRY, values, (*self._blocks, *keep))
+
+    def _starts(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: list[Array]) -> list[int]:
+        """Where the arrays of a call start; inputs that cannot be read as they are get one in `copies`."""
+        if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
+            self._refuse_counts(len(inputs), len(outputs))
+        arrays = (*inputs, *outputs)
+        starts = [start(arrays[index], copies) for index, start in self._start_of]
+        for i, j, size_i, size_j in self._pairs:
+            if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
+                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
+        return starts
+
+    def _refuse_copies(self, inputs: Sequence[Array]) -> NoReturn:
+        offenders = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
+        raise InputError(f"{self._slots[next(offenders)].title} must be a contiguous and aligned array to be bound")
+
+    def _refuse_counts(self, taken: int, given: int) -> NoReturn:
+        kind, found, wanted = "input", taken, len(self.inputs)
+        if found == wanted:
+            kind, found, wanted = "output", given, len(self.outputs)
+        raise InputError(f"network must be called with {wanted} {kind}{'s' * (wanted != 1)}, but got {found}")
+
+
+class Binding:
+    """A network and the arrays of its calls: ``binding()`` computes on what the inputs hold and writes the outputs.
+
+    Nothing is checked, converted or allocated. It shares the working memory with its executable, so that a second call
+    in another thread waits for the first.
+    """
+
+    __slots__ = ("_bound", "_call", "_lock", "inputs", "outputs")
+
+    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, lock: Lock) -> None:
+        self.inputs = inputs
+        """The arrays that a call reads."""
+        self.outputs = outputs
+        """The arrays that a call writes."""
+        self._bound = bound
+        self._call = bound.call
+        self._lock = lock
+
+    def __call__(self) -> None:
+        """Compute."""
+        with self._lock:
+            self._call()
 
 
 class _Slot:
-    """An argument of the compiled function: what must be passed, and the descriptor that says where it is."""
+    """An argument of the compiled function, and what must be passed for it."""
 
     def __init__(self, kind: str, port: Port) -> None:
         self.title = f"{kind} '{port.name}'"
-        self.descriptor = Descriptor(math.prod(port.shape))
         self.size = math.prod(port.shape) * port.dtype.itemsize
-        self._port = port
+        self._shape = port.shape
+        self._dtype = port.dtype
+        # Bits of an address that are not zero where it is not aligned.
+        self._odd = port.dtype.alignment - 1
         self._is_output = kind == "output"
 
-    def usable(self, array: Array) -> Array:
-        """`array`, or a copy of an input that is not contiguous or not aligned.
-
-        Raises `InputError` where it does not fit.
-        """
-        port = self._port
-        if type(array) is not np.ndarray or array.shape != port.shape or array.dtype != port.dtype:
+    def start(self, array: Array, copies: list[Array]) -> int:
+        """Where `array` starts, or a copy of it, put into `copies`; raises `InputError` where it does not fit."""
+        if type(array) is not _NDARRAY or array.shape != self._shape or array.dtype != self._dtype:
             self._check(array)
+        try:
+            # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
+            start = addressof(_CHAR_AT(array))
+        except (TypeError, ValueError):
+            return self._usable(array, copies).ctypes.data
+        return start if not start & self._odd else self._usable(array, copies).ctypes.data
+
+    def _usable(self, array: Array, copies: list[Array]) -> Array:
         # In NumPy's words: contiguous, aligned and writable; reading needs the first two.
         if array.flags.carray:
             return array
         if self._is_output:
             raise InputError(f"{self.title} must be a contiguous, aligned and writable array")
-        return np.require(array, requirements=("C", "A"))
+        usable = np.require(array, requirements=("C", "A"))
+        if usable is not array:
+            copies.append(usable)
+        return usable
 
     def _check(self, array: Array) -> None:
-        port = self._port
         if not isinstance(cast("object", array), np.ndarray):
             found = type(array).__name__
-            raise InputError(f"{self.title} must be an array {_text(port.dtype, port.shape)}, but got {found}")
-        if array.shape != port.shape or array.dtype != port.dtype:
+            raise InputError(f"{self.title} must be an array {_text(self._dtype, self._shape)}, but got {found}")
+        if array.shape != self._shape or array.dtype != self._dtype:
             found = _text(array.dtype, array.shape)
-            raise InputError(f"{self.title} must be {_text(port.dtype, port.shape)}, but got {found}")
+            raise InputError(f"{self.title} must be {_text(self._dtype, self._shape)}, but got {found}")
 
 
 def _filled(content: NDArray[np.uint8], allocate: memory.Allocate) -> NDArray[np.uint8]:
@@ -134,19 +199,6 @@ def _filled(content: NDArray[np.uint8], allocate: memory.Allocate) -> NDArray[np
 def _whole(size: int) -> int:
     """`size` rounded up to whole lines, at least one."""
     return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
-
-
-def _address(array: Array) -> int:
-    try:
-        # Much faster than `array.ctypes`, but not for a read-only array.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
-    except (TypeError, ValueError):
-        return array.ctypes.data
-
-
-def _check_count(kind: str, found: int, wanted: int) -> None:
-    if found != wanted:
-        raise InputError(f"network must be called with {wanted} {kind}{'s' * (wanted != 1)}, but got {found}")
 
 
 def _text(dtype: np.dtype[Any], shape: Sequence[int]) -> str:

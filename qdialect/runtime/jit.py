@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from qdialect._mlir import ExecutionEngine, ir
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 
 _OPTIMIZATION_LEVEL = 3
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+# Its argument needs no conversion, which would cost as much as the call.
+_FUNCTION = ctypes.CFUNCTYPE(None)
 
 
 class MachineCode:
@@ -26,61 +29,30 @@ class MachineCode:
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
 
-    def function(self, name: str) -> Function:
-        """The function of this name; raises `CompileError` where the module has none."""
+    def bind(self, name: str, values: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
+        """A call of the function `name` with these values for its arguments, 64 bits each.
+
+        It keeps what is in `keep` alive. Raises `CompileError` where the module has no such function.
+        """
         # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
         address = self._engine.raw_lookup(name)
         if not address:
             raise CompileError(f"module must have a function '{name}' that can be called")
-        return Function(self, address)
-
-
-class Function:
-    """A function of `MachineCode`, which it keeps alive."""
-
-    def __init__(self, code: MachineCode, address: int) -> None:
-        self._code = code
-        self._call = _FUNCTION(address)
-
-    def bind(self, arguments: Sequence[ctypes.c_int64], keep: Sequence[object] = ()) -> BoundCall:
-        """A call with these arguments, whose values are read when it is made; it keeps what is in `keep` alive."""
-        return BoundCall(self, arguments, keep)
-
-    def call(self, pointers: int) -> None:
-        """Call with the array of pointers to arguments at this address; without the interpreter's lock."""
-        self._call(pointers)
+        return BoundCall(address, values, (self, *keep))
 
 
 class BoundCall:
-    """A function and where its arguments are: calling it again costs no more than the call."""
+    """A function and the values of its arguments in one block: calling it again costs no more than the call."""
 
-    def __init__(self, function: Function, arguments: Sequence[ctypes.c_int64], keep: Sequence[object]) -> None:
-        self._function = function
+    def __init__(self, address: int, values: Sequence[int], keep: Sequence[object]) -> None:
         self._keep = tuple(keep)
-        self._arguments = tuple(arguments)
-        addresses = [ctypes.addressof(argument) for argument in self._arguments]
-        self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-        self._address = ctypes.addressof(self._pointers)
+        self._values = (ctypes.c_int64 * len(values))(*values)
+        pointers = (ctypes.c_void_p * len(values))(
+            *(ctypes.addressof(self._values) + 8 * i for i in range(len(values)))
+        )
+        self.call: Callable[[], object] = partial(_FUNCTION(address), ctypes.byref(pointers))
+        """Call the function, without the interpreter's lock; as an attribute, with no frame of Python's in between."""
 
-    def __call__(self) -> None:
-        self._function.call(self._address)
-
-
-class Descriptor(ctypes.Structure):
-    """What generated code calls a memref of rank 1."""
-
-    _fields_ = (
-        ("allocated", ctypes.c_void_p),
-        ("aligned", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("size", ctypes.c_int64),
-        ("stride", ctypes.c_int64),
-    )
-
-    def __init__(self, size: int, address: int = 0) -> None:
-        super().__init__(address, address, 0, size, 1)
-
-    def point_to(self, address: int) -> None:
-        """Describe the memory at this address."""
-        self.allocated = address
-        self.aligned = address
+    def writer(self, count: int) -> Callable[..., None]:
+        """What replaces the first `count` values by its arguments."""
+        return partial(struct.Struct(f"={count}q").pack_into, self._values, 0)

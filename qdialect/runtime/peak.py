@@ -37,7 +37,7 @@ def vpdpbusd_rate() -> float:
 
 def _seconds(loop: BoundCall) -> float:
     start = time.perf_counter()
-    loop()
+    loop.call()
     return time.perf_counter() - start
 
 
@@ -47,9 +47,8 @@ def _loop() -> BoundCall:
         code = MachineCode(ir.Module.parse(_module()))
     # The sum goes somewhere, so that it is computed at all.
     sink = (ctypes.c_int64 * 8)()
-    count, place = ctypes.c_int64(_ITERATIONS), ctypes.c_int64(ctypes.addressof(sink))
-    loop = code.function("loop").bind((count, place), keep=(sink,))
-    loop()
+    loop = code.bind("loop", (_ITERATIONS, ctypes.addressof(sink)), keep=(sink,))
+    loop.call()
     return loop
 
 

@@ -62,10 +62,14 @@ class Speed:
 
 
 def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.0) -> Speed:
-    """Call `executable` again and again for so many `seconds`, in turns with the bare instruction."""
+    """Call `executable` again and again for so many `seconds`, in turns with the bare instruction.
+
+    `inputs` are contiguous. Raises `InputError` where they do not fit.
+    """
     outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    call = executable.bind(inputs, outputs)
     for _ in range(_WARM_UP_CALLS):
-        executable.run(inputs, outputs)
+        call()
     times: list[float] = []
     rates: list[float] = []
     for _ in range(_ROUNDS):
@@ -74,7 +78,7 @@ def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.
         end = time.perf_counter() + seconds / _ROUNDS
         while not times or time.perf_counter() < end:
             start = time.perf_counter()
-            executable.run(inputs, outputs)
+            call()
             times.append(time.perf_counter() - start)
     return Speed(statistics.median(times), statistics.median(rates) if rates else None)
 

@@ -18,6 +18,7 @@ from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError, VerificationError
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, memory
+from qdialect.runtime.executable import Binding
 
 IMAGE = "tensor<1x5x6x3xui8>"
 NAMES = """
@@ -214,6 +215,93 @@ def test_arrays_of_a_call_must_not_overlap() -> None:
     with pytest.raises(InputError, match="output 'res1' must not share memory with output 'res0'"):
         executable.run(inputs, [first, block[549:699].reshape(1, 5, 6, 5)])
     executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
+
+
+def test_a_binding_reads_its_inputs_at_each_call(layer: Executable, image: NDArray[Any]) -> None:
+    bound_image, output = np.zeros_like(image), np.zeros((1, 5, 6, 5), np.uint8)
+    call = layer.bind([bound_image], [output])
+    assert not output.any()
+    for seed in range(3):
+        bound_image[...] = random_inputs(one_layer(), seed)[0]
+        call()
+        np.testing.assert_array_equal(output, interpreter.run(one_layer(), [bound_image])[0])
+    assert call.inputs[0] is bound_image
+    assert call.outputs[0] is output
+
+
+def test_bindings_and_calls_take_turns(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    other = random_inputs(one_layer(), 5)[0]
+    first, second = np.zeros_like(expected), np.zeros_like(expected)
+    bound = [layer.bind([image], [first]), layer.bind([other], [second])]
+    for call in (*bound, *reversed(bound)):
+        call()
+    found = layer(other)
+    np.testing.assert_array_equal(first, expected)
+    np.testing.assert_array_equal(second, found)
+    np.testing.assert_array_equal(found, interpreter.run(one_layer(), [other])[0])
+
+
+def test_a_binding_needs_neither_executable_nor_callers_arrays(image: NDArray[Any], expected: NDArray[Any]) -> None:
+    call = compile_module(one_layer()).bind([image.copy()], [np.zeros_like(expected)])
+    gc.collect()
+    for _ in range(3):
+        call()
+    np.testing.assert_array_equal(call.outputs[0], expected)
+
+
+def test_a_binding_may_read_what_is_read_only(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+    frozen = image.copy()
+    frozen.flags.writeable = False
+    call = layer.bind([frozen], [np.zeros_like(expected)])
+    call()
+    np.testing.assert_array_equal(call.outputs[0], expected)
+
+
+@pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
+def test_an_input_that_would_be_copied_cannot_be_bound(layer: Executable, image: NDArray[Any], name: str) -> None:
+    with pytest.raises(InputError, match="input 'arg0' must be a contiguous and aligned array to be bound"):
+        layer.bind([views(image)[name]], [np.zeros((1, 5, 6, 5), np.uint8)])
+
+
+@pytest.mark.parametrize("name", bad_inputs())
+def test_inputs_that_do_not_fit_cannot_be_bound(layer: Executable, name: str) -> None:
+    arrays, message = bad_inputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.bind(arrays, [np.zeros((1, 5, 6, 5), np.uint8)])
+
+
+@pytest.mark.parametrize("name", bad_outputs())
+def test_outputs_that_do_not_fit_cannot_be_bound(layer: Executable, image: NDArray[Any], name: str) -> None:
+    arrays, message = bad_outputs()[name]
+    with pytest.raises(InputError, match=message):
+        layer.bind([image], arrays)
+
+
+def test_arrays_that_overlap_cannot_be_bound(layer: Executable) -> None:
+    block = np.zeros(239, np.uint8)
+    with pytest.raises(InputError, match="output 'res0' must not share memory with input 'arg0'"):
+        layer.bind([block[:90].reshape(1, 5, 6, 3)], [block[89:].reshape(1, 5, 6, 5)])
+
+
+def test_words_must_be_aligned() -> None:
+    executable = compile_module(graph(["tensor<4xi16>"], lambda x: [x]))
+    block = np.zeros(9, np.uint8)
+    odd = block[1:].view(np.int16)
+    assert not odd.flags.aligned
+    np.testing.assert_array_equal(executable(odd), odd)
+    with pytest.raises(InputError, match="output 'res0' must be a contiguous, aligned and writable array"):
+        executable.run([np.zeros(4, np.int16)], [odd])
+    with pytest.raises(InputError, match="must be a contiguous and aligned array to be bound"):
+        executable.bind([odd], [np.zeros(4, np.int16)])
+
+
+def test_threads_share_bindings(layer: Executable) -> None:
+    images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
+    calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(Binding.__call__, calls * 50))
+    for one, call in zip(images, calls, strict=True):
+        np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
 
 
 def test_threads_share_an_executable(layer: Executable) -> None:

@@ -10,7 +10,7 @@ from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
 from qdialect.runtime import peak
-from qdialect.runtime.jit import Descriptor, MachineCode
+from qdialect.runtime.jit import MachineCode
 
 ADD = """
 llvm.func @add(%from: !llvm.ptr, %what: i64) {
@@ -27,28 +27,30 @@ def machine_code(text: str) -> MachineCode:
         return MachineCode(ir.Module.parse(text))
 
 
-def test_a_bound_call_reads_its_arguments_when_it_is_made() -> None:
-    total, place, what = ctypes.c_int64(5), ctypes.c_int64(), ctypes.c_int64(1)
-    place.value = ctypes.addressof(total)
-    call = machine_code(ADD).function("add").bind((place, what), keep=(total,))
-    call()
-    what.value = 30
-    call()
-    assert total.value == 36
+def test_a_bound_call_has_values_that_can_be_replaced() -> None:
+    first, second = ctypes.c_int64(5), ctypes.c_int64(100)
+    bound = machine_code(ADD).bind("add", (ctypes.addressof(first), 1), keep=(first, second))
+    bound.call()
+    bound.call()
+    bound.writer(1)(ctypes.addressof(second))
+    bound.call()
+    bound.writer(2)(ctypes.addressof(first), 30)
+    bound.call()
+    assert (first.value, second.value) == (37, 101)
 
 
 def test_a_bound_call_keeps_all_that_it_needs() -> None:
     total = ctypes.c_int64()
-    call = machine_code(ADD).function("add").bind((ctypes.c_int64(ctypes.addressof(total)), ctypes.c_int64(7)))
+    bound = machine_code(ADD).bind("add", (ctypes.addressof(total), 7))
     gc.collect()
     [ctypes.c_int64(-1) for _ in range(1000)]
-    call()
+    bound.call()
     assert total.value == 7
 
 
 def test_a_function_that_is_not_there() -> None:
     with pytest.raises(CompileError, match="module must have a function 'subtract' that can be called"):
-        machine_code(ADD).function("subtract")
+        machine_code(ADD).bind("subtract", ())
 
 
 def test_a_module_of_another_dialect_is_refused_with_its_diagnostic(capfd: pytest.CaptureFixture[str]) -> None:
@@ -56,12 +58,6 @@ def test_a_module_of_another_dialect_is_refused_with_its_diagnostic(capfd: pytes
         machine_code("func.func @f(%x: index) { return }")
     assert "func.func" in caught.value.render()
     assert capfd.readouterr().err == ""
-
-
-def test_a_descriptor_is_a_memref_of_rank_1() -> None:
-    descriptor = Descriptor(9)
-    descriptor.point_to(4096)
-    assert bytes(descriptor) == b"".join(n.to_bytes(8, "little") for n in (4096, 4096, 0, 9, 1))
 
 
 @pytest.mark.skipif(not target.host().has_vnni, reason="this CPU lacks AVX-512 VNNI")

@@ -2,13 +2,12 @@
 // RUN: %qopt %s --compile-to=llvm --target=avx512vbmi | filecheck %s --check-prefix=ALONE
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=GENERIC
 
-// The last phase is the LLVM dialect alone; main can be called from C.
+// The last phase is the LLVM dialect alone; functions take bare pointers, as C's do.
 
-// CHECK: llvm.func @kernel_0(
+// CHECK: llvm.func @kernel_0(%{{[a-z0-9]+}}: !llvm.ptr,
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
-// CHECK: llvm.func @main({{.*}} attributes {llvm.emit_c_interface}
+// CHECK: llvm.func @main(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) {
 // CHECK: llvm.call @kernel_0(
-// CHECK: llvm.func @_mlir_ciface_main(
 
 // ALONE-NOT: func.func
 // ALONE-NOT: {{(arith|memref|scf|cf|vector|index|ub|math|affine)\.[a-z_]+ }}
@@ -16,7 +15,7 @@
 
 // GENERIC: llvm.func @kernel_0(
 // GENERIC-NOT: llvm.x86
-// GENERIC: llvm.func @_mlir_ciface_main(
+// GENERIC: llvm.func @main(
 func.func @main(%x: tensor<4x64xui8>) -> tensor<4x32xui8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<32x64xi8>} : () -> tensor<32x64xi8>
   %0 = "qnn.dense"(%x, %w) {
