@@ -7,8 +7,9 @@ With x stored unsigned (zero point z_x) and w' = w - d, d chosen so that w' fits
 
 The second and fourth term depend on the channel alone and go into the bias; the third needs the sum of the window's
 data, one more column of ones, and vanishes where z' = 0: always for symmetric weights, and for others whose codes
-minus their zero point still fit s8.  Padding counts as z_x, so the sums over the window are the same at the border.
-All arithmetic is modulo 2^32, as the accumulators' own.
+minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is cut off, the
+excess, is a second product over the few taps that have one.  Padding counts as z_x, so the sums over the window are the
+same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# An excess costs a quad of products for each tap that has one; a column of ones costs one vector for every quad.
+_FEW_TAPS = 2
+_TAPS_PER_OUTLIER = 32
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,22 @@ def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeight
     shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
     codes = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
     return CenteredWeights(codes, (points - shift).astype(np.int32))
+
+
+def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np.int8]]:
+    """Weights without zero points, and the excess [OC, ...] to add to their codes.
+
+    Where too many taps would have an excess, or one does not fit s8, the weights as they are and an excess of zeros.
+    """
+    channels = weights.codes.shape[0]
+    points = weights.zero_points.reshape(channels, *[1] * (weights.codes.ndim - 1))
+    exact = weights.codes.astype(np.int32) - points
+    codes = np.clip(exact, -128, 127)
+    excess = exact - codes
+    taps = int(np.count_nonzero(excess.any(axis=0)))
+    if taps > max(_FEW_TAPS, exact[0].size // _TAPS_PER_OUTLIER) or excess.max() > 127:
+        return weights, np.zeros_like(weights.codes)
+    return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), excess.astype(np.int8)
 
 
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:

@@ -90,13 +90,14 @@ def _tile_and_fuse(nest: list[_Tagged]) -> Iterator[str]:
     loops = [f"%{name}_l{i}" for i, tile in enumerate(root.tiles) if tile]
     yield _tiling(f"{name}_root", root.tiles, loops)
     loop = loops[-1]
-    # A producer comes before what it reads: the fill is fused after the accumulation that uses it.
-    for op in [op for op in nest if op.role != "root" and not op.role.endswith("_fill")]:
-        for producer in (op.role, f"{op.role}_fill"):
-            fused, next_loop = f"%{name}_{producer}_f", f"%{name}_{producer}_l"
-            operands = f"%{name}_{producer} into {loop} : ({_OP}, {_OP}) -> ({_OP}, {_OP})"
-            yield f"{fused}, {next_loop} = transform.structured.fuse_into_containing_op {operands}"
-            loop = next_loop
+    # Backwards: an accumulation is fused before what it starts from.
+    producers = [op for op in reversed(nest) if op.role != "root"]
+    for op in producers:
+        fused, next_loop = f"%{name}_{op.role}_f", f"%{name}_{op.role}_l"
+        operands = f"%{name}_{op.role} into {loop} : ({_OP}, {_OP}) -> ({_OP}, {_OP})"
+        yield f"{fused}, {next_loop} = transform.structured.fuse_into_containing_op {operands}"
+        loop = next_loop
+    for op in producers:
         steps = [f"%{name}_{op.role}_r{i}" for i, tile in enumerate(op.tiles) if tile]
         if steps:
             yield _tiling(f"{name}_{op.role}_f", op.tiles, steps)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.packing import center, folded_bias, pack_quads, pad_channels
+from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_quads, pad_channels
 
 INT32 = np.iinfo(np.int32)
 
@@ -44,6 +44,35 @@ def test_signed_weights_of_zero_point_zero_stay() -> None:
     centered = center(weight, (0,))
     np.testing.assert_array_equal(centered.codes, weight)
     assert centered.zero_points.tolist() == [0]
+
+
+@given(weights())
+def test_clipped_codes_and_their_excess_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
+    weight, points = drawn
+    clipped, excess = clip_outliers(center(weight, points))
+    found = clipped.codes.astype(np.int64) - clipped.zero_points[:, None] + excess
+    np.testing.assert_array_equal(found, weight.astype(np.int64) - np.array(points)[:, None])
+    assert not (clipped.zero_points.any() and excess.any())
+
+
+def test_few_outliers_are_clipped_and_many_are_not() -> None:
+    weight = np.full((4, 1, 1, 64), 100, np.uint8)
+    weight[[0, 1], 0, 0, [3, 5]] = 255
+    clipped, excess = clip_outliers(center(weight, (100,)))
+    assert not clipped.zero_points.any()
+    assert sorted(map(tuple, np.argwhere(excess).tolist())) == [(0, 0, 0, 3), (1, 0, 0, 5)]
+    weight[2, 0, 0, 6] = 255
+    centered = center(weight, (100,))
+    clipped, excess = clip_outliers(centered)
+    assert clipped is centered
+    assert not excess.any()
+
+
+def test_an_excess_that_does_not_fit_is_none() -> None:
+    weight = np.array([[255, 0, 7, 9]], np.uint8)
+    clipped, excess = clip_outliers(center(weight, (0,)))
+    assert clipped.zero_points.tolist() == [-128]
+    assert not excess.any()
 
 
 @given(

@@ -18,6 +18,8 @@ class ConstantColumns:
 
     taps: CenteredWeights
     start: NDArray[np.int32]
+    beyond: NDArray[np.int8]
+    """What is added to the taps, which alone would not fit s8."""
 
     def weights(self, nest: ContractionNest) -> Tensor:
         """The taps of the nest's channels."""
@@ -26,3 +28,7 @@ class ConstantColumns:
     def bias(self, nest: ContractionNest) -> Operand:
         """The bias of the nest's channels."""
         return Operand(nest.per_channel("bias", self.start), nest.channel_loops)
+
+    def excess(self, nest: ContractionNest) -> NDArray[np.int8]:
+        """The excess of the nest's channels."""
+        return nest.reduction.ordered(nest.group.taps(self.beyond))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.segments import segments
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
-from qdialect.lowering.packing import CenteredWeights
+from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.views import Axis, collapse
@@ -47,7 +47,11 @@ class Contraction(SumOfProducts):
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
-        return self.weights.zero_points
+        return self._clipped[0].zero_points
+
+    @cached_property
+    def _clipped(self) -> tuple[CenteredWeights, NDArray[np.int8]]:
+        return clip_outliers(self.weights)
 
     def start(self, operand: int) -> int:
         storage = self.places[operand].storage
@@ -71,7 +75,8 @@ class Contraction(SumOfProducts):
         return Reduction(tuple(axis.size for axis in axes), strides, spare, ones)
 
     def declare_columns(self, kernel: Kernel) -> Columns:
-        return ConstantColumns(self.weights, self.bias)
+        weights, excess = self._clipped
+        return ConstantColumns(weights, self.bias, excess)
 
 
 def declare_places(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:

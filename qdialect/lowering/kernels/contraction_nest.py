@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
+from qdialect.lowering.kernels.excess import excess_quads
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.packing import pack_quads
@@ -33,6 +34,10 @@ class Columns(Protocol):
 
     def bias(self, nest: ContractionNest) -> Operand:
         """What accumulators start from, by channel."""
+        ...
+
+    def excess(self, nest: ContractionNest) -> NDArray[np.int8] | None:
+        """What weights are beyond s8, [channels, reduction axes...]; None where none can be."""
         ...
 
 
@@ -132,6 +137,14 @@ class _Correction:
     ones: Tensor
 
 
+@dataclass(frozen=True)
+class _Excess:
+    """A quad that is multiplied once more: where it lies in the window, an index, and by what."""
+
+    offset: str
+    weights: Tensor
+
+
 class ContractionNest:
     """One block of channels of one channel group; its constants are declared once and serve every segment."""
 
@@ -161,6 +174,7 @@ class ContractionNest:
         self.channel_loops = (*(self.groups if group.steps is None else ()), *_TILE)
         self.weights = columns.weights(self)
         self.bias = columns.bias(self)
+        self.excess = self._excess(columns.excess(self))
         self.parameters = [self.per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
         self.correction = self._correction()
 
@@ -174,7 +188,7 @@ class ContractionNest:
             kernel.read(buffers[0], self._input_view(segment)),
             (*self.groups, *segment.loops, *self.reduction.loops),
         )
-        inputs = [Operand(self._contract(nest, segment, data), loops.parallel)]
+        inputs = [Operand(self._contract(nest, segment, buffers[0], data), loops.parallel)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.correction:
             window_sum = self._window_sum(nest, segment, data, self.correction.ones)
@@ -188,7 +202,7 @@ class ContractionNest:
         root = Tag(nest, "root", (*outer, segment.rows, 1, 0, 0))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
-    def _contract(self, nest: int, segment: Segment, data: Operand) -> Tensor:
+    def _contract(self, nest: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
         kernel = self.kernel
         loops = Loops((*self.groups, *segment.loops, *_TILE), self.reduction.loops)
@@ -197,8 +211,24 @@ class ContractionNest:
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(nest, "contraction_fill")
         start = kernel.generic(Loops(loops.parallel), [self.bias], empty, body, "%x0", tag)
+        for index, excess in enumerate(self.excess):
+            start = self._add_excess(nest, segment, buffer, excess, f"excess{index}", start)
         weights = Operand(self.weights, (*self.groups, "nt", *self.reduction.outer, "kk", "nv", "nl", "k4"))
-        return self._accumulate(nest, "contraction", loops, (data, weights), start)
+        steps = self.reduction.steps
+        return self._accumulate(Tag(nest, "contraction", steps), loops, (data, weights), start)
+
+    def _add_excess(
+        self, nest: int, segment: Segment, buffer: Buffer, excess: _Excess, role: str, start: Tensor
+    ) -> Tensor:
+        """One more quad of products, at a place of the window that the call names."""
+        kernel, view = self.kernel, self._input_view(segment)
+        edge = -2 - len(self.reduction.sizes)
+        start_at = kernel.sum(excess.offset, kernel.constant(view.offset, "index"))
+        quad = View((*view.sizes[:edge], 4), (*view.strides[:edge], 1), view.offset)
+        data = Operand(kernel.read(buffer, quad, start_at), (*self.groups, *segment.loops, "k4"))
+        weights = Operand(excess.weights, (*self.groups, *_TILE, "k4"))
+        loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
+        return self._accumulate(Tag(nest, role, (0,)), loops, (data, weights), start)
 
     def _window_sum(self, nest: int, segment: Segment, data: Operand, ones: Tensor) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
@@ -209,18 +239,17 @@ class ContractionNest:
         columns = (*self.groups, *columns) if per_channel else (*self.reduction.outer, "kk", "nl", "k4")
         loops = Loops((*self.groups, *segment.loops, *own), self.reduction.loops)
         start = self.kernel.filled(sizes, "i32", 0, Tag(nest, "sum_fill"))
-        acc = self._accumulate(nest, "sum", loops, (data, Operand(ones, columns)), start)
+        tag = Tag(nest, "sum", self.reduction.steps)
+        acc = self._accumulate(tag, loops, (data, Operand(ones, columns)), start)
         return Operand(acc, loops.parallel)
 
-    def _accumulate(
-        self, nest: int, role: str, loops: Loops, operands: tuple[Operand, Operand], start: Tensor
-    ) -> Tensor:
-        """``acc += u8 * s8`` over the reduction loops."""
+    def _accumulate(self, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
+        """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
         body = self.kernel.body()
         x = body.cast("arith.extui", "%x0", "i8", "i32")
         w = body.cast("arith.extsi", "%x1", "i8", "i32")
         total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
-        tag = Tag(nest, role, (0,) * len(loops.parallel) + self.reduction.steps)
+        tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
         return self.kernel.generic(loops, operands, Operand(start, loops.parallel), body, total, tag)
 
     def _epilogue(self, body: Body, with_residual: bool) -> str:
@@ -259,6 +288,22 @@ class ContractionNest:
             return None
         return _Correction(self.per_channel("points", points), self._ones())
 
+    def _excess(self, taps: NDArray[np.int8] | None) -> list[_Excess]:
+        """The quads where a channel of the block has an excess."""
+        if taps is None:
+            return []
+        block = np.zeros_like(taps)
+        own = np.unique((self.channels - self.group.start).clip(max=len(taps) - 1))
+        block[own] = taps[own]
+        found: list[_Excess] = []
+        for index, quad in enumerate(excess_quads(block, self.reduction.strides)):
+            offset = self.kernel.number(f"excess{index}_{self.group.start}_{self.block.start}", quad.offset, "index")
+            packed = self._pack(quad.taps)
+            # One quad needs no loop over quads.
+            sizes = (*packed.shape[:-4], *packed.shape[-3:])
+            found.append(_Excess(offset, self._constant(f"beyond{index}", packed, sizes)))
+        return found
+
     def _values(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of this block's channels; a lane beyond the last channel repeats it, for nobody reads the lane."""
         last = self.op.channels - 1
@@ -271,13 +316,17 @@ class ContractionNest:
 
     def packed(self, name: str, taps: NDArray[np.int8]) -> Tensor:
         """Taps of the block's channels, packed; lanes beyond the last channel have zeros."""
+        packed = self._pack(taps)
+        return self._constant(name, packed, packed.shape)
+
+    def _pack(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         block, known = self.block, taps.shape[0]
         inside = (self.channels - self.group.start).reshape(-1)
         outside = (inside >= known).reshape(-1, *[1] * (taps.ndim - 1))
         chosen = np.where(outside, np.int8(0), taps[np.minimum(inside, known - 1)])
         grouped = chosen.reshape(self.group.count, block.channels, *taps.shape[1:])
         packed = np.stack([pack_quads(part, block.lanes, block.vectors) for part in grouped])
-        return self._constant(name, packed, packed.shape if self.groups else packed.shape[1:])
+        return packed if self.groups else packed[0]
 
     def _ones(self) -> Tensor:
         """The column of ones; groups that share a block see different data, so each channel has a column there."""

@@ -143,6 +143,9 @@ class _StoredColumns:
             sizes, strides = (self.product.groups.size, *sizes), (step, *strides)
         return Operand(nest.kernel.read(self.start, View(sizes, strides, offset)), (*nest.groups, "nt", "nv", "nl"))
 
+    def excess(self, nest: ContractionNest) -> None:
+        """None: every stored code minus 128 fits s8."""
+
 
 def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
     """The first matrix of a block's region as [tile, quad, vector, lane, 4]."""
