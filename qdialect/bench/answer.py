@@ -1,0 +1,129 @@
+"""What a `Network` computes, in NumPy: exact sums, then one rounding half to even for every tensor that is stored."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from qdialect.bench.network import (
+    LEAKY_SLOPE,
+    Activation,
+    ActivationKind,
+    Codes,
+    Convolution,
+    Dense,
+    Flatten,
+    MaxPool,
+    Mean,
+    Network,
+    Node,
+    Sum,
+    Weights,
+)
+
+Array = NDArray[Any]
+Reals = NDArray[np.float64]
+
+
+def evaluate(network: Network, data: Array) -> NDArray[np.uint8]:
+    """The output's codes for the input codes `data`."""
+    values: dict[str, Array] = {network.input.name: data}
+    for node in network.nodes:
+        sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
+        values[node.result.name] = result(node, *(values[source.name] for source in sources))
+    return values[network.output.name]
+
+
+def result(node: Node, *data: Array) -> Array:
+    """The codes that `node` gives for the codes `data` of its sources."""
+    match node:
+        case Convolution():
+            sums = convolve(node.source, data[0], node.weights, node.stride, node.padding, node.groups)
+            return requantize(sums, node)
+        case Dense():
+            return requantize(multiply(node.source, data[0], node.weights), node)
+        case Activation():
+            table = quantize(activate(node.kind, dequantize(np.arange(256), node.source)), node.result)
+            return table[data[0]]
+        case Sum():
+            total = dequantize(data[0], node.source) + dequantize(data[1], node.other)
+            return quantize(np.maximum(total, 0), node.result)
+        case MaxPool():
+            return _max_pool(node, data[0])
+        case Mean():
+            return quantize(dequantize(data[0], node.source).mean(axis=(2, 3), keepdims=True), node.result)
+        case Flatten():
+            return data[0].reshape(node.result.shape)
+        case _:
+            assert_never(node)
+
+
+def quantize(real: Reals, to: Codes) -> NDArray[np.uint8]:
+    """Codes of real numbers: clamp(round_half_even(real / scale) + zero_point, 0, 255)."""
+    return np.clip(np.rint(real / to.scale) + to.zero_point, 0, 255).astype(np.uint8)
+
+
+def dequantize(codes: Array, by: Codes) -> Reals:
+    """Real numbers of codes: scale * (code - zero_point)."""
+    return (codes.astype(np.float64) - by.zero_point) * by.scale
+
+
+def requantize(sums: Reals, node: Convolution | Dense) -> NDArray[np.uint8]:
+    """Codes of sums of products; channels are axis 1.
+
+    clamp(round_half_even(sum * m) + zero_point, 0, 255) with m = source.scale * weight scale / result.scale, all in
+    float32: the arithmetic of ONNX Runtime's QLinearConv and QGemm.
+    """
+    shape = (1, -1) + (1,) * (sums.ndim - 2)
+    multipliers = node.weights.bias_scales(node.source) / np.float32(node.result.scale)
+    scaled = sums.astype(np.float32) * multipliers.reshape(shape)
+    return np.clip(np.rint(scaled) + node.result.zero_point, 0, 255).astype(np.uint8)
+
+
+def activate(kind: ActivationKind, real: Reals) -> Reals:
+    """leaky_relu: x or slope * x; hardswish: x * clamp(x + 3, 0, 6) / 6; swish: x / (1 + e^-x)."""
+    match kind:
+        case "leaky_relu":
+            return np.where(real >= 0, real, LEAKY_SLOPE * real)
+        case "hardswish":
+            return real * np.clip(real + 3, 0, 6) / 6
+        case "swish":
+            return real / (1 + np.exp(-real))
+
+
+def multiply(source: Codes, data: Array, weights: Weights) -> Reals:
+    """Sums of products [rows, outputs], bias included; a float64 sum of integers is exact below 2^53."""
+    return (data.astype(np.float64) - source.zero_point) @ weights.codes.T.astype(np.float64) + weights.bias
+
+
+def convolve(
+    source: Codes, data: Array, weights: Weights, stride: int, padding: tuple[int, int, int, int], groups: int
+) -> Reals:
+    """Sums of products [N, outputs, H, W], bias included; padding counts as the real number zero."""
+    top, left, bottom, right = padding
+    shifted = data.astype(np.float64) - source.zero_point
+    padded = np.pad(shifted, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    kernel = weights.codes.astype(np.float64)
+    windows = sliding_window_view(padded, kernel.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
+    if groups > 1:
+        sums = np.einsum("ncyxij,cij->ncyx", windows, kernel[:, 0])
+    else:
+        sums = np.stack([_one_image(image, kernel) for image in windows])
+    return sums + weights.bias.reshape(1, -1, 1, 1)
+
+
+def _one_image(windows: Reals, kernel: Reals) -> Reals:
+    """Windows [C, H, W, KH, KW] with OIHW weights; one image at a time, because the matrix of windows is large."""
+    height, width = windows.shape[1:3]
+    rows = windows.transpose(1, 2, 0, 3, 4).reshape(height * width, -1)
+    return (kernel.reshape(kernel.shape[0], -1) @ rows.T).reshape(-1, height, width)
+
+
+def _max_pool(node: MaxPool, data: Array) -> Array:
+    edge = (node.padding, node.padding)
+    padded = np.pad(data, ((0, 0), (0, 0), edge, edge))
+    windows = sliding_window_view(padded, (node.window, node.window), axis=(2, 3))
+    return windows[:, :, :: node.stride, :: node.stride].max(axis=(4, 5))

@@ -1,0 +1,154 @@
+"""Measures workloads on engines: in turns, round after round, with the bare instruction in between."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from qdialect import target
+from qdialect.bench.cases import Case
+from qdialect.bench.engines.base import EngineError
+from qdialect.bench.process import WorkerProcess
+from qdialect.bench.results import Measurement, Rounds, Row
+from qdialect.bench.worker import LIMITS
+from qdialect.diagnostics import InputError
+
+Progress = Callable[[str], None]
+
+# After the first round a variant that is slower than this times its engine's best is not measured again.
+_HOPELESS = 1.25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure and how long."""
+
+    engines: Sequence[str]
+    threads: int
+    rounds: int
+    seconds: float
+    """Of timed calls for each variant, all rounds together."""
+
+
+def cores_for(threads: int) -> list[int]:
+    """The last cores that this process may use; raises `InputError` where there are fewer."""
+    cores = sorted(os.sched_getaffinity(0))
+    if threads > len(cores):
+        raise InputError(f"threads must be at most {len(cores)}, the cores that may be used, but got {threads}")
+    return cores[-threads:]
+
+
+class Campaign:
+    """The processes of some engines on some cores; what dies is started again for the next workload."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._plan = plan
+        self._progress = progress
+        self._cores = cores_for(plan.threads)
+        self._workers: dict[str, WorkerProcess] = {}
+        self._limits: list[WorkerProcess] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Campaign:
+        if target.host().has_vnni:
+            # One for each core, because the cores' rates together are the peak.
+            self._limits = [self._start(LIMITS, 1, [core]) for core in self._cores]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        for worker in self._workers.values():
+            worker.close()
+
+    def versions(self) -> dict[str, str]:
+        """Of each engine; raises `EngineError` where one cannot be started."""
+        return {name: self._worker(name).ask("version")["version"] for name in self._plan.engines}
+
+    def measure(self, case: Case) -> Measurement:
+        """One workload, on every engine that can run it."""
+        self._progress(f"{case.name}: loading")
+        run = _Run(list(self._load(case)))
+        for number in range(self._plan.rounds):
+            self._progress(f"{case.name}: round {number + 1} of {self._plan.rounds}, threads: {self._plan.threads}")
+            run.peaks.append(self._peak())
+            self._round(run)
+            if number == 0:
+                run.drop_hopeless()
+        for worker in self._workers.values():
+            worker.ask("drop")
+        peak = statistics.median(run.peaks)
+        rows = tuple(entry.row() for entry in run.entries) + tuple(run.dead)
+        fields = case.name, case.kind, case.text, case.macs, case.bytes_moved
+        return Measurement(*fields, self._plan.threads, peak, rows)
+
+    def _load(self, case: Case) -> Iterator[Rounds]:
+        for name in self._plan.engines:
+            try:
+                found = self._worker(name).ask("load", case=case.to_json())["variants"]
+            except EngineError as error:
+                self._bury(name)
+                found = {"": {"error": str(error)}}
+            for variant, agreement in found.items():
+                yield Rounds(name, variant, agreement)
+
+    def _round(self, run: _Run) -> None:
+        seconds = self._plan.seconds / self._plan.rounds
+        for entry in run.running():
+            try:
+                worker = self._worker(entry.engine)
+                entry.rounds.append(worker.ask("measure", variant=entry.variant, seconds=seconds))
+            except EngineError as error:
+                self._bury(entry.engine)
+                run.bury(entry.engine, str(error))
+
+    def _peak(self) -> float:
+        for worker in self._limits:
+            worker.send("peak")
+        return sum(worker.receive()["rate"] for worker in self._limits)
+
+    def _worker(self, name: str) -> WorkerProcess:
+        if name not in self._workers:
+            self._workers[name] = WorkerProcess(name, self._plan.threads, self._cores)
+        return self._workers[name]
+
+    def _bury(self, name: str) -> None:
+        self._workers.pop(name).close()
+
+    def _start(self, name: str, threads: int, cores: Sequence[int]) -> WorkerProcess:
+        return self._stack.enter_context(WorkerProcess(name, threads, cores))
+
+
+@dataclass
+class _Run:
+    """A workload that is being measured."""
+
+    entries: list[Rounds]
+    peaks: list[float] = field(default_factory=list[float])
+    dead: list[Row] = field(default_factory=list[Row])
+    hopeless: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def running(self) -> list[Rounds]:
+        """What the next round measures."""
+        return [e for e in self.entries if "error" not in e.agreement and (e.engine, e.variant) not in self.hopeless]
+
+    def bury(self, engine: str, error: str) -> None:
+        """An engine that died has no figures for this workload."""
+        if any(entry.engine == engine for entry in self.entries):
+            self.dead.append(Row(engine, "", error=error))
+        self.entries = [entry for entry in self.entries if entry.engine != engine]
+
+    def drop_hopeless(self) -> None:
+        """An engine goes on with its best exact variant, its best of all, and what is close to them."""
+        for entry in self.running():
+            rivals = [e for e in self.running() if e.engine == entry.engine and _is_rival(e, entry)]
+            best = min(e.rounds[0]["median"] for e in rivals)
+            if entry.rounds[0]["median"] > _HOPELESS * best:
+                self.hopeless.add((entry.engine, entry.variant))
+
+
+def _is_rival(entry: Rounds, other: Rounds) -> bool:
+    """Whether being slower than `entry` makes `other` superfluous: an exact one yields to exact ones alone."""
+    return entry.agreement["is_exact"] or not other.agreement["is_exact"]

@@ -1,0 +1,87 @@
+"""What is measured, as files: models in the forms that engines read, their inputs, and the right outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A model file with data in its own layout: arrays ``in_0``, ``out_0`` and so on, in an .npz file."""
+
+    model: str
+    data: str
+
+    def inputs(self) -> list[Array]:
+        """The arrays to call the model with."""
+        return _numbered(self.data, "in_")
+
+    def outputs(self) -> list[Array]:
+        """The right answer."""
+        return _numbered(self.data, "out_")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload ready to be measured."""
+
+    name: str
+    kind: str
+    """``layer``, ``chain``, ``network``, ``model`` or ``call``."""
+    text: str
+    """What it is, in a few words."""
+    macs: int
+    """Multiply-accumulates of a call; 0 where they are not counted."""
+    bytes_moved: int
+    """Bytes that a call must read and write at least; 0 where they are not counted."""
+    weight_bytes: int
+    """Bytes of weights and biases in the model; 0 where they are not counted."""
+    forms: Mapping[str, Form]
+    """By name; engines know the names they can read."""
+    parameters: str = ""
+    """An .npz file with the numbers of a layer, for engines without model files."""
+
+    def to_json(self) -> str:
+        """The case as text, for a worker."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Case:
+        """A case from its text."""
+        fields: dict[str, Any] = json.loads(text)
+        forms = {name: Form(**form) for name, form in fields.pop("forms").items()}
+        return Case(**fields, forms=forms)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A workload by name, and how its files are made in a folder."""
+
+    name: str
+    kind: str
+    prepare: Callable[[Path], Case]
+    is_default: bool = True
+
+
+def save(path: Path, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
+    """Write data of a `Form`; its path."""
+    arrays = {f"in_{i}": np.ascontiguousarray(array) for i, array in enumerate(inputs)}
+    arrays |= {f"out_{i}": np.ascontiguousarray(array) for i, array in enumerate(outputs)}
+    # Written by name: the keys are data, not parameters of the function.
+    np.savez(path, allow_pickle=False, **arrays)
+    return str(path)
+
+
+def _numbered(path: str, prefix: str) -> list[Array]:
+    with np.load(path, allow_pickle=False) as archive:
+        count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in archive.files)
+        return [archive[f"{prefix}{i}"] for i in range(count)]

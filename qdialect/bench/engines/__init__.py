@@ -1,0 +1,33 @@
+"""The engines that are measured, by name; each is loaded in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+from qdialect.bench.engines.base import Engine
+
+OURS = "qdialect"
+
+# Name: module here, class in it, package it needs.
+_ENGINES: Mapping[str, tuple[str, str, str]] = {
+    OURS: ("compiled", "Compiler", "onnx"),
+    "onnxruntime": ("onnx_runtime", "OnnxRuntime", "onnxruntime"),
+    "litert": ("litert", "LiteRt", "ai_edge_litert"),
+}
+
+ENGINES = tuple(_ENGINES)
+"""Names, ours first."""
+
+
+def missing_package(name: str) -> str:
+    """The package that the engine `name` needs and that is not installed; empty where it is."""
+    package = _ENGINES[name][2]
+    return "" if find_spec(package) else package
+
+
+def load_engine(name: str) -> Engine:
+    """The engine of this name; raises `ImportError` where its package is not installed."""
+    module, kind, _ = _ENGINES[name]
+    return getattr(import_module(f"{__name__}.{module}"), kind)()

@@ -1,0 +1,46 @@
+"""This compiler: models as their front end reads them, arrays bound to the compiled network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+import qdialect
+from qdialect.bench.cases import Case
+from qdialect.bench.engines.base import Array, EngineError, known_forms
+
+_FORMS = ("qdq", "qdq_nhwc", "onnx", "call_qnn")
+
+
+class CompiledSession:
+    """An executable with its arrays."""
+
+    def __init__(self, case: Case, form: str) -> None:
+        inputs = case.forms[form].inputs()
+        batch = inputs[0].shape[0] if inputs[0].ndim else 1
+        self._executable = qdialect.compile(case.forms[form].model, batch=batch)
+        self._inputs = inputs
+        self._outputs = [np.empty(port.shape, port.dtype) for port in self._executable.outputs]
+
+    def call(self) -> None:
+        self._executable.run(self._inputs, self._outputs)
+
+    def outputs(self) -> Sequence[Array]:
+        return self._outputs
+
+
+class Compiler:
+    """This package."""
+
+    def version(self) -> str:
+        return qdialect.__version__
+
+    def variants(self, case: Case) -> Mapping[str, str]:
+        # Drawn workloads are ONNX models; their TFLite form is for those who read nothing else.
+        return known_forms(case, (*_FORMS, "tflite") if case.kind == "model" else _FORMS)
+
+    def load(self, case: Case, variant: str, threads: int) -> CompiledSession:
+        if threads != 1:
+            raise EngineError("compiled networks run on one thread")
+        return CompiledSession(case, variant)

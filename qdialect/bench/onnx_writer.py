@@ -1,0 +1,193 @@
+"""Writes a `Network` as an ONNX model: real operators between QuantizeLinear and DequantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from qdialect.bench.network import (
+    LEAKY_SLOPE,
+    Activation,
+    Codes,
+    Convolution,
+    Dense,
+    Flatten,
+    MaxPool,
+    Mean,
+    Network,
+    Node,
+    Sum,
+    Weights,
+)
+
+Array = NDArray[Any]
+
+CONTRIB = "com.microsoft"
+_OPSET = 17
+_IR_VERSION = 9
+_TO_NHWC = [0, 2, 3, 1]
+_TO_NCHW = [0, 3, 1, 2]
+
+
+class GraphWriter:
+    """Collects nodes and constants; every method that adds one gives the name of its result."""
+
+    def __init__(self) -> None:
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
+
+    def constant(self, array: Array | np.generic) -> str:
+        """Add a constant."""
+        name = f"k{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def node(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Add a node of the operator `kind`, with its domain before a dot where it is not ONNX's own."""
+        name = f"t{len(self._nodes)}"
+        domain, _, operator = kind.rpartition(".")
+        self._nodes.append(helper.make_node(operator, list(inputs), [name], domain=domain, **attributes))
+        return name
+
+    def parameters(self, of: Codes) -> tuple[str, str]:
+        """Add scale and zero point."""
+        return self.constant(np.float32(of.scale)), self.constant(np.uint8(of.zero_point))
+
+    def finish(self, source: tuple[str, Sequence[int]], result: tuple[str, Sequence[int]]) -> bytes:
+        """The model's file; input and output are uint8, each with name and shape."""
+        infos = [helper.make_tensor_value_info(name, TensorProto.UINT8, shape) for name, shape in (source, result)]
+        graph = helper.make_graph(self._nodes, "network", infos[:1], infos[1:], self._constants)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
+
+
+def write_qdq(network: Network, *, channels_last: bool = False, rounds_middle: bool = True) -> bytes:
+    """The network in the form that quantizers write.
+
+    With `channels_last` input and output are NHWC, by a transpose at each end. Without `rounds_middle` an activation
+    reads the real result of its convolution, which is another function.
+    """
+    return _Quantized(network, rounds_middle).content(channels_last)
+
+
+def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
+    """The shape of an input or output as the model has it."""
+    return [shape[axis] for axis in _TO_NHWC] if channels_last else list(shape)
+
+
+class _Quantized:
+    """The real tensors written so far; a tensor of codes is quantized once and dequantized where it is read."""
+
+    def __init__(self, network: Network, rounds_middle: bool) -> None:
+        self._network = network
+        self._rounds_middle = rounds_middle
+        self._writer = GraphWriter()
+        self._codes: dict[str, str] = {}
+        self._reals: dict[str, str] = {}
+
+    def content(self, channels_last: bool) -> bytes:
+        network, writer = self._network, self._writer
+        source, result = network.input, network.output
+        shapes = [boundary(codes.shape, channels_last=channels_last) for codes in (source, result)]
+        self._codes[source.name] = writer.node("Transpose", ["x"], perm=_TO_NCHW) if channels_last else "x"
+        for index, node in enumerate(network.nodes):
+            following = network.nodes[index + 1] if index + 1 < len(network.nodes) else None
+            self._node(node, following)
+        last = self._codes[result.name]
+        if channels_last:
+            last = writer.node("Transpose", [last], perm=_TO_NHWC)
+        return writer.finish(("x", shapes[0]), (last, shapes[1]))
+
+    def _node(self, node: Node, following: Node | None) -> None:
+        match node:
+            case Convolution():
+                self._contraction(node, self._convolve(node), following)
+            case Dense():
+                inputs = [self._real(node.source), *self._weights(node.source, node.weights, transposed=True)]
+                self._contraction(node, self._writer.node("Gemm", inputs), following)
+            case Activation():
+                self._quantize(self._activate(node), node.result)
+            case Sum():
+                total = self._writer.node("Add", [self._real(node.source), self._real(node.other)])
+                self._quantize(self._writer.node("Relu", [total]), node.result)
+            case MaxPool():
+                self._quantize(self._max_pool(node), node.result)
+            case Mean():
+                self._quantize(self._writer.node("GlobalAveragePool", [self._real(node.source)]), node.result)
+            case Flatten():
+                # On codes, so that the product after it sees its DequantizeLinear.
+                codes = self._codes[node.source.name]
+                self._codes[node.result.name] = self._writer.node("Flatten", [codes], axis=1)
+            case _:
+                assert_never(node)
+
+    def _contraction(self, node: Convolution | Dense, real: str, following: Node | None) -> None:
+        if isinstance(following, Activation) and not self._rounds_middle:
+            self._reals[node.result.name] = real
+            return
+        self._quantize(real, node.result)
+
+    def _convolve(self, node: Convolution) -> str:
+        writer = self._writer
+        inputs = [self._real(node.source), *self._weights(node.source, node.weights)]
+        real = writer.node("Conv", inputs, **window_attributes(node))
+        match node.clamp:
+            case "none":
+                return real
+            case "relu":
+                return writer.node("Relu", [real])
+            case "relu6":
+                return writer.node("Clip", [real, writer.constant(np.float32(0)), writer.constant(np.float32(6))])
+
+    def _max_pool(self, node: MaxPool) -> str:
+        window, padding = [node.window] * 2, [node.padding] * 4
+        inputs = [self._real(node.source)]
+        return self._writer.node("MaxPool", inputs, kernel_shape=window, strides=[node.stride] * 2, pads=padding)
+
+    def _weights(self, source: Codes, weights: Weights, *, transposed: bool = False) -> tuple[str, str]:
+        writer = self._writer
+        codes = np.ascontiguousarray(weights.codes.T) if transposed else weights.codes
+        zeros = [np.zeros(weights.scales.shape, dtype) for dtype in (np.int8, np.int32)]
+        pairs = ((codes, weights.scales, zeros[0]), (weights.bias, weights.bias_scales(source), zeros[1]))
+        kernel, bias = ([writer.constant(array) for array in parts] for parts in pairs)
+        return (
+            writer.node("DequantizeLinear", kernel, axis=1 if transposed else 0),
+            writer.node("DequantizeLinear", bias, axis=0),
+        )
+
+    def _activate(self, node: Activation) -> str:
+        return write_activation(self._writer, node, self._real(node.source))
+
+    def _quantize(self, real: str, to: Codes) -> None:
+        self._codes[to.name] = self._writer.node("QuantizeLinear", [real, *self._writer.parameters(to)])
+
+    def _real(self, of: Codes) -> str:
+        if of.name not in self._reals:
+            inputs = [self._codes[of.name], *self._writer.parameters(of)]
+            self._reals[of.name] = self._writer.node("DequantizeLinear", inputs)
+        return self._reals[of.name]
+
+
+def window_attributes(node: Convolution) -> dict[str, Any]:
+    """What all of ONNX's convolutions say about their window."""
+    return {
+        "kernel_shape": list(node.weights.codes.shape[2:]),
+        "pads": list(node.padding),
+        "strides": [node.stride] * 2,
+        "group": node.groups,
+    }
+
+
+def write_activation(writer: GraphWriter, node: Activation, real: str) -> str:
+    """The function of `node` on real numbers."""
+    match node.kind:
+        case "leaky_relu":
+            return writer.node("LeakyRelu", [real], alpha=LEAKY_SLOPE)
+        case "hardswish":
+            return writer.node("HardSwish", [real])
+        case "swish":
+            return writer.node("Mul", [real, writer.node("Sigmoid", [real])])

@@ -1,0 +1,138 @@
+"""What a benchmark found, and its JSON form."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from qdialect.diagnostics import InputError
+
+VERSION = 1
+"""Of the JSON form."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way of one engine to run a workload; `error` says why there are no figures."""
+
+    engine: str
+    variant: str
+    seconds: float = 0.0
+    """Of a call: the median over rounds of each round's median."""
+    least: float = 0.0
+    upper: float = 0.0
+    """Of ten samples, nine are not above."""
+    calls: int = 0
+    different: float = 0.0
+    """Share of elements that are not the right ones."""
+    largest: float = 0.0
+    """The largest difference."""
+    is_exact: bool = True
+    """Whether nothing but ties within single steps differs."""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A workload on so many threads."""
+
+    name: str
+    kind: str
+    text: str
+    macs: int
+    bytes_moved: int
+    threads: int
+    peak: float
+    """Multiply-accumulates per second of the bare instruction on as many cores, in the same minutes; 0 if unknown."""
+    rows: tuple[Row, ...]
+
+    def share(self, row: Row) -> float | None:
+        """The rate of `row` as a share of the peak."""
+        if not (self.macs and self.peak and row.seconds):
+            return None
+        return self.macs / row.seconds / self.peak
+
+    def best(self, engine: str, *, exact: bool = True) -> Row | None:
+        """The fastest row of an engine, of those that are exact or of all."""
+        rows = [row for row in self.rows if row.engine == engine and not row.error and (row.is_exact or not exact)]
+        return min(rows, key=lambda row: row.seconds, default=None)
+
+    def fastest_peer(self, ours: str, *, exact: bool = True) -> Row | None:
+        """The fastest row of all other engines."""
+        rows = [row for row in self.rows if row.engine != ours and not row.error and (row.is_exact or not exact)]
+        return min(rows, key=lambda row: row.seconds, default=None)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole run."""
+
+    machine: Mapping[str, str]
+    versions: Mapping[str, str]
+    """Of the engines that ran."""
+    absent: Mapping[str, str]
+    """Engines and workloads that were left out, and why."""
+    settings: Mapping[str, str]
+    measurements: tuple[Measurement, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What the machine can do, by name."""
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What else was measured, by name."""
+
+    def find(self, name: str, threads: int = 1) -> Measurement | None:
+        """The measurement of a workload."""
+        return next((m for m in self.measurements if (m.name, m.threads) == (name, threads)), None)
+
+    def to_json(self) -> str:
+        """The run as text."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Results:
+        """A run from its text; raises `InputError` where it is none."""
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            if fields.pop("version") != VERSION:
+                raise InputError(f"results must have version {VERSION}")
+            measurements = tuple(_measurement(entry) for entry in fields.pop("measurements"))
+            return Results(**fields, measurements=measurements)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"results must be what a benchmark wrote: {error}") from error
+
+
+def _measurement(fields: dict[str, Any]) -> Measurement:
+    rows = tuple(Row(**row) for row in fields.pop("rows"))
+    return Measurement(**fields, rows=rows)
+
+
+@dataclass
+class Rounds:
+    """The figures of one variant, round by round."""
+
+    engine: str
+    variant: str
+    agreement: Mapping[str, Any]
+    rounds: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+
+    def row(self) -> Row:
+        """All rounds in one."""
+        if "error" in self.agreement:
+            return Row(self.engine, self.variant, error=self.agreement["error"])
+        return Row(
+            self.engine,
+            self.variant,
+            seconds=_median([r["median"] for r in self.rounds]),
+            least=min(r["least"] for r in self.rounds),
+            upper=_median([r["upper"] for r in self.rounds]),
+            calls=sum(r["calls"] for r in self.rounds),
+            different=self.agreement["different"] / max(self.agreement["elements"], 1),
+            largest=self.agreement["largest"],
+            is_exact=self.agreement["is_exact"],
+        )
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values)

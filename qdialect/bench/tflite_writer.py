@@ -1,0 +1,230 @@
+"""Writes a `Network` as a TFLite model: NHWC, signed codes, which are the unsigned ones less 128."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+import numpy as np
+import tflite
+from flatbuffers import Builder
+from numpy.typing import NDArray
+
+from qdialect.bench.network import (
+    LEAKY_SLOPE,
+    Activation,
+    Clamp,
+    Codes,
+    Convolution,
+    Dense,
+    Flatten,
+    MaxPool,
+    Mean,
+    Network,
+    Node,
+    Sum,
+)
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+
+Array = NDArray[Any]
+Options = Callable[[Builder], int]
+
+_OFFSET = 128
+_CLAMPS: dict[Clamp, int] = {
+    "none": tflite.ActivationFunctionType.NONE,
+    "relu": tflite.ActivationFunctionType.RELU,
+    "relu6": tflite.ActivationFunctionType.RELU6,
+}
+_OPERATOR = tflite.BuiltinOperator
+_OPTIONS = tflite.BuiltinOptions
+
+
+def write_tflite(network: Network) -> bytes:
+    """The model's file."""
+    return _Model(network).content()
+
+
+def signed_channels_last(codes: Array) -> NDArray[np.int8]:
+    """Data of a network as its TFLite model takes and gives it."""
+    signed = (codes.astype(np.int16) - _OFFSET).astype(np.int8)
+    return np.ascontiguousarray(signed.transpose(0, 2, 3, 1)) if signed.ndim == 4 else signed
+
+
+class _Model:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._writer = ModelWriter("benchmark")
+        self._tensors: dict[str, int] = {}
+
+    def content(self) -> bytes:
+        network = self._network
+        source = self._add(network.input)
+        for node in network.nodes:
+            self._node(node)
+        return self._writer.finish([source], [self._tensors[network.output.name]])
+
+    def _node(self, node: Node) -> None:
+        match node:
+            case Convolution():
+                self._convolution(node)
+            case Dense():
+                inputs = [self._of(node.source), *self._weights(node, node.weights.codes, 0)]
+                options = _options(tflite.FullyConnectedOptionsStart, tflite.FullyConnectedOptionsEnd)
+                self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, _OPTIONS.FullyConnectedOptions, options)
+            case Activation():
+                self._activation(node)
+            case Sum():
+                self._sum(node)
+            case MaxPool():
+                self._max_pool(node)
+            case Mean():
+                self._mean(node)
+            case Flatten():
+                shape = self._integers("shape", node.result.shape)
+                self._emit(_OPERATOR.RESHAPE, [self._of(node.source), shape], node.result)
+            case _:
+                assert_never(node)
+
+    def _convolution(self, node: Convolution) -> None:
+        source, is_same = self._padded(node.source, node.padding, node)
+        padding = tflite.Padding.SAME if is_same else tflite.Padding.VALID
+        clamp, stride = _CLAMPS[node.clamp], node.stride
+
+        def full(builder: Builder) -> int:
+            tflite.Conv2DOptionsStart(builder)
+            tflite.Conv2DOptionsAddPadding(builder, padding)
+            tflite.Conv2DOptionsAddStrideW(builder, stride)
+            tflite.Conv2DOptionsAddStrideH(builder, stride)
+            tflite.Conv2DOptionsAddFusedActivationFunction(builder, clamp)
+            return tflite.Conv2DOptionsEnd(builder)
+
+        def depthwise(builder: Builder) -> int:
+            tflite.DepthwiseConv2DOptionsStart(builder)
+            tflite.DepthwiseConv2DOptionsAddPadding(builder, padding)
+            tflite.DepthwiseConv2DOptionsAddStrideW(builder, stride)
+            tflite.DepthwiseConv2DOptionsAddStrideH(builder, stride)
+            tflite.DepthwiseConv2DOptionsAddDepthMultiplier(builder, 1)
+            tflite.DepthwiseConv2DOptionsAddFusedActivationFunction(builder, clamp)
+            return tflite.DepthwiseConv2DOptionsEnd(builder)
+
+        codes = node.weights.codes
+        if node.groups > 1:
+            inputs = [source, *self._weights(node, codes.transpose(1, 2, 3, 0), 3)]
+            code, kind = _OPERATOR.DEPTHWISE_CONV_2D, _OPTIONS.DepthwiseConv2DOptions
+            self._emit(code, inputs, node.result, kind, depthwise)
+        else:
+            inputs = [source, *self._weights(node, codes.transpose(0, 2, 3, 1), 0)]
+            self._emit(_OPERATOR.CONV_2D, inputs, node.result, _OPTIONS.Conv2DOptions, full)
+
+    def _padded(self, source: Codes, padding: tuple[int, int, int, int], node: Convolution) -> tuple[int, bool]:
+        """What the convolution reads, and whether it pads by itself; what the format cannot say is an operator."""
+        if not any(padding):
+            return self._of(source), False
+        window, stride, extent = node.weights.codes.shape[2], node.stride, source.shape[2]
+        total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
+        same = (total // 2, total // 2, total - total // 2, total - total // 2)
+        return (self._of(source), True) if padding == same else (self._pad(source, padding), False)
+
+    def _pad(self, source: Codes, padding: tuple[int, int, int, int]) -> int:
+        top, left, bottom, right = padding
+        batch, channels, height, width = source.shape
+        shape = (batch, channels, height + top + bottom, width + left + right)
+        padded = Codes(f"{source.name}_padded", shape, source.scale, source.zero_point)
+        amounts = self._writer.constant("amounts", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
+        self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
+        return self._of(padded)
+
+    def _activation(self, node: Activation) -> None:
+        source = self._of(node.source)
+        match node.kind:
+            case "leaky_relu":
+                options = _options(
+                    tflite.LeakyReluOptionsStart,
+                    tflite.LeakyReluOptionsEnd,
+                    lambda builder: tflite.LeakyReluOptionsAddAlpha(builder, LEAKY_SLOPE),
+                )
+                self._emit(_OPERATOR.LEAKY_RELU, [source], node.result, _OPTIONS.LeakyReluOptions, options)
+            case "hardswish":
+                self._emit(_OPERATOR.HARD_SWISH, [source], node.result)
+            case "swish":
+                sigmoid = Codes("sigmoid", node.source.shape, 1 / 256, 0)
+                self._emit(_OPERATOR.LOGISTIC, [source], sigmoid)
+                options = _options(tflite.MulOptionsStart, tflite.MulOptionsEnd)
+                inputs = [source, self._of(sigmoid)]
+                self._emit(_OPERATOR.MUL, inputs, node.result, _OPTIONS.MulOptions, options)
+
+    def _sum(self, node: Sum) -> None:
+        options = _options(
+            tflite.AddOptionsStart,
+            tflite.AddOptionsEnd,
+            lambda builder: tflite.AddOptionsAddFusedActivationFunction(builder, _CLAMPS["relu"]),
+        )
+        inputs = [self._of(node.source), self._of(node.other)]
+        self._emit(_OPERATOR.ADD, inputs, node.result, _OPTIONS.AddOptions, options)
+
+    def _max_pool(self, node: MaxPool) -> None:
+        def options(builder: Builder) -> int:
+            tflite.Pool2DOptionsStart(builder)
+            tflite.Pool2DOptionsAddPadding(builder, tflite.Padding.VALID)
+            tflite.Pool2DOptionsAddStrideW(builder, node.stride)
+            tflite.Pool2DOptionsAddStrideH(builder, node.stride)
+            tflite.Pool2DOptionsAddFilterWidth(builder, node.window)
+            tflite.Pool2DOptionsAddFilterHeight(builder, node.window)
+            return tflite.Pool2DOptionsEnd(builder)
+
+        # Its source is not negative, so that a border of zeros never wins.
+        source = self._pad(node.source, (node.padding, node.padding, node.padding, node.padding))
+        self._emit(_OPERATOR.MAX_POOL_2D, [source], node.result, _OPTIONS.Pool2DOptions, options)
+
+    def _mean(self, node: Mean) -> None:
+        options = _options(
+            tflite.ReducerOptionsStart,
+            tflite.ReducerOptionsEnd,
+            lambda builder: tflite.ReducerOptionsAddKeepDims(builder, True),
+        )
+        inputs = [self._of(node.source), self._integers("axes", (1, 2))]
+        self._emit(_OPERATOR.MEAN, inputs, node.result, _OPTIONS.ReducerOptions, options)
+
+    def _weights(self, node: Convolution | Dense, codes: Array, axis: int) -> tuple[int, int]:
+        weights = node.weights
+        zeros = (0,) * weights.scales.size
+        by_channel = Quantization(tuple(weights.scales.tolist()), zeros, axis)
+        bias = Quantization(tuple(weights.bias_scales(node.source).tolist()), zeros)
+        kernel = self._writer.constant("weights", np.ascontiguousarray(codes), by_channel)
+        return kernel, self._writer.constant("bias", weights.bias, bias)
+
+    def _integers(self, name: str, values: Sequence[int]) -> int:
+        return self._writer.constant(name, np.array(values, np.int32))
+
+    def _emit(
+        self,
+        code: int,
+        inputs: Sequence[int],
+        result: Codes,
+        kind: int = tflite.BuiltinOptions.NONE,
+        options: Options | None = None,
+    ) -> None:
+        self._writer.operator(code, inputs, self._add(result), kind, options)
+
+    def _add(self, codes: Codes) -> int:
+        shape = codes.shape
+        if len(shape) == 4:
+            shape = (shape[0], shape[2], shape[3], shape[1])
+        quantization = Quantization((codes.scale,), (codes.zero_point - _OFFSET,))
+        self._tensors[codes.name] = self._writer.tensor(codes.name, shape, np.int8, quantization)
+        return self._tensors[codes.name]
+
+    def _of(self, codes: Codes) -> int:
+        return self._tensors[codes.name]
+
+
+def _options(
+    start: Callable[[Builder], None], end: Callable[[Builder], int], *fields: Callable[[Builder], None]
+) -> Options:
+    def write(builder: Builder) -> int:
+        start(builder)
+        for field in fields:
+            field(builder)
+        return end(builder)
+
+    return write

@@ -1,0 +1,112 @@
+"""The benchmark's workloads: their files compute what the NumPy answer says, for tiny versions of every kind."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qdialect.bench.answer import evaluate
+from qdialect.bench.layers import (
+    LAYERS,
+    VARIATIONS,
+    ConvolutionLayer,
+    DenseLayer,
+    chain_network,
+    draw_input,
+    layer_network,
+)
+from qdialect.bench.network import Convolution, Network
+from qdialect.bench.onnx_operators import write_operators
+from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.tflite import import_tflite
+from qdialect.reference import interpreter
+
+NAMES = [*LAYERS, *VARIATIONS]
+
+
+def tiny(name: str) -> Network:
+    """The layer with few rows, channels and columns; what makes it that layer stays."""
+    layer = {**LAYERS, **VARIATIONS}[name]
+    if isinstance(layer, DenseLayer):
+        return layer_network(name, DenseLayer(min(layer.rows, 3), 40, 10))
+    channels = min(layer.channels, 6)
+    outputs = channels if layer.is_depthwise else 5
+    window = (layer.window[0], min(layer.window[1], 9))
+    width = window[1] if layer.width == layer.window[1] else 7
+    return layer_network(
+        name, replace(layer, batch=2, channels=channels, height=8, width=width, outputs=outputs, window=window)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_onnx_form_is_the_answer(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    (found,) = interpreter.run(import_onnx(write_qdq(network)), [data])
+    np.testing.assert_array_equal(found, evaluate(network, data))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if isinstance(LAYERS.get(name), ConvolutionLayer)])
+def test_the_form_with_channels_last_is_the_answer(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    module = import_onnx(write_qdq(network, channels_last=True))
+    (found,) = interpreter.run(module, [np.ascontiguousarray(data.transpose(0, 2, 3, 1))])
+    np.testing.assert_array_equal(found.transpose(0, 3, 1, 2), evaluate(network, data))
+
+
+@pytest.mark.parametrize("name", ["W1", "W3", "W4", "W6", "W7b"])
+def test_the_form_of_quantized_operators_is_the_answer(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    (found,) = interpreter.run(import_onnx(write_operators(network)), [data])
+    np.testing.assert_array_equal(found, evaluate(network, data))
+
+
+@pytest.mark.parametrize("name", ["W4", "W5_noact", "W6", "W7a", "W7b"])
+def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    (found,) = interpreter.run(import_tflite(write_tflite(network)), [signed_channels_last(data)])
+    gaps = np.abs(found.astype(int) - signed_channels_last(evaluate(network, data)))
+    assert gaps.max() <= 1
+    assert np.mean(gaps > 0) < 0.01
+
+
+def test_a_chain_reads_what_was_before() -> None:
+    layer = ConvolutionLayer(1, 6, 5, 5, 6, (3, 3), padding=1, activation="relu")
+    network = chain_network(layer, 3, "chain")
+    data = draw_input(network, "chain")
+    (found,) = interpreter.run(import_onnx(write_qdq(network)), [data])
+    np.testing.assert_array_equal(found, evaluate(network, data))
+    kernels = [node.weights.codes.tobytes() for node in network.nodes if isinstance(node, Convolution)]
+    assert len(set(kernels)) == 3
+
+
+def test_codes_use_their_range() -> None:
+    network = layer_network("W5", LAYERS["W5"])
+    codes = evaluate(network, draw_input(network, "W5"))
+    assert codes.min() == 0
+    assert codes.max() == 255
+    assert np.mean((codes == 0) | (codes == 255)) < 0.1
+
+
+def test_numbers_are_the_same_whatever_the_batch() -> None:
+    small, large = (layer_network(name, {**LAYERS, **VARIATIONS}[name]) for name in ("W3", "W3_N128"))
+    first, second = small.nodes[0], large.nodes[0]
+    assert isinstance(first, Convolution)
+    assert isinstance(second, Convolution)
+    np.testing.assert_array_equal(first.weights.codes, second.weights.codes)
+    assert large.macs == 8 * small.macs == 8 * 670040064
+
+
+def test_work_is_counted() -> None:
+    assert {name: layer_network(name, LAYERS[name]).macs for name in ("W1", "W6", "W7a")} == {
+        "W1": 1335885824,
+        "W6": 451584,
+        "W7a": 2048000,
+    }
+    # The input, weights and biases, the output.
+    assert layer_network("W7a", LAYERS["W7a"]).bytes_moved == 2048 + 2048 * 1000 + 4 * 1000 + 1000
