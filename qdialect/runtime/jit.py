@@ -11,7 +11,7 @@ from qdialect._mlir import ExecutionEngine, ir
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 
-_OPTIMIZATION_LEVEL = 3
+OPTIMIZATION_LEVEL = 3
 # Its argument needs no conversion, which would cost as much as the call.
 _FUNCTION = ctypes.CFUNCTYPE(None)
 
@@ -25,7 +25,7 @@ class MachineCode:
     def __init__(self, module: ir.Module) -> None:
         with captured_diagnostics(module.context) as said:
             try:
-                self._engine = ExecutionEngine(module, opt_level=_OPTIMIZATION_LEVEL, enable_object_dump=False)
+                self._engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=False)
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
 

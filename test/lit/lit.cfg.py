@@ -1,9 +1,10 @@
 """lit configuration: what stands for a tool in RUN lines, and which features this machine has.
 
-Substitutions: ``%qopt``, ``%qimport`` and ``%qrun`` are the commands of this checkout; ``%python`` is the interpreter;
-``filecheck`` (or ``FileCheck``) is the one from PyPI; ``%roundtrip`` prints the test's module, parses the print, prints
-it again, compares the two and checks the second against the test's CHECK lines.  The package must be installed (``make
-setup``): a PYTHONPATH would not do, because lit's own ``cat`` and ``diff`` overwrite it.
+Substitutions: ``%qopt``, ``%qimport`` and ``%qrun`` are the commands of this checkout, ``%hotloop`` is its tool that
+counts instructions; ``%python`` is the interpreter; ``filecheck`` (or ``FileCheck``) is the one from PyPI;
+``%roundtrip`` prints the test's module, parses the print, prints it again, compares the two and checks the second
+against the test's CHECK lines.  The package must be installed (``make setup``): a PYTHONPATH would not do, because
+lit's own ``cat`` and ``diff`` overwrite it.
 
 Features: ``avx512_vnni`` and ``avx512_vbmi`` where this machine executes them, ``models`` where a real network is here.
 """
@@ -50,6 +51,7 @@ def substitutions() -> list[tuple[str, str]]:
         ("%qopt", f"{python} -m qdialect.cli.opt"),
         ("%qimport", f"{python} -m qdialect.cli.import_model"),
         ("%qrun", f"{python} -m qdialect.cli.run"),
+        ("%hotloop", f"{python} {shlex.quote(str(root / 'tools' / 'hot_loop.py'))}"),
         ("%python", python),
         # A path may contain the word: only a command stands between blanks.
         (r"(?<!\S)(filecheck|FileCheck)(?!\S)", f"{python} -m filecheck"),

@@ -1,0 +1,133 @@
+"""Counts instructions in the hot loop of a compiled model, on any x86-64 machine: nothing is executed.
+
+    python tools/hot_loop.py MODEL [--target avx512vbmi] [--instruction vpdpbusd] [--at-least SHARE]
+
+The model is compiled for the target and disassembled by binutils' objdump. The hot loop is the innermost loop with the
+most instructions of the kind in question; its count, its share of all instructions of the loop and its text are
+printed. With ``--at-least`` a smaller share is said and the exit status is 1.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdialect import target as targets
+from qdialect.cli import terminal
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.pipeline import lower
+from qdialect.model_files import read_model
+from qdialect.runtime.object_code import object_code
+from qdialect.target import TARGETS, Target
+
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
+_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t((?:data16 |cs )*\S+)\s*(.*)$")
+_NOTHING = re.compile(r"(?:data16 |cs )*nop[wl]?|xchg")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A line of a disassembly."""
+
+    address: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def goes_back_to(self) -> int | None:
+        """Where a jump backwards ends; None for everything else."""
+        if not self.mnemonic.startswith("j") or not self.operands.split():
+            return None
+        place = self.operands.split()[0]
+        found = int(place, 16) if re.fullmatch(r"[0-9a-f]+", place) else self.address + 1
+        return found if found <= self.address else None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of a function, without what only fills space."""
+
+    function: str
+    body: tuple[Instruction, ...]
+
+    def count(self, mnemonic: str) -> int:
+        """How many of its instructions are of this kind."""
+        return sum(instruction.mnemonic == mnemonic for instruction in self.body)
+
+
+def functions(disassembly: str) -> Iterator[tuple[str, list[Instruction]]]:
+    """Name and instructions of each function of objdump's output."""
+    name, body = "", list[Instruction]()
+    for line in disassembly.splitlines():
+        if start := _FUNCTION.match(line):
+            yield name, body
+            name, body = start[1], []
+        elif found := _INSTRUCTION.match(line):
+            body.append(Instruction(int(found[1], 16), found[2], found[3]))
+    yield name, body
+
+
+def innermost_loops(name: str, body: Sequence[Instruction]) -> Iterator[Loop]:
+    """The loops of a function that have no loop inside: what lies between a jump backwards and where it ends."""
+    spans = [(start, one.address) for one in body if (start := one.goes_back_to) is not None]
+    for start, end in spans:
+        if not any(start <= other[0] and other[1] <= end and other != (start, end) for other in spans):
+            inside = (one for one in body if start <= one.address <= end)
+            yield Loop(name, tuple(one for one in inside if not _NOTHING.fullmatch(one.mnemonic)))
+
+
+def hot_loop(disassembly: str, mnemonic: str) -> Loop:
+    """The innermost loop with the most instructions of this kind, the shortest of such; raises `QDialectError`."""
+    loops = [loop for name, body in functions(disassembly) for loop in innermost_loops(name, body)]
+    hot = [loop for loop in loops if loop.count(mnemonic)]
+    if not hot:
+        raise QDialectError(f"no loop has {mnemonic}")
+    return max(hot, key=lambda loop: (loop.count(mnemonic), -len(loop.body)))
+
+
+def disassembled(code: bytes) -> str:
+    """What objdump says of an object file; raises `QDialectError` where it does not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "module.o"
+        path.write_bytes(code)
+        try:
+            ran = subprocess.run(
+                ["objdump", "-d", "--no-show-raw-insn", str(path)], capture_output=True, text=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise QDialectError(f"cannot run objdump: {error}") from error
+    return ran.stdout
+
+
+def report(model: str, target: Target, mnemonic: str, least: float) -> int:
+    """Print the hot loop of a model; the exit status."""
+    code = object_code(lower(read_model(model), target).module, target)
+    loop = hot_loop(disassembled(code), mnemonic)
+    share = loop.count(mnemonic) / len(loop.body)
+    print(f"{loop.function}: {mnemonic} {loop.count(mnemonic)} of {len(loop.body)} instructions, share {share:.3f}")
+    print(f"share >= {least}: {'yes' if share >= least else 'no'}")
+    for instruction in loop.body:
+        print(f"  {instruction.mnemonic:16} {instruction.operands}".rstrip())
+    return 0 if share >= least else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    parser = argparse.ArgumentParser(description="Count instructions in the hot loop of a compiled model.")
+    parser.add_argument("model")
+    parser.add_argument("--target", choices=tuple(TARGETS), default="avx512vbmi")
+    parser.add_argument("--instruction", default="vpdpbusd")
+    parser.add_argument("--at-least", type=float, default=0.0, metavar="SHARE")
+    options = parser.parse_args(arguments)
+    return terminal.run(
+        "hot_loop",
+        lambda: report(options.model, targets.resolve(options.target), options.instruction, options.at_least),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
