@@ -12,6 +12,9 @@ SHAPES = [
     ((1, 1, 1, 64), (3, 2)),
     ((1, 4, 6, 1), (7, 1)),
     ((3, 1, 9, 70), (1, 4)),
+    # Eighths, each cell of the input beside the next one eight times; then quarters that follow no pattern.
+    ((1, 5, 9, 21), (33, 65)),
+    ((2, 5, 8, 40), (3, 5)),
 ]
 
 
@@ -27,6 +30,8 @@ def test_nearest(shape: tuple[int, ...], size: tuple[int, int], element: str) ->
 TAKEN = [
     ("i8", Interpolation.TFLITE_FIXED),
     ("ui8", Interpolation.TFLITE_FIXED),
+    ("i8", Interpolation.XNNPACK_FIXED),
+    ("ui8", Interpolation.XNNPACK_FIXED),
     ("ui8", Interpolation.TFLITE_FLOAT),
     ("f32", Interpolation.TFLITE_FLOAT),
     ("i8", Interpolation.ONNX_FLOAT),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from qdialect.dialect import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.enums import Interpolation
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR
+from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Round, emit_interpolation
 from qdialect.lowering.kernels.resampling import Emit, Line, Weight, emit_resampling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
@@ -17,8 +20,11 @@ from qdialect.reference.resize import Taps
 from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
-# The four weights of a cell add up to 2 to the power of so many.
-_FRACTION_BITS = {Interpolation.TFLITE_FIXED: 20, Interpolation.XNNPACK_FIXED: 22}
+# What of float32 weights along a dimension is exact, and where codes below zero are rounded in a way of their own.
+_EXACT_BITS = 7
+_BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
+# The two weights along a dimension add up to 2 to the power of so many.
+_FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 11}
 
 
 @lowers(ResizeNearestOp)
@@ -33,36 +39,53 @@ def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
 @lowers(ResizeBilinearOp)
 def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     data, output = lowering.place(op.input), lowering.result(op.output)
-    rows, columns = (_lines(taps) for taps in bilinear_axes(op))
-    shift, is_float = signed_shift(op.input.type), element_of(op.input.type) == "f32"
-    is_fixed = op.arithmetic in _FRACTION_BITS
-    emit = _fixed(op.arithmetic, shift) if is_fixed else _float(op.arithmetic, shift, is_float)
-    kernel = Kernel(lowering.program)
-    emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
+    rows, columns = bilinear_axes(op)
+    kernel, shift, is_float = Kernel(lowering.program), signed_shift(op.input.type), element_of(op.input.type) == "f32"
+    blends = [_blends(op.arithmetic, taps) for taps in (rows, columns)]
+    if blends[0] is None or blends[1] is None or is_float:
+        emit = _float(op.arithmetic, shift, is_float)
+        emit_resampling(kernel, data, output, _lines(rows), _lines(columns), emit, _LANES)
+    else:
+        emit_interpolation(kernel, Bilinear(data, blends[0], blends[1], _rounding(op.arithmetic, shift)), output)
     lowering.program.call(kernel, op.operation.name)
+
+
+def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
+    """The taps as whole parts of a power of two; None where float32 weights are none.
+
+    With weights of 7 fraction bits along both dimensions no product and no sum of float32 numbers is rounded: 8 bits of
+    code, 14 of fraction, and one because weights at the edges are below 2.
+    """
+    if arithmetic in _FRACTION_BITS:
+        return Blends.of(taps.low, taps.high, taps.high_weight, _FRACTION_BITS[arithmetic])
+    low, high = (weights.astype(np.float64) * (1 << _EXACT_BITS) for weights in (taps.low_weight, taps.high_weight))
+    is_exact = np.all(np.rint(high) == high) and np.all(low + high == 1 << _EXACT_BITS)
+    return Blends.of(taps.low, taps.high, high.astype(np.int64), _EXACT_BITS) if is_exact else None
 
 
 def _lines(taps: Taps) -> list[Line]:
     return [Line(taps.low, taps.low_weight), Line(taps.high, taps.high_weight)]
 
 
-def _fixed(arithmetic: Interpolation, shift: int) -> Emit:
-    """Codes are stored shifted: the sum of all weights times the shift is taken off before it is rounded."""
-    bits = _FRACTION_BITS[arithmetic]
+def _rounding(arithmetic: Interpolation, shift: int) -> Round:
+    """From a blend of stored codes, never negative, to a stored code: half up, but for codes below zero.
 
-    def emit(body: Body, values: Sequence[str], weights: Sequence[Weight]) -> str:
-        total = body.constant(-(shift << bits), "i32")
-        for value, (row, column) in zip(values, weights, strict=True):
-            weight = body.binary("arith.muli", row, column, "i32")
-            code = body.cast("arith.extui", value, "i8", "i32")
-            total = body.binary("arith.addi", total, body.binary("arith.muli", code, weight, "i32"), "i32")
-        rounded = body.binary("arith.addi", total, body.constant(1 << (bits - 1), "i32"), "i32")
-        if arithmetic is Interpolation.TFLITE_FIXED:
-            # Half away from zero: a negative tie goes down.
-            sign = body.binary("arith.shrsi", total, body.constant(31, "i32"), "i32")
-            rounded = body.binary("arith.addi", rounded, sign, "i32")
-        code = body.binary("arith.shrsi", rounded, body.constant(bits, "i32"), "i32")
-        return _stored(body, code, shift)
+    There TFLite's integers round half away from zero, down; ONNX Runtime cuts the fraction off everywhere, which is up.
+    """
+
+    def emit(body: Body, total: str, type_: str, bits: int) -> str:
+        if bits == 0:
+            return total
+        half, is_cut = 1 << (bits - 1), arithmetic is Interpolation.ONNX_FLOAT
+        if not is_cut:
+            total = body.binary("arith.addi", total, body.constant(half, type_), type_)
+        if shift and arithmetic in _BELOW_ZERO:
+            start = (shift << bits) + (0 if is_cut else half)
+            own = body.binary("arith.subi", total, body.constant(start, type_), type_)
+            sign = body.binary("arith.shrsi", own, body.constant(int(type_[1:]) - 1, type_), type_)
+            step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, type_), type_) if is_cut else sign
+            total = body.binary("arith.addi", total, step, type_)
+        return body.binary("arith.shrui", total, body.constant(bits, type_), type_)
 
     return emit
 

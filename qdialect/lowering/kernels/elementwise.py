@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
@@ -27,17 +27,28 @@ class MapOperand:
     A stride of 0 means that the operand is the same all along that dimension.
     """
 
-    source: Place | NDArray[Any]
+    source: Place | NDArray[Any] | Buffer
+    """A buffer is a parameter that the kernel has already."""
     strides: tuple[int, ...]
     offset: int = 0
+    start: str | None = None
+    """An index of the kernel that is added to the offset."""
 
 
 @dataclass(frozen=True)
 class Declared:
     """An operand with its buffer parameter."""
 
-    buffer: Any
+    buffer: Buffer
     offset: int
+    start: str | None = None
+
+    def where(self, kernel: Kernel, offset: int) -> tuple[int, str | None]:
+        """Offset and start of a view `offset` elements further on."""
+        offset += self.offset
+        if self.start is None or not offset:
+            return offset, self.start
+        return offset, kernel.sum(self.start, kernel.constant(offset, "index"))
 
 
 def emit_map(
@@ -47,10 +58,12 @@ def emit_map(
     output: MapOperand,
     emit: Emit,
     width: int = VECTOR,
+    rows: int = 1,
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
 
-    `width` elements of the innermost axis are one step: fewer where the arithmetic is wider than the codes.
+    `width` elements of the innermost axis are one step, fewer where the arithmetic is wider than the codes; and `rows`
+    of the axis before it, which they must divide.
     """
     declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
     target = declare_operand(kernel, "output", output)
@@ -61,21 +74,24 @@ def emit_map(
     *outer, inner = axes
     for start, extent, tile in split(inner.size, min(width, inner.size)):
         part = [*outer, Axis(extent, inner.strides)]
-        _emit_part(kernel, part, start, tile, declared, target, emit)
+        tiles = ((*(1,) * (len(outer) - 1), rows) if outer else ()) + (tile,)
+        _emit_part(kernel, part, start, tiles, declared, target, emit)
 
 
 def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
-    """Declare the buffer of `operand` as a parameter of `kernel`."""
+    """Declare the buffer of `operand` as a parameter of `kernel`, if it is none yet."""
+    if isinstance(operand.source, Buffer):
+        return Declared(operand.source, operand.offset, operand.start)
     if isinstance(operand.source, Place):
-        return Declared(kernel.place(name, operand.source), operand.offset)
-    return Declared(kernel.data(name, operand.source), operand.offset)
+        return Declared(kernel.place(name, operand.source), operand.offset, operand.start)
+    return Declared(kernel.data(name, operand.source), operand.offset, operand.start)
 
 
 def _emit_part(
     kernel: Kernel,
     axes: Sequence[Axis],
     start: int,
-    tile: int,
+    tiles: tuple[int, ...],
     operands: Sequence[Declared],
     target: Declared,
     emit: Emit,
@@ -84,10 +100,11 @@ def _emit_part(
     inputs = [_operand(kernel, axes, loops, start, i, declared) for i, declared in enumerate(operands)]
     last = len(operands)
     sizes, strides = tuple(a.size for a in axes), tuple(a.strides[last] for a in axes)
-    destination, where = kernel.write(target.buffer, View(sizes, strides, target.offset + start))
+    offset, index = target.where(kernel, start)
+    destination, where = kernel.write(target.buffer, View(sizes, strides, offset), index)
     body = kernel.body()
     value = emit(body, [f"%x{i}" for i in range(last)])
-    tag = Tag(kernel.next_nest(), "root", (1,) * (len(axes) - 1) + (tile,))
+    tag = Tag(kernel.next_nest(), "root", tiles)
     done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
     kernel.store(done, where)
 
@@ -97,9 +114,9 @@ def _operand(
 ) -> Operand:
     """The operand seen along the axes that move it; the others broadcast it."""
     moving = [(axis, loop) for axis, loop in zip(axes, loops, strict=True) if axis.strides[index]]
-    offset = declared.offset + start * axes[-1].strides[index]
+    offset, where = declared.where(kernel, start * axes[-1].strides[index])
     view = View(tuple(a.size for a, _ in moving), tuple(a.strides[index] for a, _ in moving), offset)
-    return Operand(kernel.read(declared.buffer, view), tuple(loop for _, loop in moving))
+    return Operand(kernel.read(declared.buffer, view, where), tuple(loop for _, loop in moving))
 
 
 def byte_literal(code: int) -> int:

@@ -120,8 +120,8 @@ class _Emitter:
         inputs += [self._kept_operand(part, loops, len(op.inputs) + i) for i in range(len(op.extras))]
         last = len(self.declared) - 1
         sizes, strides = tuple(a.size for a in part.axes), tuple(a.strides[last] for a in part.axes)
-        where = View(sizes, strides, self.declared[last].offset + part.offsets[last])
-        destination, view = kernel.write(self.declared[last].buffer, where)
+        offset, start = self.declared[last].where(kernel, part.offsets[last])
+        destination, view = kernel.write(self.declared[last].buffer, View(sizes, strides, offset), start)
         body = kernel.body()
         total = "%x0"
         for i in range(1, len(accumulators)):
@@ -174,8 +174,9 @@ class _Emitter:
         moving = [pair for pair in pairs if pair[0].strides[index] or pair in fixed]
         declared = self.declared[index]
         strides = tuple(axis.strides[index] for axis, _ in moving)
-        view = View(tuple(axis.size for axis, _ in moving), strides, declared.offset + offset)
-        return Operand(self.kernel.read(declared.buffer, view), tuple(loop for _, loop in moving))
+        offset, start = declared.where(self.kernel, offset)
+        view = View(tuple(axis.size for axis, _ in moving), strides, offset)
+        return Operand(self.kernel.read(declared.buffer, view, start), tuple(loop for _, loop in moving))
 
 
 def _part(outer: Sequence[Axis], inner: Sequence[tuple[Axis, int, int, int]]) -> _Part:

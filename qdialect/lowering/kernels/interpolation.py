@@ -1,0 +1,220 @@
+"""Bilinear interpolation in integers: a row of the result is a blend of two rows, then of neighbouring columns of it.
+
+With weights 1 - r and r of the rows, 1 - c and c of the columns, in whole parts of a power of two,
+
+  sum of four cells times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
+
+exactly, so that the blend of the rows is made once for all columns.  Powers of two that all weights of a dimension have
+in common are left out of them: what is left often fits 16 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernel_text import Body, Buffer
+from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.storage import Storage
+from qdialect.lowering.strategy import rows_for, split
+
+Round = Callable[[Body, str, str, int], str]
+"""(body, blend, its type, fraction bits) -> stored code of that type."""
+
+_MOST_RUNS, _MOST_CELLS = 4, 8
+# Blends of codes below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
+_NARROW_BITS = 7
+
+
+@dataclass(frozen=True)
+class Blends:
+    """For each cell along a dimension of the result: ``(2^bits - part) * x[low] + part * x[low + 1]``."""
+
+    low: NDArray[np.int64]
+    part: NDArray[np.int64]
+    bits: int
+
+    @classmethod
+    def of(cls, low: NDArray[np.int64], high: NDArray[np.int64], part: NDArray[np.integer], bits: int) -> Blends:
+        """Of parts of 2^bits, without the powers of two that they have in common."""
+        parts = np.where(low == high, 0, part).astype(np.int64)
+        common = int(np.bitwise_or.reduce(parts)) | 1 << bits
+        spare = (common & -common).bit_length() - 1
+        return cls(low, parts >> spare, bits - spare)
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """From what and how; `rows` and `columns` are those of the result."""
+
+    data: Place
+    rows: Blends
+    columns: Blends
+    round: Round
+
+    @property
+    def bits(self) -> int:
+        """Fraction bits of a blend along both dimensions."""
+        return self.rows.bits + self.columns.bits
+
+    @property
+    def element(self) -> str:
+        """Type of the numbers that are computed with."""
+        return "i16" if self.bits <= _NARROW_BITS else "i32"
+
+    @property
+    def width(self) -> int:
+        """How many of them are a vector."""
+        return 32 if self.element == "i16" else 16
+
+    def numbers(self, blends: Blends) -> NDArray[np.signedinteger]:
+        """The parts of `blends` as such numbers."""
+        return blends.part.astype(np.int16 if self.element == "i16" else np.int32)
+
+    def weighted(self, body: Body, values: Sequence[str], part: str, bits: int) -> str:
+        """``(2^bits - part) * first + part * second``, modulo the width of the type."""
+        whole = body.binary("arith.shli", values[0], body.constant(bits, self.element), self.element)
+        rise = body.binary("arith.subi", values[1], values[0], self.element)
+        return body.binary("arith.addi", whole, body.binary("arith.muli", rise, part, self.element), self.element)
+
+    def code(self, body: Body, values: Sequence[str], part: str) -> str:
+        """The stored code between two cells of a blend of rows."""
+        total = self.weighted(body, values, part, self.columns.bits)
+        return body.cast("arith.trunci", self.round(body, total, self.element, self.bits), self.element, "i8")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Some cells of a row of the result, and what computes their codes."""
+
+    row: str
+    """An index of the kernel."""
+    column: int | str
+    """The first cell; a single one is an index of the kernel."""
+    shape: tuple[int, int, int]
+    """Images, repetitions, and cells of each."""
+    step: int
+    """Cells from one repetition to the next."""
+    tile: int
+    """Cells of a repetition at a time."""
+    operands: Sequence[MapOperand]
+    """With strides along these and the channels."""
+    code: Emit
+
+    def start(self, kernel: Kernel, storage: Storage) -> tuple[int, str]:
+        """Offset and start of the first cell in a result that is stored so."""
+        _, row, column, _ = storage.strides
+        start = kernel.multiple(self.row, row)
+        if isinstance(self.column, int):
+            return storage.origin + self.column * column, start
+        return storage.origin, kernel.sum(start, kernel.multiple(self.column, column))
+
+    def strides(self, storage: Storage) -> tuple[int, int, int]:
+        """Elements of such a result between images, repetitions and cells."""
+        image, _, column, _ = storage.strides
+        return image, self.step * column, column
+
+
+@dataclass(frozen=True)
+class _Run:
+    """`count` times the same parts side by side, the first at cell `start`; each time `step` further into the input."""
+
+    start: int
+    low: int
+    parts: tuple[int, ...]
+    step: int
+    count: int
+
+
+def emit_interpolation(kernel: Kernel, op: Bilinear, output: Place) -> None:
+    """Write the codes of every cell to `output`."""
+    target, storage = kernel.place("target", output), output.storage
+    lanes = min(op.data.storage.pitch, storage.pitch)
+
+    def write(cells: Cells) -> None:
+        offset, start = cells.start(kernel, storage)
+        place = MapOperand(target, (*cells.strides(storage), 1), offset, start)
+        emit_map(kernel, (*cells.shape, lanes), cells.operands, place, cells.code, op.width, cells.tile)
+
+    emit_cells(kernel, op, write)
+
+
+def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> None:
+    """Emit the loop over the rows of the result; `write` emits what becomes of its cells."""
+    before = op.data.storage
+    images, height, width, _ = before.shape
+    # One column more: the last one's neighbour, which counts nothing.
+    place = kernel.program.buffer(Storage((images, 1, width + 1, before.pitch), op.element, before.pitch))
+    source, blend = kernel.place("source", op.data), kernel.place("blend", place)
+    lower = np.minimum(op.rows.low + 1, height - 1)
+    cells = {"upper": op.rows.low, "lower": lower}
+    tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in cells.items()]
+    row_parts = kernel.data("row_parts", op.numbers(op.rows))
+    columns = _Columns(kernel, op, MapOperand(blend, (place.storage.strides[0], 0, 0, 1)))
+    with kernel.steps(len(op.rows.low)) as row:
+        starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
+
+        def emit(body: Body, values: Sequence[str]) -> str:
+            codes = [body.cast("arith.extui", value, "i8", op.element) for value in values]
+            return op.weighted(body, codes, part, op.rows.bits)
+
+        rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
+        target = MapOperand(blend, (place.storage.strides[0], 1))
+        emit_map(kernel, (images, width * before.pitch), rows, target, emit, op.width)
+        columns.emit(row, write)
+
+
+class _Columns:
+    """The cells of a row from a blend of rows, whose strides are those along images and channels."""
+
+    def __init__(self, kernel: Kernel, op: Bilinear, blend: MapOperand) -> None:
+        self._kernel, self._op, self._blend = kernel, op, blend
+        self._parts = kernel.data("parts", op.numbers(op.columns))
+        self._runs = _runs(op.columns)
+        self._starts: Buffer | None = None
+        if len(self._runs) > _MOST_RUNS:
+            self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
+
+    def emit(self, row: str, write: Callable[[Cells], None]) -> None:
+        """Call `write` with all cells of `row`."""
+        if self._starts is None:
+            for cells in (cells for run in self._runs for cells in self._of_run(row, run)):
+                write(cells)
+            return
+        kernel, op = self._kernel, self._op
+        with kernel.steps(len(op.columns.low)) as column:
+            low, part = kernel.position(self._starts, column), kernel.entry(self._parts, column)
+            pair = [replace(self._blend, start=low, offset=more) for more in (0, op.data.storage.pitch)]
+            shape = op.data.storage.shape[0], 1, 1
+            write(Cells(row, column, shape, 1, 1, pair, lambda body, values: op.code(body, values, part)))
+
+    def _of_run(self, row: str, run: _Run) -> Iterator[Cells]:
+        op, pitch, count = self._op, self._op.data.storage.pitch, len(run.parts)
+        strides = (self._blend.strides[0], run.step * pitch, 0, 1)
+        pair = [MapOperand(self._blend.source, strides, (run.low + more) * pitch) for more in (0, 1)]
+        for first, size, tile in split(count, rows_for(count, _MOST_CELLS)):
+            parts = MapOperand(self._parts, (0, 0, 1, 0), run.start + first)
+            shape = op.data.storage.shape[0], run.count, size
+            yield Cells(row, run.start + first, shape, count, tile, [*pair, parts], self._between)
+
+    def _between(self, body: Body, values: Sequence[str]) -> str:
+        """The code between two cells of the blend; their part is the third value."""
+        return self._op.code(body, values, values[2])
+
+
+def _runs(blends: Blends) -> list[_Run]:
+    """Neighbouring cells between the same two of the input, joined where the next ones have the same parts."""
+    runs: list[_Run] = []
+    for start, end in pairwise([0, *(np.flatnonzero(np.diff(blends.low)) + 1).tolist(), len(blends.low)]):
+        low, parts = int(blends.low[start]), tuple(blends.part[start:end].tolist())
+        last = runs[-1] if runs else None
+        if last and last.parts == parts and (last.count == 1 or low == last.low + last.step * last.count):
+            runs[-1] = _Run(last.start, last.low, parts, (low - last.low) // last.count, last.count + 1)
+        else:
+            runs.append(_Run(start, low, parts, 0, 1))
+    return runs
