@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.cli import table, terminal
+from qdialect.cli import profile_chart, table, terminal
 from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.profile_table import profile_table
 from qdialect.diagnostics import InputError, QDialectError
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, workload
 from qdialect.runtime.comparison import differing
+from qdialect.runtime.profile import profile_ops
 from qdialect.target import TARGETS
 
 PROGRAM = "qdialect-run"
@@ -40,6 +42,8 @@ examples:
   qdialect-run model.mlir --input a.npy b.npy --output-dir results
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
+  qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
+                                                          time of every kernel in place, as a table and as a picture
   qdialect-run model.tflite --target generic              code that needs no AVX-512
 """
 
@@ -53,6 +57,8 @@ class Arguments(argparse.Namespace):
     reference: bool
     output_dir: str | None
     benchmark: bool
+    profile_ops: bool
+    profile_chart: str | None
     target: str
 
 
@@ -95,6 +101,14 @@ def _parser() -> argparse.ArgumentParser:
         "--benchmark", action="store_true", help="measure a call, and the bare dot-product instruction beside it"
     )
     parser.add_argument(
+        "--profile-ops", action="store_true", help="with --benchmark: time, share of peak and bytes of every kernel"
+    )
+    parser.add_argument(
+        "--profile-chart",
+        metavar="FILE",
+        help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
+    )
+    parser.add_argument(
         "--target", default="host", help=f"host (default: all this CPU has), {', '.join(TARGETS)}: what code may use"
     )
     return parser
@@ -106,7 +120,19 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _check(options: Arguments) -> None:
+    if options.profile_ops and not options.benchmark:
+        raise InputError("--profile-ops must be given with --benchmark")
+    path = options.profile_chart
+    if path is not None and not options.profile_ops:
+        raise InputError("--profile-chart must be given with --profile-ops")
+    if path is not None and Path(path).suffix not in profile_chart.SUFFIXES:
+        wanted = " or ".join(profile_chart.SUFFIXES)
+        raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
+
+
 def _run(options: Arguments) -> int:
+    _check(options)
     module = read_model(options.model, import_options(options))
     _progress("compiling")
     start = time.perf_counter()
@@ -120,7 +146,10 @@ def _run(options: Arguments) -> int:
         _write(Path(options.output_dir), outputs)
     if options.benchmark:
         _progress("measuring")
+        inputs = [np.ascontiguousarray(array) for array in inputs]
         _print_speed(module, workload.measure(executable, inputs))
+    if options.profile_ops:
+        _profile(module, inputs, options)
     return _compare(module, executable, inputs, outputs) if options.reference else 0
 
 
@@ -130,7 +159,7 @@ def _progress(what: str) -> None:
 
 
 def _print_compilation(executable: Executable, seconds: float) -> None:
-    calls, memory = len(executable.labels), executable.working_memory
+    calls, memory = len(executable.steps), executable.working_memory
     print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
 
@@ -185,6 +214,17 @@ def _print_speed(module: ir.Module, speed: workload.Speed) -> None:
     share = speed.share(macs)
     if speed.peak is not None and share is not None:
         print(f"{100 * share:.1f} % of the bare vpdpbusd loop's {speed.peak * 1e-9:.4g} GMAC/s, measured in between")
+
+
+def _profile(module: ir.Module, inputs: Sequence[Array], options: Arguments) -> None:
+    _progress("measuring every kernel")
+    found = profile_ops(module, inputs, target=options.target)
+    print(f"\n{profile_table(found)}")
+    path = options.profile_chart
+    if path is not None:
+        content = profile_chart.file_content(found, path, Path(options.model).name)
+        terminal.write_file(path, content.encode(errors="replace"))
+        print(f"wrote {path}")
 
 
 def _compare(module: ir.Module, executable: Executable, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:

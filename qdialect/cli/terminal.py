@@ -47,6 +47,11 @@ def say(text: str) -> None:
             print(text.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
+def printable(text: str) -> str:
+    """`text` with a question mark for each character that would not be seen: names are anything a model says."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def read_input(name: str) -> str:
     """The text of a file, or of stdin for ``-``; raises `ParseError` where it cannot be read or is no UTF-8."""
     if name != "-":

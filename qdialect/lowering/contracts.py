@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, note_at
+from qdialect.lowering.program import CLOCK
 from qdialect.lowering.x86.byte_table import is_table
 from qdialect.target import Target
 
@@ -60,7 +61,11 @@ def check_llvm(module: ir.Module) -> None:
 
 
 def _unknown_op(prefixes: tuple[str, ...]) -> Problem:
-    return lambda op: None if op.name.startswith(prefixes) else "is not allowed"
+    return lambda op: None if op.name.startswith(prefixes) or _reads_clock(op) else "is not allowed"
+
+
+def _reads_clock(op: ir.Operation) -> bool:
+    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value == CLOCK
 
 
 def _check(module: ir.Module, phase: str, problem: Problem) -> None:

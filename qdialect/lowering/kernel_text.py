@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -146,6 +146,7 @@ class KernelText:
         self._arguments: list[str] = []
         self._constants: dict[tuple[str, str], str] = {}
         self._lines: list[str] = []
+        self._seen: dict[Buffer, set[View | None]] = {}
         self._count = 0
         self.nests = 0
 
@@ -163,6 +164,7 @@ class KernelText:
         """Declare a flat buffer argument."""
         found = Buffer(f"%{name}", element, length)
         self._arguments.append(f"{found.name}: {found.type}")
+        self._seen[found] = set()
         return found
 
     def scalar(self, name: str, type_: str) -> str:
@@ -189,6 +191,7 @@ class KernelText:
     def entry(self, table: Buffer, index: str) -> str:
         """The entry of a constant table at a loop's index."""
         name = self.fresh()
+        self._seen[table].add(None)
         self._lines.append(f"{name} = memref.load {table.name}[{index}] : {table.type}")
         return name
 
@@ -217,6 +220,7 @@ class KernelText:
     def whole(self, buffer: Buffer) -> Tensor:
         """The tensor of a whole flat input buffer."""
         tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
+        self._seen[buffer].add(None)
         self._lines.append(
             f"{tensor.name} = bufferization.to_tensor {buffer.name} restrict : {buffer.type} to {tensor.type}"
         )
@@ -229,6 +233,8 @@ class KernelText:
 
     def _tensor_of(self, buffer: Buffer, view: View, how: str, start: str | None) -> Tensor:
         type_ = _view_type(buffer, view, start)
+        # A view that moves is taken to go everywhere.
+        self._seen[buffer].add(None if start else view)
         self.fresh()
         memref_name = f"%m{self._count}"
         sizes, strides = list(view.sizes), list(view.strides)
@@ -247,6 +253,10 @@ class KernelText:
             f"bufferization.materialize_in_destination {result.name} in restrict writable {name} : "
             f"({result.type}, {type_}) -> ()"
         )
+
+    def touched(self) -> list[tuple[Buffer, int]]:
+        """How many elements of each buffer are read or written; what two views share is counted twice."""
+        return [(buffer, _covered(buffer, views)) for buffer, views in self._seen.items()]
 
     def empty(self, sizes: tuple[int, ...], element: str) -> Tensor:
         """A tensor whose elements are still to be written."""
@@ -295,6 +305,10 @@ class KernelText:
         constants = [f"{ssa} = arith.constant {value} : {type_}" for (value, type_), ssa in self._constants.items()]
         lines = "\n  ".join([*constants, *self._lines, "return"])
         return f"func.func private @{name}({', '.join(self._arguments)}) {{\n  {lines}\n}}"
+
+
+def _covered(buffer: Buffer, views: Set[View | None]) -> int:
+    return min(buffer.length, sum(view.covered if view else buffer.length for view in views))
 
 
 def _view_type(buffer: Buffer, view: View, start: str | None) -> str:

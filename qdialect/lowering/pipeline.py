@@ -66,6 +66,8 @@ class Lowered:
     """Element type and bytes of every intermediate value that is stored."""
     kernels: int = 0
     """Number of distinct kernels."""
+    clocked: bool = False
+    """Whether `main` takes an array of one int64 more than steps, for the cycle counter before each and at the end."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -73,8 +75,8 @@ class Lowered:
         return tuple(step.label for step in self.steps)
 
 
-def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lowered:
-    """Lower a copy of the `qnn` module as far as `until`.
+def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, clocked: bool = False) -> Lowered:
+    """Lower a copy of the `qnn` module as far as `until`; `clocked` code writes down when each of its steps begins.
 
     Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
     """
@@ -90,7 +92,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
     contracts.check_fused(copy)
     if until is Phase.FUSED:
         return lowered
-    program = qnn_to_linalg(copy, target)
+    program = qnn_to_linalg(copy, target, clocked)
     lowered = replace(
         lowered,
         module=program.module,
@@ -99,6 +101,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM) -> Lower
         steps=program.steps,
         buffers=program.buffers,
         kernels=program.kernels,
+        clocked=clocked,
     )
     _lower_kernels(program.module, target, until)
     return lowered

@@ -19,6 +19,8 @@ from qdialect.lowering.storage import ELEMENT_BYTES, Storage
 from qdialect.lowering.strategy import Strategy
 
 ALIGNMENT = 64
+CLOCK = "llvm.readcyclecounter"
+"""The intrinsic that reads the counter of cycles."""
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -62,6 +64,12 @@ class Call:
     actuals: list[Actual]
     label: str
     names: tuple[str, ...]
+    macs: int
+    bytes_moved: int
+
+    def step(self) -> Step:
+        """The call without what it gets."""
+        return Step(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,10 @@ class Step:
     label: str
     kernel: int
     names: tuple[str, ...]
+    macs: int = 0
+    """Products that it sums up, those with padding included."""
+    bytes_moved: int = 0
+    """Size of what it reads and of what it writes, constants included."""
 
 
 class Kernel(KernelText):
@@ -129,12 +141,13 @@ class Program:
         self._arena.append(storage)
         return Place("arena", len(self._arena) - 1, storage)
 
-    def call(self, kernel: Kernel, label: str) -> None:
-        """Append a call of `kernel`; a kernel with the text of an earlier one is that one."""
+    def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
+        """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
         text = kernel.render("KERNEL")
         if text not in self.kernels:
             self.kernels.append(text)
-        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label, self.names))
+        moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
+        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label, self.names, macs, moved))
 
     def constants(self) -> NDArray[np.uint8]:
         """The constants' block."""
@@ -142,7 +155,7 @@ class Program:
 
     def steps(self) -> tuple[Step, ...]:
         """Its calls, without what they get."""
-        return tuple(Step(call.label, call.kernel, call.names) for call in self.calls)
+        return tuple(call.step() for call in self.calls)
 
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
@@ -165,18 +178,22 @@ class Program:
                     touched[actual.index].append(step)
         return touched
 
-    def render(self) -> tuple[str, int]:
-        """The module's text and the arena's size in bytes."""
+    def render(self, clocked: bool = False) -> tuple[str, int]:
+        """The module's text and the arena's size in bytes.
+
+        With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
+        """
         offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
         kernels = [text.replace("@KERNEL", f"@kernel_{i}") for i, text in enumerate(self.kernels)]
-        return "\n".join(["module {", *kernels, _Main(self, offsets, size).text(), "}"]), size
+        return "\n".join(["module {", *kernels, _Main(self, offsets, size, clocked).text(), "}"]), size
 
 
 class _Main:
     """Writes the function that calls the kernels."""
 
-    def __init__(self, program: Program, offsets: Sequence[int], arena: int) -> None:
+    def __init__(self, program: Program, offsets: Sequence[int], arena: int, clocked: bool) -> None:
         self._program = program
+        self._clocked = clocked
         self._offsets = offsets
         self._arena = arena
         self._lines: list[str] = []
@@ -189,10 +206,24 @@ class _Main:
         arguments = [f"%{name}: memref<{s.length}x{s.element}>" for name, s in plain]
         constants = max(len(program.constants()), 1)
         arguments += [f"%constants: memref<{constants}xi8>", f"%arena: memref<{max(self._arena, 1)}xi8>"]
-        for call in program.calls:
+        if self._clocked:
+            arguments.append(f"%ticks: {self._ticks}")
+        for number, call in enumerate(program.calls):
+            self._read_clock(number)
             self._call(call)
+        self._read_clock(len(program.calls))
         body = "\n  ".join([*self._lines, "return"])
         return f"func.func @main({', '.join(arguments)}) {{\n  {body}\n}}"
+
+    @property
+    def _ticks(self) -> str:
+        return f"memref<{len(self._program.calls) + 1}xi64>"
+
+    def _read_clock(self, number: int) -> None:
+        if self._clocked:
+            place = self._define(f"arith.constant {number} : index")
+            now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
+            self._lines.append(f"memref.store {now}, %ticks[{place}] : {self._ticks}")
 
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]

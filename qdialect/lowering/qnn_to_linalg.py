@@ -35,11 +35,14 @@ class LinalgProgram:
     kernels: int
 
 
-def qnn_to_linalg(module: ir.Module, target: Target) -> LinalgProgram:
-    """Lower the one function of a `qnn` module; raises `CompileError` with a note for each op without a lowering."""
+def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> LinalgProgram:
+    """Lower the one function of a `qnn` module; with `clocked`, its `main` reads the cycle counter around each call.
+
+    Raises `CompileError` with a note for each op without a lowering.
+    """
     with module.context, ir.Location.unknown():
         program = GraphLowering(main_function(module), strategy_of(target)).run()
-        text, arena = program.render()
+        text, arena = program.render(clocked)
     lowered = context.parse(text, module.context, file_name="kernels")
     counts = program.steps(), program.buffers(), len(program.kernels)
     return LinalgProgram(lowered, program.constants(), arena, *counts)

@@ -6,6 +6,7 @@ convolution needs no im2col: its windows are a view in which the axes of pixels 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,13 @@ class View:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
+
+    @property
+    def covered(self) -> int:
+        """Elements from the first to the last that it shows, or those that it shows where they are fewer."""
+        pairs = zip(self.sizes, self.strides, strict=True)
+        span = 1 + sum((size - 1) * abs(stride) for size, stride in pairs)
+        return min(span, math.prod(self.sizes))
 
 
 def collapse(axes: Sequence[Axis]) -> list[Axis]:

@@ -13,12 +13,17 @@ from qdialect.target import Target
 
 
 def compile_module(
-    module: ir.Module, *, target: str | Target = "host", allocate: memory.Allocate = memory.allocate
+    module: ir.Module,
+    *,
+    target: str | Target = "host",
+    allocate: memory.Allocate = memory.allocate,
+    clocked: bool = False,
 ) -> Executable:
     """Compile `module` for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
-    runs, where it lacks AVX-512 VNNI. `allocate` gives the memory for the constants and the working memory.
+    runs, where it lacks AVX-512 VNNI. `allocate` gives the memory for the constants and the working memory. `clocked`
+    code writes into `ticks` of the executable when each of its steps begins.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered and
     for a target that this CPU cannot run.
@@ -30,4 +35,4 @@ def compile_module(
             f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
         )
     verify(module)
-    return Executable(lower(module, chosen, Phase.LLVM), allocate)
+    return Executable(lower(module, chosen, Phase.LLVM, clocked=clocked), allocate)

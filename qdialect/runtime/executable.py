@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
 from qdialect.lowering.pipeline import Lowered, Port
+from qdialect.lowering.program import Step
 from qdialect.runtime import memory
 from qdialect.runtime.jit import BoundCall, MachineCode
 
@@ -39,8 +40,8 @@ class Executable:
         """What it returns, likewise."""
         self.kernels: int = lowered.kernels
         """Number of distinct kernels."""
-        self.labels: tuple[str, ...] = lowered.labels
-        """What each kernel call computes, in order."""
+        self.steps: tuple[Step, ...] = lowered.steps
+        """The kernel calls, in order."""
         self.constants_bytes: int = lowered.constants.size
         """Bytes of packed weights, biases, multipliers and tables."""
         self.working_memory: int = lowered.arena_bytes
@@ -49,7 +50,10 @@ class Executable:
             *(_Slot("input", port) for port in self.inputs),
             *(_Slot("output", port) for port in self.outputs),
         ]
-        self._blocks = _filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes))
+        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.steps) + 1 if lowered.clocked else 0, np.int64)
+        """Of clocked code, the cycle counter before each step of the last call and at its end; else empty."""
+        clock = [self.ticks] if lowered.clocked else []
+        self._blocks = [_filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes)), *clock]
         self._code = MachineCode(lowered.module)
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))

@@ -79,7 +79,7 @@ def _matmul(lowering: GraphLowering, op: RealMatmulOp) -> None:
         _ROWS,
     )
     emit_reduction(kernel, reduction)
-    lowering.program.call(kernel, op.operation.name)
+    lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
 
 
 @lowers(RealConv2DOp)
@@ -113,7 +113,7 @@ def _conv2d(lowering: GraphLowering, op: RealConv2DOp) -> None:
             _ROWS,
         )
         emit_reduction(kernel, reduction)
-        lowering.program.call(kernel, op.operation.name)
+        lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
 
 
 def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:

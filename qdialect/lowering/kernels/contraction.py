@@ -10,6 +10,7 @@ combination is a loop nest of its own (see `contraction_nest`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -44,6 +45,10 @@ class Contraction(SumOfProducts):
     @property
     def channels(self) -> int:
         return self.weights.codes.shape[0]
+
+    @property
+    def macs(self) -> int:
+        return math.prod(self.window.pixels) * self.weights.codes.size
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
@@ -98,7 +103,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
             nest = ContractionNest(kernel, op, columns, stages, group, block, reduction)
             for segment in segments(op.pixel_axes(), partial(strategy.row_segments, vectors=block.vectors)):
                 nest.emit(buffers, segment)
-    program.call(kernel, label)
+    program.call(kernel, label, op.macs)
 
 
 def _lanes(data: Storage, group: ChannelGroup) -> int:

@@ -62,6 +62,11 @@ class SumOfProducts(ABC):
 
     @property
     @abstractmethod
+    def macs(self) -> int:
+        """Products that are summed up, those with padding included."""
+
+    @property
+    @abstractmethod
     def zero_points(self) -> NDArray[np.int32]:
         """What is left of the zero points of the weights, by channel."""
 

@@ -31,7 +31,7 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     for block in depthwise_blocks(op.output.storage.pitch):
         for segment in segments(op.pixel_axes(), program.strategy.depthwise_segments):
             _emit_nest(kernel, op, stages, buffers, constants, block, segment)
-    program.call(kernel, label)
+    program.call(kernel, label, op.macs)
 
 
 def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:

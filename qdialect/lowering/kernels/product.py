@@ -90,6 +90,11 @@ class Product(SumOfProducts):
         return self.right.matrices.channels
 
     @property
+    def macs(self) -> int:
+        rows = prod(axis.size for axis in self.rows) * self.groups.size
+        return rows * self.right.matrices.depth * self.channels
+
+    @property
     def zero_points(self) -> NDArray[np.int32]:
         return self.points
 

@@ -1,0 +1,45 @@
+"""The profile of a network as a table: a row for each kernel call, and one for all."""
+
+from __future__ import annotations
+
+from qdialect.cli import table, terminal
+from qdialect.runtime.profile import Profile, StepProfile
+
+_HEADER = ("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "bytes", "GB/s", "nodes")
+_NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9)
+_NONE = "-"
+
+
+def profile_table(profile: Profile) -> str:
+    """The table, and lines that say what its columns are."""
+    rows = [_row(number, one, profile.seconds) for number, one in enumerate(profile.steps)]
+    lines = [table.render(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
+    lines.append(f"time: middle half of {profile.calls} calls, in place; bytes: read and written, constants included")
+    if profile.peak is not None:
+        lines.append(f"peak: the bare vpdpbusd loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
+    return "\n".join(lines)
+
+
+def _row(number: int, one: StepProfile, whole: float) -> tuple[str, ...]:
+    step = one.step
+    figures = _figures(one.seconds, whole, step.macs, step.bytes_moved, one.peak)
+    return f"{number}", f"{step.kernel}", step.label, *figures, terminal.printable(", ".join(step.names))
+
+
+def _total(profile: Profile) -> tuple[str, ...]:
+    figures = _figures(profile.seconds, profile.seconds, profile.macs, profile.bytes_moved, profile.peak)
+    return "", "", "total", *figures, ""
+
+
+def _figures(seconds: float, whole: float, macs: int, moved: int, peak: float | None) -> tuple[str, ...]:
+    """The numbers of a row; a step that the clock does not see has no rates."""
+    rate, bandwidth = (macs / seconds, moved / seconds) if seconds else (0.0, 0.0)
+    return (
+        f"{seconds * 1e6:.2f}",
+        f"{100 * seconds / whole:.1f} %" if whole else _NONE,
+        f"{macs * 1e-6:.3f}" if macs else _NONE,
+        f"{rate * 1e-9:.1f}" if macs and seconds else _NONE,
+        f"{100 * rate / peak:.1f} %" if macs and seconds and peak else _NONE,
+        f"{moved}",
+        f"{bandwidth * 1e-9:.1f}" if seconds else _NONE,
+    )

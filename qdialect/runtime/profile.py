@@ -1,0 +1,125 @@
+"""Where the time of a call goes: each step of a network measured in place, beside the bare dot-product instruction."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import target as targets
+from qdialect._mlir import ir
+from qdialect.lowering.program import Step
+from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.executable import Binding
+from qdialect.runtime.peak import vpdpbusd_rate
+from qdialect.target import Target
+
+Array = NDArray[Any]
+
+_WARM_UP_CALLS = 3
+_ROUNDS = 5
+# Of a round: as many give a median.
+_MOST_CALLS = 2000
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """One kernel call of a network, and how long it takes there."""
+
+    step: Step
+    seconds: float
+    """Mean of the middle half of many calls."""
+    peak: float | None
+    """Multiply-accumulates per second of bare `vpdpbusd`; None where the CPU lacks it."""
+
+    @property
+    def rate(self) -> float:
+        """Multiply-accumulates per second."""
+        return self.step.macs / self.seconds if self.seconds else 0.0
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second that it reads and writes, wherever they lie."""
+        return self.step.bytes_moved / self.seconds if self.seconds else 0.0
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """The rate as a share of the bare instruction's; None for a step without products."""
+        return self.rate / self.peak if self.peak and self.step.macs else None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a call of a network consists of, in the order of its steps."""
+
+    steps: tuple[StepProfile, ...]
+    calls: int
+    """How many calls were measured."""
+    peak: float | None
+    """Multiply-accumulates per second of bare `vpdpbusd`, measured in between; None where the CPU lacks it."""
+
+    @property
+    def seconds(self) -> float:
+        """What the steps take together."""
+        return sum(one.seconds for one in self.steps)
+
+    @property
+    def macs(self) -> int:
+        """Products that all steps sum up."""
+        return sum(one.step.macs for one in self.steps)
+
+    @property
+    def bytes_moved(self) -> int:
+        """What all steps read and write."""
+        return sum(one.step.bytes_moved for one in self.steps)
+
+
+def profile_ops(
+    module: ir.Module, inputs: Sequence[Array], *, target: str | Target = "host", seconds: float = 1.0
+) -> Profile:
+    """Compile `module` with a clock and call it on `inputs` for so many `seconds`, in turns with the bare instruction.
+
+    The clock costs some 10 ns a step, which it measures too. Raises what `compile_module` and `Executable.bind` raise.
+    """
+    executable = compile_module(module, target=target, clocked=True)
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    call = executable.bind([np.ascontiguousarray(array) for array in inputs], outputs)
+    for _ in range(_WARM_UP_CALLS):
+        call()
+    peaks: list[float] = []
+    cycles: list[NDArray[np.int64]] = []
+    lengths: list[float] = []
+    for _ in range(_ROUNDS):
+        if targets.host().has_vnni:
+            peaks.append(vpdpbusd_rate())
+        found, length = _measure(call, executable.ticks, seconds / _ROUNDS)
+        cycles += found
+        lengths.append(length)
+    peak = statistics.median(peaks) if peaks else None
+    times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
+    steps = (StepProfile(step, float(one), peak) for step, one in zip(executable.steps, times, strict=True))
+    return Profile(tuple(steps), len(cycles), peak)
+
+
+def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The mean of the middle half of each column: a counter may advance in strides that a median would keep."""
+    count = len(cycles)
+    return np.sort(cycles, axis=0)[count // 4 : count - count // 4].mean(axis=0)
+
+
+def _measure(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[list[NDArray[np.int64]], float]:
+    """The clock's readings of each call, and the seconds that one of its cycles lasts."""
+    readings: list[NDArray[np.int64]] = []
+    ends: list[float] = []
+    limit = time.perf_counter() + seconds
+    while len(ends) < 2 or (ends[-1] < limit and len(ends) < _MOST_CALLS):
+        call()
+        ends.append(time.perf_counter())
+        readings.append(ticks.copy())
+    # Both clocks at the end of the first call and of the last.
+    return readings, (ends[-1] - ends[0]) / float(readings[-1][-1] - readings[0][-1])

@@ -1,0 +1,52 @@
+// The time of every kernel, as a table and as a picture.
+//
+// RUN: %qrun %s --benchmark --profile-ops --profile-chart %t.svg | filecheck %s
+// RUN: filecheck %s --input-file %t.svg --check-prefix=SVG
+// RUN: %qrun %s --benchmark --profile-ops --profile-chart %t.html --target generic | filecheck %s --check-prefix=GENERIC
+// RUN: filecheck %s --input-file %t.html --check-prefix=HTML
+//
+// CHECK: ms a call (median), 0.000576 million multiply-accumulates
+// CHECK: #  kernel  op {{.*}} time us  of call {{.*}} MMAC  GMAC/s  of peak  bytes {{.*}} GB/s  nodes
+// CHECK-NEXT: 0       0  input 0
+// CHECK-NEXT: 1       1  qnn.fused_dense {{.*}} %  0.001
+// CHECK-SAME: fc;bias
+// CHECK-NEXT: output 0
+// CHECK-NEXT: total {{.*}}  100.0 %  0.001
+// CHECK-NEXT: time: middle half of {{[0-9]+}} calls, in place; bytes: read and written, constants included
+// CHECK: wrote {{.*}}.svg
+//
+// GENERIC: 1  qnn.fused_dense
+//
+// SVG: <svg xmlns="http://www.w3.org/2000/svg" width="1120"
+// SVG: profile-ops.mlir</text>
+// SVG: steps, 0.000576 MMAC
+// SVG: qnn.fused_dense: 1 in
+// SVG: fc;bias #1<title>#1 qnn.fused_dense, kernel 1
+// SVG: </svg>
+//
+// HTML: <!doctype html>
+// HTML: <title>profile-ops.mlir</title>
+// HTML: </svg>
+//
+// RUN: not %qrun %s --profile-ops 2>&1 | filecheck %s --check-prefix=ALONE
+// RUN: not %qrun %s --benchmark --profile-chart %t.svg 2>&1 | filecheck %s --check-prefix=CHART
+// RUN: not %qrun %s --benchmark --profile-ops --profile-chart %t.png 2>&1 | filecheck %s --check-prefix=SUFFIX
+// RUN: not %qrun %s --benchmark --profile-ops --profile-chart %s/x.svg 2>&1 | filecheck %s --check-prefix=WRITE
+//
+// ALONE: error: --profile-ops must be given with --benchmark
+// CHART: error: --profile-chart must be given with --profile-ops
+// SUFFIX: error: --profile-chart must name a .svg or .html file, but got '{{.*}}.png'
+// WRITE: error: cannot write '{{.*}}x.svg'
+
+func.func @main(%x: tensor<4x12xi8>) -> tensor<4x12xi8> {
+  %w = "qnn.constant"() {value = dense<-3> : tensor<12x12xi8>} : () -> tensor<12x12xi8>
+  %acc = "qnn.dense"(%x, %w) {
+    input_scale = 0.5 : f64, input_zero_point = 1 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>
+  } : (tensor<4x12xi8>, tensor<12x12xi8>) -> tensor<4x12xi32> loc("fc;bias")
+  %y = "qnn.requantize"(%acc) {
+    input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
+    output_scale = 2.0 : f64, output_zero_point = 0 : i64, axis = 1 : i64, rounding = "fixed64_up", multiplier = "f64"
+  } : (tensor<4x12xi32>) -> tensor<4x12xi8> loc("fc;bias")
+  return %y : tensor<4x12xi8>
+}

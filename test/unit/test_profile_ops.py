@@ -1,0 +1,131 @@
+"""Profiles: every step once, sums that agree, the same results; and what the table and the picture say."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from graphs import graph, random_inputs
+from quantized_layers import add, conv, fused
+
+from qdialect import target
+from qdialect.cli.profile_chart import chart, file_content
+from qdialect.cli.profile_table import profile_table
+from qdialect.diagnostics import InputError
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.lowering.program import Step
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module, workload
+from qdialect.runtime.profile import Profile, StepProfile, profile_ops
+
+NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
+PROFILE = Profile(
+    (
+        StepProfile(Step("halo", 0, (), 0, 100), 1e-6, 2e11),
+        StepProfile(Step("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11),
+        StepProfile(Step("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
+        StepProfile(Step("nothing", 2, ()), 0.0, 2e11),
+    ),
+    calls=17,
+    peak=2e11,
+)
+
+
+@pytest.mark.parametrize("name", ["generic", "host"])
+def test_every_step_is_there_once(name: str) -> None:
+    found = profile_ops(NETWORK, random_inputs(NETWORK), target=name, seconds=0.02)
+    executable = compile_module(NETWORK, target=name)
+    assert tuple(one.step for one in found.steps) == executable.steps
+    assert found.calls >= 2
+    assert found.macs == workload.multiply_accumulates(NETWORK) == 2 * 5 * 6 * 5 * 27
+    assert found.seconds == pytest.approx(sum(one.seconds for one in found.steps))
+    assert found.bytes_moved == sum(one.step.bytes_moved for one in found.steps)
+    assert all(one.seconds >= 0 for one in found.steps)
+    assert (found.peak is not None) == target.host().has_vnni
+
+
+def test_the_clock_changes_no_result() -> None:
+    inputs = random_inputs(NETWORK)
+    clocked = compile_module(NETWORK, clocked=True)
+    for found, wanted in zip(clocked(*inputs), interpreter.run(NETWORK, inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert len(clocked.ticks) == len(clocked.steps) + 1
+    assert (np.diff(clocked.ticks) >= 0).all()
+    assert clocked.ticks[0] > 0
+
+
+def test_code_without_a_clock_has_no_ticks() -> None:
+    assert compile_module(NETWORK).ticks.size == 0
+    assert "readcyclecounter" not in str(lower(NETWORK, target.GENERIC, Phase.LINALG).module)
+    assert str(lower(NETWORK, target.GENERIC, clocked=True).module).count('"llvm.readcyclecounter"') >= 3
+
+
+def test_what_a_step_moves() -> None:
+    # 5 channels are stored in 8 lanes, 3 for windows as they are; weights and what belongs to them are constants.
+    steps = lower(graph(["tensor<1x5x6x3xui8>"], fused), target.GENERIC, Phase.LINALG).steps
+    halo, copied, convolution, *_ = steps
+    assert halo.bytes_moved == (7 * 8 - 5 * 6) * 3
+    assert copied.bytes_moved == 5 * 6 * (3 + 3)
+    assert convolution.macs == 5 * 6 * 5 * 27
+    assert 7 * 8 * 3 + 5 * 6 * 8 + 27 * 5 < convolution.bytes_moved < 2500
+
+
+def test_a_convolution_alone_counts_its_products_too() -> None:
+    steps = lower(graph(["tensor<1x5x6x3xui8>"], conv), target.GENERIC, Phase.LINALG).steps
+    assert sum(step.macs for step in steps) == 5 * 6 * 5 * 27
+
+
+def test_inputs_are_checked() -> None:
+    with pytest.raises(InputError, match="must be uint8"):
+        profile_ops(NETWORK, [np.zeros(3, np.uint8)] * 2)
+
+
+def test_rates_and_shares() -> None:
+    halo, first, _, nothing = PROFILE.steps
+    assert (first.rate, first.share_of_peak, first.bandwidth) == pytest.approx((1e11, 0.5, 4000 / 6e-6))
+    assert halo.share_of_peak is None
+    assert (nothing.rate, nothing.bandwidth) == (0.0, 0.0)
+    assert (PROFILE.macs, PROFILE.bytes_moved, PROFILE.seconds) == (900_000, 8100, pytest.approx(1e-5))
+
+
+def test_the_table_has_a_row_for_each_step_and_the_sum() -> None:
+    rows = [" ".join(line.split()) for line in profile_table(PROFILE).splitlines()]
+    assert rows == [
+        "# kernel op time us of call MMAC GMAC/s of peak bytes GB/s nodes",
+        "0 0 halo 1.00 10.0 % - - - 100 0.1",
+        "1 1 conv 6.00 60.0 % 0.600 100.0 50.0 % 4000 0.7 first",
+        "2 1 conv 3.00 30.0 % 0.300 100.0 50.0 % 4000 1.3 a<b>&?c, second",
+        "3 2 nothing 0.00 0.0 % - - - 0 -",
+        "total 10.00 100.0 % 0.900 90.0 45.0 % 8100 0.8",
+        "time: middle half of 17 calls, in place; bytes: read and written, constants included",
+        "peak: the bare vpdpbusd loop's 200 GMAC/s, measured in between",
+    ]
+
+
+def test_the_picture_is_xml_with_two_rectangles_for_each_step_that_multiplies() -> None:
+    picture = ElementTree.fromstring(chart(PROFILE, "a & b"))
+    hovers = [found.text or "" for found in picture.iter("{http://www.w3.org/2000/svg}title")]
+    # In the strip, beside its bar and on it; once more where a share of the peak is drawn.
+    assert [sum(text.startswith(f"#{number} ") for text in hovers) for number in range(4)] == [3, 4, 4, 3]
+    texts = [found.text for found in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == "a & b"
+    assert "conv: 2 in 9 us" in texts
+    assert "a<b>&?c  #2" in texts
+    assert texts.index("first  #1") < texts.index("a<b>&?c  #2") < texts.index("halo  #0")
+
+
+def test_a_profile_without_time_or_peak_is_drawn() -> None:
+    for profile in (
+        Profile((), 2, None),
+        Profile((StepProfile(Step("x", 0, ()), 0.0, None),), 2, None),
+        Profile((StepProfile(Step("x", 0, (), 5, 5), 1e-6, None),), 2, None),
+    ):
+        ElementTree.fromstring(chart(profile, "x"))
+        assert "total" in profile_table(profile)
+
+
+def test_a_page_holds_the_picture() -> None:
+    assert file_content(PROFILE, "p.svg", "x") == chart(PROFILE, "x")
+    page = file_content(PROFILE, "p.html", "<x>")
+    assert page.startswith("<!doctype html>")
+    assert "<title>&lt;x&gt;</title>" in page
+    assert chart(PROFILE, "<x>") in page
