@@ -77,6 +77,15 @@ def accumulator_bound(weights: CenteredWeights, bias: NDArray[np.int32]) -> int:
     return int((255 * np.abs(exact).sum(axis=1) + np.abs(bias.astype(np.int64))).max())
 
 
+def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:
+    """As few s8 arrays as sum up to `weights`, [parts, ...]; at least one."""
+    parts: list[NDArray[np.int8]] = []
+    while not parts or weights.any():
+        parts.append(np.clip(weights, -128, 127).astype(np.int8))
+        weights = weights - parts[-1]
+    return np.stack(parts)
+
+
 def pack_quads(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
     """[N, K..., run] to [N tiles, K..., run/4, vectors, lanes, 4], zero-padded along N and run.
 

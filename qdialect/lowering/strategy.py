@@ -6,13 +6,26 @@ AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
+
+LANES = 64
+"""Bytes of the widest vector."""
+
+
+@dataclass(frozen=True)
+class LaneBlock:
+    """`tiles` neighbouring vectors of bytes, from lane `start` of a pixel on; `pixels` share them."""
+
+    start: int
+    tiles: int
+    pixels: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,8 @@ class Strategy:
     """Contraction: most rows of a tile by its number of vectors."""
     depthwise_pixels: int
     """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+    quad_rows: int
+    """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
 
     def channel_blocks(self, lanes_total: int) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail."""
@@ -63,17 +78,23 @@ class Strategy:
         """(start, extent, pixels per tile) of the parts of a row of pixels."""
         return split(extent, rows_for(extent, self.depthwise_pixels))
 
+    def depthwise_rows(self, extent: int) -> list[tuple[int, int, int]]:
+        """(start, extent, rows per tile) of the parts of a column of pixels."""
+        return split(extent, rows_for(extent, self.quad_rows))
+
 
 STRATEGIES = {
-    "avx512": Strategy(rows={4: 6, 3: 9, 2: 14, 1: 24}, depthwise_pixels=8),
-    "generic": Strategy(rows={1: 6}, depthwise_pixels=6),
+    "avx512": Strategy(rows={4: 6, 3: 9, 2: 14, 1: 24}, depthwise_pixels=8, quad_rows=4),
+    "generic": Strategy(rows={1: 6}, depthwise_pixels=6, quad_rows=0),
 }
 """Strategies by kind of target."""
 
 
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
-    return STRATEGIES["avx512" if target.has_vnni else "generic"]
+    found = STRATEGIES["avx512" if target.has_vnni else "generic"]
+    # The codes of interleaved rows are put together by what stores tables' codes.
+    return found if target.has_vbmi else replace(found, quad_rows=0)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
@@ -81,6 +102,20 @@ def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
     whole, tail = divmod(lanes_total, 16)
     blocks = [ChannelBlock(0, whole, 1, 16)] if whole else []
     return blocks + ([ChannelBlock(whole * 16, 1, 1, tail)] if tail else [])
+
+
+def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]:
+    """Split the lanes of a row of `width` pixels into vectors of 64; none where they fill no vector.
+
+    Where the pixels of a row `merge`, lanes of neighbours fill vectors together; else the last vector reaches back.
+    """
+    pixels = LANES // math.gcd(lanes_total, LANES)
+    if merge and pixels <= width:
+        return [LaneBlock(0, pixels * lanes_total // LANES, pixels)]
+    tiles, rest = divmod(lanes_total, LANES)
+    if not tiles:
+        return []
+    return [LaneBlock(0, tiles, 1), *([LaneBlock(lanes_total - LANES, 1, 1)] if rest else [])]
 
 
 def rows_for(extent: int, most: int) -> int:

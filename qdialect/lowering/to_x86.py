@@ -8,7 +8,9 @@ from qdialect.lowering.unit_contraction import contract_to_multiply_add
 from qdialect.lowering.x86.byte_store import store_packed
 from qdialect.lowering.x86.byte_table import gather_to_permute
 from qdialect.lowering.x86.dot_product import contract_to_dot
+from qdialect.lowering.x86.flat_lanes import flatten_lanes
 from qdialect.lowering.x86.high_word import high_word_to_blend
+from qdialect.lowering.x86.interleaved_dot import contract_to_interleaved_dot
 from qdialect.lowering.x86.round_convert import round_to_convert
 from qdialect.target import Target
 
@@ -28,11 +30,17 @@ _LOWER_GATHERS = f"""module attributes {{transform.with_named_sequence}} {{
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; what has none stays vector code that LLVM makes fit."""
     with module.context, ir.Location.unknown():
-        patterns = rewrite.RewritePatternSet()
-        patterns.add("vector.contract", contract_to_multiply_add)
-        patterns.add("vector.contract", contract_to_rounded_products)
+        contractions = rewrite.RewritePatternSet()
+        contractions.add("vector.contract", contract_to_multiply_add)
+        contractions.add("vector.contract", contract_to_rounded_products)
         if target.has_vnni:
-            patterns.add("vector.contract", contract_to_dot)
+            contractions.add("vector.contract", contract_to_dot)
+            contractions.add("vector.contract", contract_to_interleaved_dot, 2)
+        rewrite.apply_patterns_and_fold_greedily(module, contractions.freeze())
+        # What stores and converts vectors looks for those that fill registers.
+        flatten_lanes(module)
+        patterns = rewrite.RewritePatternSet()
+        if target.has_vnni:
             patterns.add("arith.trunci", high_word_to_blend)
             patterns.add("arith.fptosi", round_to_convert)
         if target.has_vbmi:

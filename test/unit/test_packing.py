@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_quads, pad_channels
+from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_quads, pad_channels, signed_parts
 
 INT32 = np.iinfo(np.int32)
 
@@ -124,3 +125,13 @@ def test_packed_taps_lie_in_the_order_of_the_loops(
 def test_channels_are_filled_up() -> None:
     assert pad_channels(np.array([1, 2, 3], np.int32), 4, fill=9).tolist() == [1, 2, 3, 9]
     assert pad_channels(np.array([1, 2], np.int64), 2).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("weights", "count"), [([-128, 127], 1), ([0, 0], 1), ([-129, 5], 2), ([-256, 254], 2), ([255, -255], 3)]
+)
+def test_weights_are_sums_of_few_signed_parts(weights: list[int], count: int) -> None:
+    parts = signed_parts(np.array(weights, np.int32))
+    assert parts.dtype == np.int8
+    assert parts.shape == (count, 2)
+    assert parts.sum(axis=0, dtype=np.int32).tolist() == weights

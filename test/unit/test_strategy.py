@@ -1,6 +1,7 @@
 """Tile sizes: everything is covered once, and a tile fits the registers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,12 @@ from hypothesis import strategies as st
 
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
+    LANES,
     STRATEGIES,
     ChannelBlock,
     Strategy,
     depthwise_blocks,
+    lane_blocks,
     rows_for,
     split,
     strategy_of,
@@ -87,7 +90,7 @@ def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
 
 def test_a_target_with_dot_products_has_the_large_tiles() -> None:
     found = {name: strategy_of(target) for name, target in TARGETS.items()}
-    assert found == {"generic": GENERIC, "avx512vnni": AVX512, "avx512vbmi": AVX512}
+    assert found == {"generic": GENERIC, "avx512vnni": replace(AVX512, quad_rows=0), "avx512vbmi": AVX512}
 
 
 @given(EXTENTS, st.integers(1, 70))
@@ -111,3 +114,41 @@ def test_rows_leave_no_tiny_rest(extent: int, most: int) -> None:
 @pytest.mark.parametrize(("extent", "most", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
 def test_rows_for(extent: int, most: int, rows: int) -> None:
     assert rows_for(extent, most) == rows
+
+
+@given(CHANNELS, st.integers(1, 30), st.booleans())
+def test_lane_blocks_cover_a_group_of_pixels_and_stay_inside(lanes: int, width: int, merge: bool) -> None:
+    blocks = lane_blocks(lanes, width, merge=merge)
+    pixels = blocks[0].pixels if blocks else 1
+    assert pixels <= width
+    assert {block.pixels for block in blocks} <= {pixels}
+    assert pixels == 1 or merge
+    covered_lanes = {block.start + lane for block in blocks for lane in range(block.tiles * LANES)}
+    assert covered_lanes == (set(range(pixels * lanes)) if blocks else set())
+
+
+@pytest.mark.parametrize(
+    ("lanes", "width", "merge", "expected"),
+    [
+        (256, 14, True, [(0, 4, 1)]),
+        (24, 14, True, [(0, 3, 8)]),
+        (24, 7, True, []),
+        (144, 14, True, [(0, 9, 4)]),
+        (144, 3, True, [(0, 2, 1), (80, 1, 1)]),
+        (144, 14, False, [(0, 2, 1), (80, 1, 1)]),
+        (32, 14, False, []),
+    ],
+)
+def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tuple[int, int, int]]) -> None:
+    assert [(b.start, b.tiles, b.pixels) for b in lane_blocks(lanes, width, merge=merge)] == expected
+
+
+def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:
+    assert 4 * AVX512.quad_rows + 4 + 4 <= 32
+
+
+@given(EXTENTS)
+def test_every_row_of_pixels_is_covered_once(extent: int) -> None:
+    parts = AVX512.depthwise_rows(extent)
+    assert covered(parts) == list(range(extent))
+    assert all(size % tile == 0 and tile <= AVX512.quad_rows for _, size, tile in parts)

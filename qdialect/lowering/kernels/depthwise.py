@@ -1,7 +1,9 @@
 """Depthwise convolution: every channel with its own taps, vectors along the channels.
 
-A tap multiplies a vector of channels by a vector of weights, element by element, so weights keep their zero points
-folded in exactly (9 bits and sign) and no sum of the window is needed.
+Where the target has dot products they sum four taps of a row at a time, see `depthwise_quads`.  Elsewhere, and for what
+fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of weights,
+element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the window is
+needed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction, declare_places
+from qdialect.lowering.kernels.depthwise_quads import QuadNests, blocks_of
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
 from qdialect.lowering.packing import pad_channels
@@ -27,11 +30,20 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     kernel = Kernel(program)
     buffers = declare_places(kernel, op)
     stages = declare_stages(kernel, op.epilogue)
+    blocks = blocks_of(op) if program.strategy.quad_rows else []
+    for block in blocks:
+        QuadNests(kernel, op, stages, buffers, block).emit()
+    if not blocks:
+        _emit_taps(kernel, op, stages, buffers)
+    program.call(kernel, label, op.macs)
+
+
+def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]) -> None:
+    """One tap after the other."""
     constants = _declare_constants(kernel, op)
     for block in depthwise_blocks(op.output.storage.pitch):
-        for segment in segments(op.pixel_axes(), program.strategy.depthwise_segments):
+        for segment in segments(op.pixel_axes(), kernel.program.strategy.depthwise_segments):
             _emit_nest(kernel, op, stages, buffers, constants, block, segment)
-    program.call(kernel, label, op.macs)
 
 
 def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:

@@ -114,6 +114,22 @@ def is_innermost_contiguous(buffer: ir.Value, count: int) -> bool:
     return True
 
 
+UNPACKED = [4, 4, 4]
+"""Extents of the lanes (v, l, i) of a tile, byte 16 l + 4 v + i: unpacking within 128-bit lanes gives vector v."""
+
+UNPACKED_STEPS = [4, 16, 1]
+"""Bytes between neighbours along (v, l, i)."""
+
+
+def holds_unpacked(buffer: ir.Value) -> bool:
+    """Whether the innermost dimensions of a memref of bytes are (v, l, i)."""
+    if not isinstance(buffer.type, ir.MemRefType) or shape_of(buffer)[-3:] != UNPACKED:
+        return False
+    type_ = ir.MemRefType(buffer.type)
+    strides, _ = type_.get_strides_and_offset()
+    return strides[-3:] == UNPACKED_STEPS and str(type_.element_type) == "i8"
+
+
 def load(lanes: int, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """A 1-d vector of `lanes` elements at `indices`."""
     type_ = ir.VectorType.get([lanes], ir.MemRefType(buffer.type).element_type)
