@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# A tie in a convolution's code becomes so many steps where the activation after it has a finer scale.
 _TIES = 1e-4
+_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Agreement:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the outputs are the right ones but for single steps, where a tie fell the other way."""
-        return self.different == 0 or (self.share < _TIES and self.largest <= 1)
+        """Whether the outputs are the right ones but for a step in a few places, where a tie fell the other way."""
+        return self.different == 0 or (self.share < _TIES and self.largest <= _STEPS)
 
 
 def agreement(wanted: Sequence[Array], found: Sequence[Array]) -> Agreement:

@@ -49,8 +49,7 @@ def result(node: Node, *data: Array) -> Array:
             table = quantize(activate(node.kind, dequantize(np.arange(256), node.source)), node.result)
             return table[data[0]]
         case Sum():
-            total = dequantize(data[0], node.source) + dequantize(data[1], node.other)
-            return quantize(np.maximum(total, 0), node.result)
+            return _sum(node, data[0], data[1])
         case MaxPool():
             return _max_pool(node, data[0])
         case Mean():
@@ -120,6 +119,25 @@ def _one_image(windows: Reals, kernel: Reals) -> Reals:
     height, width = windows.shape[1:3]
     rows = windows.transpose(1, 2, 0, 3, 4).reshape(height * width, -1)
     return (kernel.reshape(kernel.shape[0], -1) @ rows.T).reshape(-1, height, width)
+
+
+def _sum(node: Sum, left: Array, right: Array) -> NDArray[np.uint8]:
+    """Codes of left * r_l + (right * r_r + k), r = scale / result scale and k = z - (r_l * z_l + r_r * z_r).
+
+    All in float32 with multiply-adds that round once: the arithmetic of ONNX Runtime's QLinearAdd. The clamp at zero is
+    that of the codes, whose zero point is 0.
+    """
+    scale = np.float32(node.result.scale)
+    left_ratio, right_ratio = (np.float32(codes.scale) / scale for codes in (node.source, node.other))
+    shift = np.float32(right_ratio * np.float32(node.other.zero_point))
+    constant = np.float32(node.result.zero_point) - _multiply_add(np.uint8(node.source.zero_point), left_ratio, shift)
+    scaled = _multiply_add(left, left_ratio, _multiply_add(right, right_ratio, constant))
+    return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+
+
+def _multiply_add(codes: Array | np.uint8, ratio: np.float32, addend: Array | np.float32) -> Any:
+    """codes * ratio + addend with one rounding; in float64 the product of a code is exact."""
+    return np.asarray(np.float64(ratio) * codes + np.float64(addend), np.float32)
 
 
 def _max_pool(node: MaxPool, data: Array) -> Array:

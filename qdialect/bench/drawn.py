@@ -23,6 +23,7 @@ from qdialect.bench.layers import (
 from qdialect.bench.network import Activation, Convolution, Dense, Network
 from qdialect.bench.onnx_operators import write_operators
 from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.random_networks import RANDOM_NETWORKS, draw_network
 from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 
 
@@ -40,6 +41,7 @@ def write_case(folder: Path, case: tuple[str, str, str], network: Network, data:
     name, kind, text = case
     writer = _FormWriter(folder, name, data, answer)
     writer.add("qdq", lambda: write_qdq(network))
+    writer.add("qdq_nhwc", lambda: write_qdq(network, channels_last=True))
     writer.add("tflite", lambda: write_tflite(network))
     return Case(name, kind, text, network.macs, network.bytes_moved, network.weight_bytes, writer.forms)
 
@@ -128,3 +130,13 @@ def _prepare_chain(name: str, base: str, count: int, folder: Path) -> Case:
     data = draw_input(network, base)
     text = f"{count} layers of {base}"
     return write_case(folder, (name, "chain", text), network, data, evaluate(network, data))
+
+
+def network_sources() -> list[Source]:
+    """Whole networks with random weights."""
+    return [Source(name, "network", partial(_prepare_network, name)) for name in RANDOM_NETWORKS]
+
+
+def _prepare_network(name: str, folder: Path) -> Case:
+    network, data, answer = draw_network(name)
+    return write_case(folder, (name, "network", RANDOM_NETWORKS[name][0]), network, data, answer)

@@ -68,15 +68,15 @@ class GraphWriter:
 def write_qdq(network: Network, *, channels_last: bool = False, rounds_middle: bool = True) -> bytes:
     """The network in the form that quantizers write.
 
-    With `channels_last` input and output are NHWC, by a transpose at each end. Without `rounds_middle` an activation
+    With `channels_last` images at its ends are NHWC, by transposes there. Without `rounds_middle` an activation
     reads the real result of its convolution, which is another function.
     """
     return _Quantized(network, rounds_middle).content(channels_last)
 
 
 def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
-    """The shape of an input or output as the model has it."""
-    return [shape[axis] for axis in _TO_NHWC] if channels_last else list(shape)
+    """The shape of an input or output as the model has it; only images have a layout."""
+    return [shape[axis] for axis in _TO_NHWC] if channels_last and len(shape) == 4 else list(shape)
 
 
 class _Quantized:
@@ -98,7 +98,7 @@ class _Quantized:
             following = network.nodes[index + 1] if index + 1 < len(network.nodes) else None
             self._node(node, following)
         last = self._codes[result.name]
-        if channels_last:
+        if channels_last and len(result.shape) == 4:
             last = writer.node("Transpose", [last], perm=_TO_NHWC)
         return writer.finish(("x", shapes[0]), (last, shapes[1]))
 

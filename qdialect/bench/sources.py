@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from qdialect.bench.cases import Source
-from qdialect.bench.drawn import layer_sources
+from qdialect.bench.drawn import layer_sources, network_sources
+from qdialect.bench.model_networks import model_sources
+from qdialect.bench.smallest_call import call_sources
 
 
-def all_sources() -> list[Source]:
-    """Every workload, in the order of the report."""
-    return layer_sources()
+def all_sources() -> tuple[list[Source], dict[str, str]]:
+    """Every workload, in the order of the report, and the reasons why others are absent."""
+    models, absent = model_sources()
+    return [*layer_sources(), *network_sources(), *models, *call_sources()], absent

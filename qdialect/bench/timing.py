@@ -13,7 +13,6 @@ _SAMPLE_SECONDS = 20e-6
 _LARGEST_BATCH = 1000
 _FEWEST_SAMPLES = 3
 _WARM_UP_SHARE = 0.2
-_WARM_UP_CALLS = 2
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,10 @@ class Times:
 
 
 def measure(call: Callable[[], None], seconds: float) -> Times:
-    """Call for about so many `seconds`, after a warm-up."""
+    """Call for about so many `seconds`, after a warm-up; what takes longer than that is called once."""
+    first = _sample(call, 1)
+    if first > seconds:
+        return summary([first], 1)
     batch = _warm_up(call, seconds * _WARM_UP_SHARE)
     samples: list[float] = []
     end = time.perf_counter() + seconds
@@ -47,9 +49,9 @@ def summary(samples: Sequence[float], batch: int) -> Times:
 def _warm_up(call: Callable[[], None], seconds: float) -> int:
     """Calls in a sample."""
     end = time.perf_counter() + seconds
-    least, done = _sample(call, 1), 1
-    while done < _WARM_UP_CALLS or time.perf_counter() < end:
-        least, done = min(least, _sample(call, 1)), done + 1
+    least = _sample(call, 1)
+    while time.perf_counter() < end:
+        least = min(least, _sample(call, 1))
     return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(least, 1e-9))))
 
 

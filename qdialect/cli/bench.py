@@ -27,9 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Arguments) -> int:
-    sources = _select(options.only, all_sources())
+    everything, absent = all_sources()
+    sources = _select(options.only, everything)
     missing = {name: missing_package(name) for name in _known("engine", options.engines, ENGINES)}
-    absent = {name: f"package '{package}' is not installed" for name, package in missing.items() if package}
+    absent |= {name: f"package '{package}' is not installed" for name, package in missing.items() if package}
     engines = [name for name in missing if name not in absent]
     if options.list:
         _print_list(sources, engines)
@@ -98,15 +99,14 @@ def _table(measurement: Measurement) -> str:
     title = f"{measurement.name}: {measurement.text}; {measurement.macs / 1e6:.6g} MMAC, {threads}"
     if measurement.peak:
         title += f", peak {measurement.peak * 1e-9:.1f} GMAC/s"
-    ordered = sorted(measurement.rows, key=lambda row: (bool(row.error), row.seconds))
-    rows = [_cells(measurement, row) for row in ordered]
+    ordered = sorted(measurement.rows, key=lambda row: row.seconds)
+    rows = [_cells(measurement, row) for row in ordered if not row.error]
     header = ("engine", "variant", "ms", "least", "of peak", "different", "by at most")
-    return f"{title}\n{table.render(header, rows, right=(2, 3, 4, 5, 6))}\n"
+    errors = [f"{row.engine} {row.variant}: {row.error}" for row in ordered if row.error]
+    return "\n".join([title, table.render(header, rows, right=(2, 3, 4, 5, 6)), *errors, ""])
 
 
 def _cells(measurement: Measurement, row: Row) -> tuple[str, ...]:
-    if row.error:
-        return row.engine, row.variant, "-", "-", "-", "-", row.error
     share = measurement.share(row)
     return (
         row.engine,

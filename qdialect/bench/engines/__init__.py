@@ -14,7 +14,11 @@ OURS = "qdialect"
 _ENGINES: Mapping[str, tuple[str, str, str]] = {
     OURS: ("compiled", "Compiler", "onnx"),
     "onnxruntime": ("onnx_runtime", "OnnxRuntime", "onnxruntime"),
+    "openvino": ("open_vino", "OpenVino", "openvino"),
     "litert": ("litert", "LiteRt", "ai_edge_litert"),
+    "torch": ("pytorch", "PyTorch", "torch"),
+    "iree": ("iree", "Iree", "iree"),
+    "tvm": ("tvm", "Tvm", "tvm"),
 }
 
 ENGINES = tuple(_ENGINES)

@@ -14,17 +14,14 @@ _FORMS = ("qdq", "qdq_nhwc", "onnx", "call_qnn")
 
 
 class CompiledSession:
-    """An executable with its arrays."""
+    """A compiled network bound to its arrays."""
 
     def __init__(self, case: Case, form: str) -> None:
         inputs = case.forms[form].inputs()
         batch = inputs[0].shape[0] if inputs[0].ndim else 1
-        self._executable = qdialect.compile(case.forms[form].model, batch=batch)
-        self._inputs = inputs
-        self._outputs = [np.empty(port.shape, port.dtype) for port in self._executable.outputs]
-
-    def call(self) -> None:
-        self._executable.run(self._inputs, self._outputs)
+        executable = qdialect.compile(case.forms[form].model, batch=batch)
+        self._outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+        self.call = executable.bind(inputs, self._outputs)
 
     def outputs(self) -> Sequence[Array]:
         return self._outputs

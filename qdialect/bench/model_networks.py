@@ -1,0 +1,98 @@
+"""Workloads made of real networks; one that is not here is named and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from qdialect import models
+from qdialect._mlir import ir
+from qdialect.bench.cases import Array, Case, Form, Source, save
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.model_files import ImportOptions, read_model
+from qdialect.reference import interpreter
+from qdialect.runtime.workload import multiply_accumulates
+
+_TFLITE = (*models.MODELS, "derived_selfie_segmenter_a8w8")
+_ONNX = (
+    "mobilenet_v2_torch_qat_qdq",
+    "ort_qdq_with_multi_consumer_dq_nodes",
+    "ort_conv_follow_convtrans_s8",
+    "tract_qsigmoid_1",
+    "tract_qtdnn_qlinearconv",
+)
+_CONSTANTS = ("qnn.constant", "arith.constant")
+# Recorded outputs, the best first: of TFLite's reference kernels, of ONNX Runtime's optimized graph.
+_RECORDED = ("ref_", "opt_", "out_")
+
+
+def model_sources() -> tuple[list[Source], dict[str, str]]:
+    """The networks that are here, and for those that are not the reason."""
+    found: list[Source] = []
+    absent: dict[str, str] = {}
+    files = [(name, f"{name}.tflite") for name in _TFLITE] + [(name, f"onnx/{name}.onnx") for name in _ONNX]
+    for name, file in files:
+        path = models.find(file)
+        if path is None:
+            absent[name] = f"'{file}' is in no folder of models"
+        else:
+            found.append(Source(name, "model", partial(_prepare, name, path)))
+    return found, absent
+
+
+def _prepare(name: str, path: Path, folder: Path) -> Case:
+    recorded = _recorded(name, path)
+    inputs = recorded[0] if recorded else []
+    batch = inputs[0].shape[0] if inputs and inputs[0].ndim else 1
+    module = read_model(path, ImportOptions(batch))
+    if recorded is None:
+        inputs = _random_inputs(module)
+    outputs = recorded[1] if recorded else interpreter.run(module, inputs)
+    form = Form(str(path), save(folder / f"{name}.npz", inputs, outputs))
+    macs = multiply_accumulates(module)
+    # What is read and written once at least; the weights are the constants.
+    weights = _constant_bytes(module)
+    moved = sum(array.nbytes for array in (*inputs, *outputs)) + weights
+    return Case(
+        name, "model", f"{path.suffix.removeprefix('.')} network", macs, moved, weights, {path.suffix[1:]: form}
+    )
+
+
+def _recorded(name: str, path: Path) -> tuple[list[Array], list[Array]] | None:
+    """Recorded inputs and outputs of a network, where both are here."""
+    place = models.find_reference(f"{path.parent.name}/{name}") or models.find_reference(name)
+    if place is None:
+        return None
+    with np.load(place, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    outputs = next(filter(None, (_numbered(arrays, prefix) for prefix in _RECORDED)), None)
+    return (_numbered(arrays, "in_"), outputs) if outputs else None
+
+
+def _numbered(arrays: dict[str, Array], prefix: str) -> list[Array]:
+    count = sum(key.startswith(prefix) and key.removeprefix(prefix).isdecimal() for key in arrays)
+    return [arrays[f"{prefix}{index}"] for index in range(count)]
+
+
+def _random_inputs(module: ir.Module) -> list[Array]:
+    random = np.random.default_rng(0)
+    types: Sequence[ir.Type] = [argument.type for argument in _main(module).arguments]
+    shapes = [(shape_of(type_), dtype_of(type_)) for type_ in types]
+    return [
+        random.standard_normal(shape).astype(dtype)
+        if dtype.kind == "f"
+        else random.integers(np.iinfo(dtype.name).min, np.iinfo(dtype.name).max, shape, dtype.name, endpoint=True)
+        for shape, dtype in shapes
+    ]
+
+
+def _constant_bytes(module: ir.Module) -> int:
+    results = [op.operation.results[0].type for op in _main(module).operations if op.operation.name in _CONSTANTS]
+    return sum(int(np.prod(shape_of(type_))) * dtype_of(type_).itemsize for type_ in results)
+
+
+def _main(module: ir.Module) -> ir.Block:
+    return module.body.operations[0].operation.regions[0].blocks[0]

@@ -1,0 +1,195 @@
+"""Whole networks with random weights: MobileNetV1-0.25, ResNet-18 and ResNet-50.
+
+The ranges of all tensors come from running one image through the network while it is drawn, in quantized arithmetic; so
+nothing saturates more than a real network does, and the right answer is there when the network is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.bench.answer import convolve, dequantize, multiply, result
+from qdialect.bench.network import (
+    Clamp,
+    Codes,
+    Convolution,
+    Dense,
+    Flatten,
+    MaxPool,
+    Mean,
+    Network,
+    Node,
+    Sum,
+    Weights,
+)
+
+Array = NDArray[Any]
+Padding = tuple[int, int, int, int]
+
+_CLASSES = 1000
+_IMAGE = 224
+_BLOCK = 8
+_INPUT = Codes("x", (1, 3, _IMAGE, _IMAGE), float(np.float32(1 / 57)), 114)
+# Of a thousand numbers, one may lie outside the range on each side.
+_TAIL = 0.1
+# Channels (at width 1) and stride of each pair of a depthwise and a pointwise convolution.
+_MOBILE_BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+_MOBILE_FIRST = 8
+_MOBILE_DIVISOR = 4
+_STAGES_18 = ((64, 1, 2), (128, 2, 2), (256, 2, 2), (512, 2, 2))
+_STAGES_50 = ((64, 1, 3), (128, 2, 4), (256, 2, 6), (512, 2, 3))
+_EXPANSION = 4
+# What a stride of two takes on an even extent, so that its window starts at the image's edge.
+_AFTER = (0, 0, 1, 1)
+
+
+class Drawing:
+    """The nodes drawn so far, and what one image has become."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._nodes: list[Node] = []
+        # Patches, because in white noise neighbouring pixels have nothing in common.
+        extent = _IMAGE // _BLOCK
+        patches = self._random.integers(0, 256, (1, 3, extent, extent), dtype=np.uint8)
+        self.image: NDArray[np.uint8] = patches.repeat(_BLOCK, axis=2).repeat(_BLOCK, axis=3)
+        self._values: dict[str, Array] = {_INPUT.name: self.image}
+
+    def finish(self) -> tuple[Network, NDArray[np.uint8], Array]:
+        """The network, an image, and the right answer for it."""
+        network = Network(tuple(self._nodes))
+        return network, self.image, self._values[network.output.name]
+
+    def convolution(
+        self,
+        source: Codes,
+        channels: int,
+        window: int,
+        stride: int,
+        padding: Padding,
+        clamp: Clamp,
+        *,
+        depthwise: bool = False,
+    ) -> Codes:
+        """Add a convolution; with `depthwise` its channels are those of `source`."""
+        groups = source.shape[1] if depthwise else 1
+        weights = self._weights(source, (channels, source.shape[1] // groups, window, window))
+        sums = convolve(source, self._values[source.name], weights, stride, padding, groups)
+        to = self._range(_real(sums, source, weights), clamp)
+        node = Convolution(source, to, weights, stride, padding, groups, clamp)
+        return self._add(node)
+
+    def sum(self, source: Codes, other: Codes) -> Codes:
+        """Add a residual sum."""
+        total = dequantize(self._values[source.name], source) + dequantize(self._values[other.name], other)
+        return self._add(Sum(source, other, self._range(total, "relu")))
+
+    def max_pool(self, source: Codes, window: int, stride: int, padding: int) -> Codes:
+        """Add a max pool."""
+        extent = (source.shape[2] + 2 * padding - window) // stride + 1
+        to = replace(source, name=self._name(), shape=(*source.shape[:2], extent, extent))
+        return self._add(MaxPool(source, to, window, stride, padding))
+
+    def head(self, source: Codes) -> None:
+        """Add the mean over the image and the classes."""
+        means = dequantize(self._values[source.name], source).mean(axis=(2, 3), keepdims=True)
+        pooled = self._add(Mean(source, self._range(means, "none")))
+        flat = self._add(Flatten(pooled, replace(pooled, name=self._name(), shape=pooled.shape[:2])))
+        weights = self._weights(flat, (_CLASSES, flat.shape[1]), gain=1)
+        sums = multiply(flat, self._values[flat.name], weights)
+        self._add(Dense(flat, self._range(_real(sums, flat, weights), "none"), weights))
+
+    def _weights(self, source: Codes, shape: tuple[int, ...], gain: float = 2) -> Weights:
+        depth = math.prod(shape[1:])
+        real = self._random.standard_normal(shape) * math.sqrt(gain / depth)
+        scales = (np.abs(real).reshape(shape[0], -1).max(axis=1) / 127).astype(np.float32)
+        columns = scales.reshape(-1, *[1] * (len(shape) - 1))
+        codes = np.clip(np.rint(real / columns), -127, 127).astype(np.int8)
+        bias = self._random.standard_normal(shape[0]) * 0.05
+        return Weights(codes, scales, np.rint(bias / (source.scale * scales)).astype(np.int32))
+
+    def _range(self, real: Array, clamp: Clamp) -> Codes:
+        """Codes that hold nearly all of `real`, after `clamp`."""
+        low, high = (float(np.percentile(real, percent)) for percent in (_TAIL, 100 - _TAIL))
+        match clamp:
+            case "none":
+                low = min(low, 0.0)
+            case "relu":
+                low = 0.0
+            case "relu6":
+                low, high = 0.0, min(high, 6.0)
+        scale = float(np.float32((max(high, 1e-3) - low) / 255))
+        return Codes(self._name(), real.shape, scale, round(-low / scale))
+
+    def _add(self, node: Node) -> Codes:
+        sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
+        self._values[node.result.name] = result(node, *(self._values[source.name] for source in sources))
+        self._nodes.append(node)
+        return node.result
+
+    def _name(self) -> str:
+        return f"t{len(self._nodes)}"
+
+
+def _real(sums: NDArray[np.float64], source: Codes, weights: Weights) -> NDArray[np.float64]:
+    """What sums of products of codes stand for; channels are axis 1."""
+    return sums * weights.bias_scales(source).reshape(1, -1, *[1] * (sums.ndim - 2))
+
+
+def _mobilenet(drawing: Drawing) -> Codes:
+    value = drawing.convolution(_INPUT, _MOBILE_FIRST, 3, 2, _AFTER, "relu6")
+    for channels, stride in _MOBILE_BLOCKS:
+        padding = (1, 1, 1, 1) if stride == 1 else _AFTER
+        value = drawing.convolution(value, value.shape[1], 3, stride, padding, "relu6", depthwise=True)
+        value = drawing.convolution(value, channels // _MOBILE_DIVISOR, 1, 1, (0, 0, 0, 0), "relu6")
+    return value
+
+
+def _resnet(drawing: Drawing, block: Callable[[Drawing, Codes, int, int], Codes], stages: Any) -> Codes:
+    value = drawing.convolution(_INPUT, 64, 7, 2, (3, 3, 3, 3), "relu")
+    value = drawing.max_pool(value, 3, 2, 1)
+    for channels, first_stride, count in stages:
+        for index in range(count):
+            value = block(drawing, value, channels, first_stride if index == 0 else 1)
+    return value
+
+
+def _basic_block(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+    value = drawing.convolution(source, channels, 3, stride, (1, 1, 1, 1), "relu")
+    value = drawing.convolution(value, channels, 3, 1, (1, 1, 1, 1), "none")
+    return drawing.sum(value, _shortcut(drawing, source, channels, stride))
+
+
+def _bottleneck(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+    value = drawing.convolution(source, channels, 1, 1, (0, 0, 0, 0), "relu")
+    value = drawing.convolution(value, channels, 3, stride, (1, 1, 1, 1), "relu")
+    value = drawing.convolution(value, channels * _EXPANSION, 1, 1, (0, 0, 0, 0), "none")
+    return drawing.sum(value, _shortcut(drawing, source, channels * _EXPANSION, stride))
+
+
+def _shortcut(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+    if stride == 1 and source.shape[1] == channels:
+        return source
+    return drawing.convolution(source, channels, 1, stride, (0, 0, 0, 0), "none")
+
+
+RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], Codes]]] = {
+    "mobilenet_v1_025": ("MobileNetV1-0.25, random weights", 7, _mobilenet),
+    "resnet18": ("ResNet-18, random weights", 8, lambda drawing: _resnet(drawing, _basic_block, _STAGES_18)),
+    "resnet50": ("ResNet-50, random weights", 9, lambda drawing: _resnet(drawing, _bottleneck, _STAGES_50)),
+}
+"""What each is, its seed, and how it is drawn up to the mean over the image."""
+
+
+def draw_network(name: str) -> tuple[Network, NDArray[np.uint8], Array]:
+    """A network of `RANDOM_NETWORKS`, an image, and the right answer for it."""
+    _, seed, body = RANDOM_NETWORKS[name]
+    drawing = Drawing(seed)
+    drawing.head(body(drawing))
+    return drawing.finish()
