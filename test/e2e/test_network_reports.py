@@ -29,7 +29,7 @@ class Network:
     """What is expected of a network.
 
     `between` is every kernel call between the first and the last contraction but for those; `wide` are the stored
-    tensors of more than 8 bits, a softmax's numbers for each row among them.
+    tensors of more than 8 bits, a softmax's numbers for each row and a blended row of a resized image among them.
     """
 
     nodes: int
@@ -44,10 +44,14 @@ NETWORKS = {
     "bisonai_mobilenetv3_mnist": Network(177, 105, 57, {"qnn.avg_pool2d": 11, "qnn.mul": 10, "qnn.lut": 8}, SOFTMAX),
     "dcgan_generator_int8": Network(23, 16, 10, {"qnn.reshape": 1}, {}),
     "deeplabv3_mnv2_dm05_pascal_quant": Network(
-        72, 82, 55, {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2}, {"i64": 1}
+        72,
+        81,
+        55,
+        {"qnn.avg_pool2d": 1, "qnn.resize_bilinear": 1, "qnn.lut": 1, "qnn.concat": 2},
+        {"i16": 1, "i32": 1, "i64": 1},
     ),
     "derived_selfie_segmenter_a8w8": Network(
-        134, 100, 54, {"qnn.avg_pool2d": 10, "qnn.mul": 10, "qnn.resize_bilinear": 3, "qnn.add": 8}, {}
+        134, 100, 54, {"qnn.avg_pool2d": 10, "qnn.mul": 10, "qnn.resize_bilinear": 3, "qnn.add": 8}, {"i16": 3}
     ),
     "kws_ref_model": Network(13, 23, 10, {"qnn.avg_pool2d": 1}, SOFTMAX),
     "mobilenet_v1_0.25_224_quant": Network(31, 50, 28, {"qnn.avg_pool2d": 1}, SOFTMAX),

@@ -1,10 +1,19 @@
 """Compiled resized images equal the reference on every shape and arithmetic."""
 
-import pytest
-from compiled_ops import Attributes, check_op, tensor
+from typing import Any
 
-from qdialect.dialect import ResizeBilinearOp, ResizeNearestOp
+import pytest
+from compiled_ops import Attributes, check, check_op, tensor
+from graphs import graph
+
+from qdialect._mlir import ir
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ClipOp, ResizeBilinearOp, ResizeNearestOp, build
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.target import GENERIC
+
+CLIP, RESIZE, ARG_MAX = "qnn.clip", "qnn.resize_bilinear", "qnn.arg_max"
 
 SHAPES = [
     ((2, 5, 7, 19), (13, 3)),
@@ -46,3 +55,36 @@ def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, a
     for coordinates in (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS):
         attributes: Attributes = {"size": size, "coordinates": coordinates, "arithmetic": arithmetic}
         check_op(ResizeBilinearOp, [tensor(shape, element)], element, **attributes)
+
+
+COORDINATES = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic": Interpolation.TFLITE_FIXED}
+
+
+def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int], **attributes: Any) -> ir.Module:
+    """Few distinct codes, so that many are equal."""
+    low = ELEMENT_RANGES[element][0]
+
+    def body(image: ir.Value) -> ir.Value:
+        codes = build(ClipOp, image, element=element, min=low + 126, max=low + 129).output
+        resized = build(ResizeBilinearOp, codes, element=element, size=size, **COORDINATES).output
+        return build(attributes["op"], resized, element="i64", **attributes["how"]).output
+
+    return graph([tensor(shape, element)], body)
+
+
+@pytest.mark.parametrize("op", [ArgMaxOp, ArgMinOp])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((1, 5, 9, 21), (33, 65)), ((2, 5, 7, 3), (13, 3)), ((1, 3, 5, 40), (5, 7)), ((2, 2, 3, 300), (3, 5))],
+)
+def test_extreme_channel_of_a_resized_image(op: Any, shape: tuple[int, ...], size: tuple[int, int]) -> None:
+    for element, last, keep_dims in (("i8", False, False), ("ui8", True, True)):
+        how = {"axis": 3, "last": last, "keep_dims": keep_dims}
+        check(_arg_of_resized(element, shape, size, op=op, how=how))
+
+
+@pytest.mark.parametrize(("axis", "steps"), [(3, [CLIP, ARG_MAX]), (1, [CLIP, RESIZE, ARG_MAX])])
+def test_a_resized_image_is_not_stored_for_its_extreme_channel(axis: int, steps: list[str]) -> None:
+    how = {"axis": axis, "last": False, "keep_dims": True}
+    module = _arg_of_resized("ui8", (1, 3, 5, 16), (5, 9), op=ArgMaxOp, how=how)
+    assert [label for label in lower(module, GENERIC, Phase.LINALG).labels if label.startswith("qnn.")] == steps

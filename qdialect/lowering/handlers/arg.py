@@ -1,28 +1,30 @@
-"""Where the extreme code of a row is: the largest of keys that hold the code above its place."""
+"""Where the extreme code of a row is: the smallest of keys that hold the code above its place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError
-from qdialect.dialect import ArgMaxOp, ArgMinOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp
 from qdialect.dialect.reduction_ops import ArgOp
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
+from qdialect.lowering.handlers.resize import exact_bilinear, is_computed_by_reader
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
-from qdialect.lowering.kernels.reduction import Fold
+from qdialect.lowering.kernels.interpolation import Bilinear, Cells, emit_cells
+from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Unsigned keys: 8 bits of code above `places` bits that grow towards the place that wins among equal codes."""
+    """Unsigned keys: 8 bits of code above `places` bits that fall towards the place that wins among equal codes."""
 
     element: str
     places: int
@@ -48,33 +50,89 @@ def _lower(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
         raise CompileError(f"must have at most 2^{_WIDE.places} elements along axis {op.axis}, but got {extent}")
     keys = _NARROW if extent <= 1 << _NARROW.places else _WIDE
     kernel = Kernel(lowering.program)
-    places = MapOperand(_places(extent, keys, op.last), (1,))
     target = element_of(op.output.type)
 
     def finish(body: Body, acc: str, _: Sequence[str]) -> str:
         mask = body.constant((1 << keys.places) - 1, keys.element)
         place = body.binary("arith.andi", acc, mask, keys.element)
-        if not op.last:
+        if op.last:
             place = body.binary("arith.subi", mask, place, keys.element)
         return body.cast("arith.extui", place, keys.element, target)
 
-    over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
-    over.emit(lowering, kernel, _largest_key(keys, is_max), finish, keys.lanes, op.operation.name, [places])
+    fold, places = _smallest_key(keys, is_max), _places(extent, keys, op.last)
+    image = _image_to_compute(lowering, op)
+    if image is None:
+        over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
+        over.emit(lowering, kernel, fold, finish, keys.lanes, op.operation.name, [MapOperand(places, (1,))])
+        return
+    # Whole vectors of channels: the keys of those that there are not become the largest.
+    padded = np.pad(places, (0, -extent % keys.lanes), constant_values=~places.dtype.type(0))
+    _emit_on_image(lowering, kernel, op, image, padded, _OnImage(fold, finish, keys.lanes))
+    lowering.program.call(kernel, op.operation.name)
+
+
+@dataclass(frozen=True)
+class _OnImage:
+    """What is done with the channels of each cell."""
+
+    fold: Fold
+    finish: Finish
+    width: int
+
+
+def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
+    """The resized image whose cells are computed on the way, never stored."""
+    resized = op.input.owner
+    if isinstance(resized, ResizeBilinearOp) and is_computed_by_reader(resized):
+        return exact_bilinear(lowering, resized)
+    return None
+
+
+def _emit_on_image(
+    lowering: GraphLowering,
+    kernel: Kernel,
+    op: ArgOp,
+    image: Bilinear,
+    places: NDArray[np.unsignedinteger],
+    how: _OnImage,
+) -> None:
+    output = lowering.result(op.output)
+    image_step, row, column, *_ = dim_strides(shape_of(op.output.type), output.storage)
+    target = kernel.place("target", output)
+    array = kernel.data("places", places)
+
+    def write(cells: Cells) -> None:
+        count = len(cells.operands)
+
+        def emit(body: Body, acc: str, values: Sequence[str]) -> str:
+            return how.fold.emit(body, acc, [cells.code(body, values[:count]), *values[count:]])
+
+        inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in cells.operands]
+        inputs.append(Reduced(MapOperand(array, (0, 0, 0)), (1,)))
+        place = cells.place(kernel, target, output.storage.origin, (image_step, row, column))
+        fold, extents = replace(how.fold, emit=emit), (array.length,)
+        emit_reduction(
+            kernel, Reduction(cells.shape, extents, inputs, [], place, fold, how.finish, how.width, cells.tile)
+        )
+
+    emit_cells(kernel, image, write)
 
 
 def _places(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteger]:
     order = np.arange(extent)
     dtype = {"i16": np.uint16, "i32": np.uint32}[keys.element]
-    return (order if last else (1 << keys.places) - 1 - order).astype(dtype)
+    return ((1 << keys.places) - 1 - order if last else order).astype(dtype)
 
 
-def _largest_key(keys: _Keys, is_max: bool) -> Fold:
+def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
+    """The smallest key of codes and their places."""
+
     def emit(body: Body, acc: str, values: Sequence[str]) -> str:
-        # The smallest code has the largest complement.
-        code = values[0] if is_max else body.binary("arith.xori", values[0], body.constant(-1, "i8"), "i8")
+        # The largest code has the smallest complement.
+        code = body.binary("arith.xori", values[0], body.constant(-1, "i8"), "i8") if is_max else values[0]
         wide = body.cast("arith.extui", code, "i8", keys.element)
         high = body.binary("arith.shli", wide, body.constant(keys.places, keys.element), keys.element)
         key = body.binary("arith.ori", high, values[1], keys.element)
-        return body.binary("arith.maxui", acc, key, keys.element)
+        return body.binary("arith.minui", acc, key, keys.element)
 
-    return Fold(keys.element, 0, emit, lambda body, a, b: body.binary("arith.maxui", a, b, keys.element))
+    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b, keys.element))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect.dialect import ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.enums import Interpolation
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR
-from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Round, emit_interpolation
+from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Rounding, emit_interpolation
 from qdialect.lowering.kernels.resampling import Emit, Line, Weight, emit_resampling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
@@ -20,6 +20,7 @@ from qdialect.reference.resize import Taps
 from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
+_CHANNELS = 3
 # What of float32 weights along a dimension is exact, and where codes below zero are rounded in a way of their own.
 _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
@@ -38,16 +39,40 @@ def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
 
 @lowers(ResizeBilinearOp)
 def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
+    if is_computed_by_reader(op):
+        return
     data, output = lowering.place(op.input), lowering.result(op.output)
-    rows, columns = bilinear_axes(op)
-    kernel, shift, is_float = Kernel(lowering.program), signed_shift(op.input.type), element_of(op.input.type) == "f32"
-    blends = [_blends(op.arithmetic, taps) for taps in (rows, columns)]
-    if blends[0] is None or blends[1] is None or is_float:
-        emit = _float(op.arithmetic, shift, is_float)
-        emit_resampling(kernel, data, output, _lines(rows), _lines(columns), emit, _LANES)
+    kernel, exact = Kernel(lowering.program), exact_bilinear(lowering, op)
+    if exact is None:
+        emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
+        rows, columns = (_lines(taps) for taps in bilinear_axes(op))
+        emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
     else:
-        emit_interpolation(kernel, Bilinear(data, blends[0], blends[1], _rounding(op.arithmetic, shift)), output)
+        emit_interpolation(kernel, exact, output)
     lowering.program.call(kernel, op.operation.name)
+
+
+def is_computed_by_reader(op: ResizeBilinearOp) -> bool:
+    """Whether the one reader of `op` looks for the extreme channel of each cell: it computes the cells on the way."""
+    readers = [use.owner for use in op.output.uses]
+    last = [reader for reader in readers if isinstance(reader, ArgMaxOp | ArgMinOp) and reader.axis == _CHANNELS]
+    return len(readers) == len(last) == 1 and _exact_axes(op) is not None
+
+
+def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> Bilinear | None:
+    """`op` in integers; None where its arithmetic rounds float32 numbers."""
+    blends = _exact_axes(op)
+    if blends is None:
+        return None
+    rounding = _rounding(op.arithmetic, signed_shift(op.input.type))
+    return Bilinear(lowering.place(op.input), *blends, rounding)
+
+
+def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
+    rows, columns = (_blends(op.arithmetic, taps) for taps in bilinear_axes(op))
+    if rows is None or columns is None or element_of(op.input.type) == "f32":
+        return None
+    return rows, columns
 
 
 def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
@@ -67,27 +92,27 @@ def _lines(taps: Taps) -> list[Line]:
     return [Line(taps.low, taps.low_weight), Line(taps.high, taps.high_weight)]
 
 
-def _rounding(arithmetic: Interpolation, shift: int) -> Round:
-    """From a blend of stored codes, never negative, to a stored code: half up, but for codes below zero.
+def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
+    """Half up, but for codes below zero, which are stored with `shift`.
 
     There TFLite's integers round half away from zero, down; ONNX Runtime cuts the fraction off everywhere, which is up.
     """
+    is_cut = arithmetic is Interpolation.ONNX_FLOAT
+
+    def bias(bits: int) -> int:
+        return 0 if is_cut or bits == 0 else 1 << (bits - 1)
 
     def emit(body: Body, total: str, type_: str, bits: int) -> str:
         if bits == 0:
             return total
-        half, is_cut = 1 << (bits - 1), arithmetic is Interpolation.ONNX_FLOAT
-        if not is_cut:
-            total = body.binary("arith.addi", total, body.constant(half, type_), type_)
         if shift and arithmetic in _BELOW_ZERO:
-            start = (shift << bits) + (0 if is_cut else half)
-            own = body.binary("arith.subi", total, body.constant(start, type_), type_)
+            own = body.binary("arith.subi", total, body.constant((shift << bits) + bias(bits), type_), type_)
             sign = body.binary("arith.shrsi", own, body.constant(int(type_[1:]) - 1, type_), type_)
             step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, type_), type_) if is_cut else sign
             total = body.binary("arith.addi", total, step, type_)
         return body.binary("arith.shrui", total, body.constant(bits, type_), type_)
 
-    return emit
+    return Rounding(bias, emit)
 
 
 def _stored(body: Body, code: str, shift: int) -> str:

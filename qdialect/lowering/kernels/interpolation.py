@@ -23,8 +23,16 @@ from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for, split
 
-Round = Callable[[Body, str, str, int], str]
-"""(body, blend, its type, fraction bits) -> stored code of that type."""
+
+@dataclass(frozen=True)
+class Rounding:
+    """From a blend of stored codes, with some fraction bits, to a stored code."""
+
+    bias: Callable[[int], int]
+    """By the number of fraction bits: what is added to the blend."""
+    emit: Callable[[Body, str, str, int], str]
+    """(body, biased blend, its type, fraction bits) -> stored code of that type."""
+
 
 _MOST_RUNS, _MOST_CELLS = 4, 8
 # Blends of codes below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
@@ -55,7 +63,7 @@ class Bilinear:
     data: Place
     rows: Blends
     columns: Blends
-    round: Round
+    rounding: Rounding
 
     @property
     def bits(self) -> int:
@@ -76,16 +84,19 @@ class Bilinear:
         """The parts of `blends` as such numbers."""
         return blends.part.astype(np.int16 if self.element == "i16" else np.int32)
 
-    def weighted(self, body: Body, values: Sequence[str], part: str, bits: int) -> str:
-        """``(2^bits - part) * first + part * second``, modulo the width of the type."""
+    def weighted(self, body: Body, values: Sequence[str], part: str, bits: int, bias: int = 0) -> str:
+        """``(2^bits - part) * first + part * second + bias``, modulo the width of the type."""
         whole = body.binary("arith.shli", values[0], body.constant(bits, self.element), self.element)
+        if bias:
+            whole = body.binary("arith.addi", whole, body.constant(bias, self.element), self.element)
         rise = body.binary("arith.subi", values[1], values[0], self.element)
         return body.binary("arith.addi", whole, body.binary("arith.muli", rise, part, self.element), self.element)
 
     def code(self, body: Body, values: Sequence[str], part: str) -> str:
         """The stored code between two cells of a blend of rows."""
-        total = self.weighted(body, values, part, self.columns.bits)
-        return body.cast("arith.trunci", self.round(body, total, self.element, self.bits), self.element, "i8")
+        bits = self.bits
+        total = self.weighted(body, values, part, self.columns.bits, self.rounding.bias(bits))
+        return body.cast("arith.trunci", self.rounding.emit(body, total, self.element, bits), self.element, "i8")
 
 
 @dataclass(frozen=True)
@@ -106,18 +117,14 @@ class Cells:
     """With strides along these and the channels."""
     code: Emit
 
-    def start(self, kernel: Kernel, storage: Storage) -> tuple[int, str]:
-        """Offset and start of the first cell in a result that is stored so."""
-        _, row, column, _ = storage.strides
+    def place(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
+        """Where these cells are in a result that moves so along images, rows and columns."""
+        image, row, column = strides
         start = kernel.multiple(self.row, row)
-        if isinstance(self.column, int):
-            return storage.origin + self.column * column, start
-        return storage.origin, kernel.sum(start, kernel.multiple(self.column, column))
-
-    def strides(self, storage: Storage) -> tuple[int, int, int]:
-        """Elements of such a result between images, repetitions and cells."""
-        image, _, column, _ = storage.strides
-        return image, self.step * column, column
+        if not isinstance(self.column, int):
+            start = kernel.sum(start, kernel.multiple(self.column, column))
+        offset = self.column * column if isinstance(self.column, int) else 0
+        return MapOperand(target, (image, self.step * column, column), origin + offset, start)
 
 
 @dataclass(frozen=True)
@@ -137,8 +144,8 @@ def emit_interpolation(kernel: Kernel, op: Bilinear, output: Place) -> None:
     lanes = min(op.data.storage.pitch, storage.pitch)
 
     def write(cells: Cells) -> None:
-        offset, start = cells.start(kernel, storage)
-        place = MapOperand(target, (*cells.strides(storage), 1), offset, start)
+        place = cells.place(kernel, target, storage.origin, storage.strides[:3])
+        place = replace(place, strides=(*place.strides, 1))
         emit_map(kernel, (*cells.shape, lanes), cells.operands, place, cells.code, op.width, cells.tile)
 
     emit_cells(kernel, op, write)
@@ -148,14 +155,15 @@ def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> 
     """Emit the loop over the rows of the result; `write` emits what becomes of its cells."""
     before = op.data.storage
     images, height, width, _ = before.shape
-    # One column more: the last one's neighbour, which counts nothing.
-    place = kernel.program.buffer(Storage((images, 1, width + 1, before.pitch), op.element, before.pitch))
+    # One column more: the last one's neighbour, which counts nothing.  And a vector: who reads may round channels up.
+    columns = width + 1 + -(-op.width // before.pitch)
+    place = kernel.program.buffer(Storage((images, 1, columns, before.pitch), op.element, before.pitch))
     source, blend = kernel.place("source", op.data), kernel.place("blend", place)
     lower = np.minimum(op.rows.low + 1, height - 1)
     cells = {"upper": op.rows.low, "lower": lower}
     tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in cells.items()]
     row_parts = kernel.data("row_parts", op.numbers(op.rows))
-    columns = _Columns(kernel, op, MapOperand(blend, (place.storage.strides[0], 0, 0, 1)))
+    cells_of = _Columns(kernel, op, MapOperand(blend, (place.storage.strides[0], 0, 0, 1)))
     with kernel.steps(len(op.rows.low)) as row:
         starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
 
@@ -166,7 +174,7 @@ def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> 
         rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
         target = MapOperand(blend, (place.storage.strides[0], 1))
         emit_map(kernel, (images, width * before.pitch), rows, target, emit, op.width)
-        columns.emit(row, write)
+        cells_of.emit(row, write)
 
 
 class _Columns:
