@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# A plan takes a millisecond; most networks need one.
+_MOST_PLANS = 50
+
 
 @dataclass(frozen=True)
 class Lifetime:
@@ -20,15 +23,45 @@ class Lifetime:
 
 
 def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int], int]:
-    """An offset for each buffer and the size of the whole, greedily: the largest first, each as low as it fits."""
+    """An offset for each buffer and the size of the whole.
+
+    Buffers are placed one by one, each as low as it fits, at first the largest before the others. While the whole is
+    larger than what lives at once, the buffer that reaches highest goes before all that it meets, and all are placed
+    anew; the best of these plans is taken.
+    """
+    least = peak(lifetimes)
+    order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
+    tried: set[tuple[int, ...]] = set()
+    offsets, size = _place(lifetimes, order, alignment)
+    best = offsets, size
+    while best[1] > least and len(tried) < _MOST_PLANS and tuple(order) not in tried:
+        tried.add(tuple(order))
+        highest = max(order, key=lambda i: offsets[i] + lifetimes[i].size)
+        order.remove(highest)
+        met = (place for place, i in enumerate(order) if lifetimes[i].meets(lifetimes[highest]))
+        order.insert(next(met, 0), highest)
+        offsets, size = _place(lifetimes, order, alignment)
+        best = min(best, (offsets, size), key=lambda plan: plan[1])
+    return best
+
+
+def peak(lifetimes: Sequence[Lifetime]) -> int:
+    """The bytes of the step in which the buffers that live are largest together."""
+    # It is one in which a buffer's life begins.
+    starts = {own.first for own in lifetimes}
+    return max((sum(own.size for own in lifetimes if own.first <= step <= own.last) for step in starts), default=0)
+
+
+def _place(lifetimes: Sequence[Lifetime], order: Sequence[int], alignment: int) -> tuple[list[int], int]:
+    """Place buffers in this order, each as low as it fits beside those placed before."""
     offsets = [0] * len(lifetimes)
-    placed: list[int] = []
-    for index in sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size):
+    for position, index in enumerate(order):
         own = lifetimes[index]
-        rivals = sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in placed if own.meets(lifetimes[i]))
-        offsets[index] = _lowest_gap(rivals, own.size, alignment)
-        placed.append(index)
-    return offsets, max((offsets[i] + lifetimes[i].size for i in placed), default=0)
+        rivals = (i for i in order[:position] if own.meets(lifetimes[i]))
+        offsets[index] = _lowest_gap(
+            sorted((offsets[i], offsets[i] + lifetimes[i].size) for i in rivals), own.size, alignment
+        )
+    return offsets, max((offsets[i] + lifetimes[i].size for i in order), default=0)
 
 
 def _lowest_gap(taken: Sequence[tuple[int, int]], size: int, alignment: int) -> int:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import (
+    ArgMaxOp,
+    ArgMinOp,
     AvgPool2DOp,
     Conv2DOp,
     ConvTranspose2DOp,
@@ -175,7 +177,7 @@ class GraphLowering:
 
     def can_be_array(self, value: ir.Value) -> bool:
         """Whether a user's array is laid out as `value` is stored, and no consumer reads past its end."""
-        is_plain = plain_storage_of(value.type) == storage_of(value.type) or _only_in_islands(value)
+        is_plain = plain_storage_of(value.type) == storage_of(value.type) or _only_at_any_distance(value)
         return is_plain and signed_shift(value.type) == 0 and not any(_reads_past_end(use.owner) for use in value.uses)
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
@@ -282,6 +284,7 @@ def _reads_past_end(op: Any) -> bool:
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
+_ARG_OPS = (ArgMaxOp.OPERATION_NAME, ArgMinOp.OPERATION_NAME)
 _COMPUTABLE = TypeConstraint((*STORAGE_ELEMENTS, "i1"))
 
 
@@ -289,9 +292,9 @@ def _only_windows(value: ir.Value) -> bool:
     return all(isinstance(use.owner, Convolution) for use in value.uses)
 
 
-def _only_in_islands(value: ir.Value) -> bool:
+def _only_at_any_distance(value: ir.Value) -> bool:
     """Whether every kernel that writes or reads `value` does so at whatever distance its rows lie."""
-    is_written_so = isinstance(value.owner, ir.Block) or value.owner.name in MEMBERS
+    is_written_so = isinstance(value.owner, ir.Block) or value.owner.name in (*MEMBERS, *_ARG_OPS)
     return is_written_so and all(use.owner.name in (*MEMBERS, "func.return") for use in value.uses)
 
 

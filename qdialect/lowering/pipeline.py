@@ -60,6 +60,8 @@ class Lowered:
     arena_bytes: int
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    live_bytes: int = 0
+    """Size of the intermediate values that live at once, where that is most, as the model knows them."""
     steps: tuple[Step, ...] = ()
     """The kernel calls, in order."""
     buffers: tuple[tuple[str, int], ...] = ()
@@ -98,6 +100,7 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, clock
         module=program.module,
         constants=program.constants,
         arena_bytes=program.arena_bytes,
+        live_bytes=program.live_bytes,
         steps=program.steps,
         buffers=program.buffers,
         kernels=program.kernels,

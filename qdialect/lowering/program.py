@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.arena import Lifetime, plan_arena
+from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
-from qdialect.lowering.storage import ELEMENT_BYTES, Storage
+from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
 
 ALIGNMENT = 64
@@ -163,11 +163,16 @@ class Program:
         return tuple((storage.element, storage.bytes()) for storage, steps in pairs if steps)
 
     def lifetimes(self) -> list[Lifetime]:
-        """First and last call that touches each buffer of the arena."""
-        return [
-            Lifetime(storage.bytes(), min(steps, default=0), max(steps, default=0))
-            for storage, steps in zip(self._arena, self._touches(), strict=True)
-        ]
+        """First and last call that touches each buffer of the arena; one that none touches has no size."""
+        return self._lifetimes([storage.bytes() for storage in self._arena])
+
+    def live_bytes(self) -> int:
+        """Size of the values that live at once, where that is most: their elements alone, as the model knows them."""
+        return peak(self._lifetimes([storage.live_bytes() for storage in self._arena]))
+
+    def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:
+        pairs = zip(sizes, self._touches(), strict=True)
+        return [Lifetime(size, steps[0], steps[-1]) if steps else Lifetime(0, 0, 0) for size, steps in pairs]
 
     def _touches(self) -> list[list[int]]:
         """The calls that touch each buffer of the arena."""
@@ -184,6 +189,7 @@ class Program:
         With `clocked`, `main` has one more argument, where it writes the cycle counter before each call and at the end.
         """
         offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
+        size += SLACK if size else 0
         kernels = [text.replace("@KERNEL", f"@kernel_{i}") for i, text in enumerate(self.kernels)]
         return "\n".join(["module {", *kernels, _Main(self, offsets, size, clocked).text(), "}"]), size
 

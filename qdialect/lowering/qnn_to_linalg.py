@@ -30,6 +30,7 @@ class LinalgProgram:
     module: ir.Module
     constants: NDArray[np.uint8]
     arena_bytes: int
+    live_bytes: int
     steps: tuple[Step, ...]
     buffers: tuple[tuple[str, int], ...]
     kernels: int
@@ -45,7 +46,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> L
         text, arena = program.render(clocked)
     lowered = context.parse(text, module.context, file_name="kernels")
     counts = program.steps(), program.buffers(), len(program.kernels)
-    return LinalgProgram(lowered, program.constants(), arena, *counts)
+    return LinalgProgram(lowered, program.constants(), arena, program.live_bytes(), *counts)
 
 
 def main_function(module: ir.Module) -> ir.Operation:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 
 SLACK = 64
-"""Bytes after a buffer of the arena that a kernel may read: a run of taps is rounded up to 4 bytes."""
+"""Bytes after a buffer of the arena that a kernel may read, whatever they hold: a run of taps is rounded up to 4."""
 
 STORAGE_ELEMENTS = {
     "i8": "i8",
@@ -90,8 +90,12 @@ class Storage:
         return self.shape[0] * self.strides[0]
 
     def bytes(self) -> int:
-        """Size in bytes, with the slack that a kernel may read."""
-        return self.length * ELEMENT_BYTES[self.element] + SLACK
+        """Size in bytes."""
+        return self.length * ELEMENT_BYTES[self.element]
+
+    def live_bytes(self) -> int:
+        """Size of the tensor's elements alone, without halo and spare lanes."""
+        return math.prod(self.shape) * ELEMENT_BYTES[self.element]
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:

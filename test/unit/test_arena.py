@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdialect.lowering.arena import Lifetime, plan_arena
+from qdialect.lowering.arena import Lifetime, peak, plan_arena
 
 
 @st.composite
@@ -55,3 +55,18 @@ def test_lifetimes_include_their_last_step(first: tuple[int, int], second: tuple
 
 def test_no_buffers() -> None:
     assert plan_arena([], 64) == ([], 0)
+    assert peak([]) == 0
+
+
+@given(lifetimes())
+def test_the_peak_is_that_of_the_fullest_step(buffers: list[Lifetime]) -> None:
+    steps = [sum(own.size for own in buffers if own.first <= step <= own.last) for step in range(10)]
+    assert peak(buffers) == max(steps)
+    assert plan_arena(buffers, 1)[1] >= peak(buffers)
+
+
+def test_a_second_plan_is_made_where_the_first_leaves_a_hole() -> None:
+    # Largest first, 5 lies at 0 and 4 on it; then 3 and 3, which meet 4 but not 5, fit only one below it.
+    buffers = [Lifetime(5, 0, 1), Lifetime(4, 1, 2), Lifetime(3, 2, 2), Lifetime(3, 2, 2)]
+    assert peak(buffers) == 10
+    assert plan_arena(buffers, 1)[1] == 10

@@ -1,0 +1,82 @@
+"""How much memory networks need: an arena near what lives at once, constants near the model's, nothing for a call."""
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import qdialect
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.dialect.constants import CONSTANT_OPS, constant_value
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.runtime import compile_module
+from qdialect.runtime.workload import random_inputs
+
+# The arena as a multiple of what lives at once, and packed constants as a multiple of the model's. Arenas beyond 1.1
+# have borders around images of 5x5 to 32x32 pixels, or 21 channels in 24 lanes.
+NETWORKS = {
+    "tflite/mobilenet_v1_0.25_224_quant.tflite": (1.02, 1.2),
+    "tflite/vww_96_int8.tflite": (1.04, 1.4),
+    "tflite/kws_ref_model.tflite": (1.27, 1.6),
+    "tflite/ad01_int8.tflite": (1.1, 1.2),
+    "tflite/pretrainedResnet_quant.tflite": (1.12, 1.2),
+    "tflite/tf2_mobilenet_v2_1.0_224_ptq.tflite": (1.02, 1.2),
+    "tflite/bisonai_mobilenetv3_mnist.tflite": (1.04, 1.2),
+    "tflite/dcgan_generator_int8.tflite": (1.74, 1.2),
+    "tflite/derived_selfie_segmenter_a8w8.tflite": (1.02, 1.6),
+    "tflite/deeplabv3_mnv2_dm05_pascal_quant.tflite": (1.15, 1.4),
+    "onnx/mobilenet_v2_torch_qat_qdq.onnx": (1.03, 1.2),
+}
+
+
+def operations(module: ir.Module) -> list[ir.Operation]:
+    (function,) = module.body.operations
+    return [op.operation for op in function.operation.regions[0].blocks[0].operations]
+
+
+def bytes_of_the_model(module: ir.Module) -> int:
+    """Weights, biases and other constants, and 4 bytes for each scale of an output channel."""
+    total = 0
+    for op in operations(module):
+        if op.name in CONSTANT_OPS and (value := constant_value(op.results[0])) is not None:
+            total += value.nbytes
+        if "weight_scales" in op.attributes:
+            total += 4 * len(ir.DenseF64ArrayAttr(op.attributes["weight_scales"]))
+    return total
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
+    module = qdialect.read_model(require_model(name))
+    lowered = lower(module, target.TARGETS["avx512vbmi"], Phase.LINALG)
+    most_arena, most_constants = NETWORKS[name]
+    assert lowered.live_bytes <= lowered.arena_bytes <= most_arena * lowered.live_bytes
+    assert lowered.constants.size <= most_constants * bytes_of_the_model(module)
+
+
+def test_generated_code_calls_nothing_but_itself(require_model: Callable[[str], Path]) -> None:
+    """So it cannot allocate either: a function of somebody else's would be declared."""
+    module = qdialect.read_model(require_model("tflite/kws_ref_model.tflite"))
+    lowered = lower(module, target.host())
+    functions = [op.operation for op in lowered.module.body.operations]
+    assert functions
+    assert all(op.name == "llvm.func" and len(op.regions[0].blocks) for op in functions)
+
+
+def test_a_call_allocates_nothing(require_model: Callable[[str], Path]) -> None:
+    executable = compile_module(qdialect.read_model(require_model("tflite/kws_ref_model.tflite")))
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    call = executable.bind(random_inputs(executable.inputs, 0), outputs)
+    call()
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            call()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # What Python needs for a call of a function.
+    assert most < 1000
