@@ -63,9 +63,19 @@ class Campaign:
         for worker in self._workers.values():
             worker.close()
 
-    def versions(self) -> dict[str, str]:
-        """Of each engine; raises `EngineError` where one cannot be started."""
-        return {name: self._worker(name).ask("version")["version"] for name in self._plan.engines}
+    @property
+    def threads(self) -> int:
+        """Of each call."""
+        return self._plan.threads
+
+    def version(self, engine: str) -> str:
+        """Of an engine; raises `EngineError` where it does not start."""
+        return self._worker(engine).ask("version")["version"]
+
+    def bandwidths(self) -> dict[str, float]:
+        """Bytes a second that one core reads, by level of memory."""
+        self._progress("measuring memory")
+        return self._limits[0].ask("bandwidth") if self._limits else {}
 
     def measure(self, case: Case) -> Measurement:
         """One workload, on every engine that can run it."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from qdialect.bench.footprint import Footprint
 from qdialect.diagnostics import InputError
 
 VERSION = 1
@@ -78,9 +79,9 @@ class Results:
     settings: Mapping[str, str]
     measurements: tuple[Measurement, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What the machine can do, by name."""
-    figures: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What else was measured, by name."""
+    """What the machine can do: bytes a second that it reads from each level of memory."""
+    footprints: tuple[Footprint, ...] = ()
+    """Of networks, what compiling and running them takes."""
 
     def find(self, name: str, threads: int = 1) -> Measurement | None:
         """The measurement of a workload."""
@@ -98,7 +99,8 @@ class Results:
             if fields.pop("version") != VERSION:
                 raise InputError(f"results must have version {VERSION}")
             measurements = tuple(_measurement(entry) for entry in fields.pop("measurements"))
-            return Results(**fields, measurements=measurements)
+            footprints = tuple(Footprint(**entry) for entry in fields.pop("footprints"))
+            return Results(**fields, measurements=measurements, footprints=footprints)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"results must be what a benchmark wrote: {error}") from error
 

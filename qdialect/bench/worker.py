@@ -2,8 +2,8 @@
 
 Reads one JSON object a line on stdin and answers each with one on stdout; what an engine prints goes to stderr.
 Requests: ``{"do": "load", "case": ...}`` tells what became of each variant, ``{"do": "measure", "variant": ...,
-"seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's rate; ``{"do": "drop"}`` forgets the
-case.
+"seconds": ...}`` the times of a call, ``{"do": "peak"}`` the bare instruction's rate, ``{"do": "bandwidth"}`` the rates
+of reading memory; ``{"do": "drop"}`` forgets the case.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from qdialect.bench.agreement import agreement
+from qdialect.bench.bandwidth import LEVELS, read_rate
 from qdialect.bench.cases import Case
 from qdialect.bench.engines import load_engine
 from qdialect.bench.engines.base import Engine, Session
@@ -49,6 +50,8 @@ class Worker:
                 return asdict(measure(session.call, request["seconds"]))
             case "peak":
                 return {"rate": vpdpbusd_rate()}
+            case "bandwidth":
+                return {level: read_rate(size) for level, size in LEVELS.items()}
             case "drop":
                 self._sessions.clear()
                 gc.collect()

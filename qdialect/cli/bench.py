@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 
-from qdialect.bench import machine
-from qdialect.bench.campaign import Campaign, Plan, cores_for
-from qdialect.bench.cases import Source
-from qdialect.bench.engines import ENGINES, missing_package
-from qdialect.bench.results import Measurement, Results, Row
+from qdialect.bench import pictures, report
+from qdialect.bench.results import Measurement, Results
+from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import all_sources
 from qdialect.cli import table, terminal
 from qdialect.cli.bench_arguments import PROGRAM, Arguments, parse
-from qdialect.diagnostics import InputError
+from qdialect.cli.bench_table import measurement_table
+from qdialect.context import read_text
+from qdialect.diagnostics import InputError, QDialectError
+
+_RESULTS = "results.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,101 +26,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Arguments) -> int:
-    everything, absent = all_sources()
-    sources = _select(options.only, everything)
-    missing = {name: missing_package(name) for name in _known("engine", options.engines, ENGINES)}
-    absent |= {name: f"package '{package}' is not installed" for name, package in missing.items() if package}
-    engines = [name for name in missing if name not in absent]
-    if options.list:
-        _print_list(sources, engines)
-    for name, reason in absent.items():
-        terminal.say(f"{PROGRAM}: '{name}' is skipped: {reason}")
-    if options.list:
+    folder = None if options.output_dir is None else Path(options.output_dir)
+    if options.report_only:
+        _report_again(folder)
         return 0
-    threads = options.threads or tuple(range(1, min(2, len(os.sched_getaffinity(0))) + 1))
-    # Before anything is measured.
-    for count in threads:
-        cores_for(count)
-    results = _measure(options, sources, engines, threads, absent)
-    if options.output_dir is not None:
-        _write(Path(options.output_dir), results)
+    selection = select(options.only, options.engines, *all_sources())
+    if options.list:
+        _print_list(selection)
+        return 0
+    for name, reason in selection.absent.items():
+        terminal.say(f"{PROGRAM}: '{name}' is left out: {reason}")
+    if folder is not None:
+        # Before minutes are spent.
+        _make(folder)
+    settings = Settings(options.threads, options.rounds, options.seconds)
+    results = Run(selection, settings, _progress, _show).results()
+    if folder is not None:
+        terminal.write_file(str(folder / _RESULTS), results.to_json().encode())
+        _write_report(folder, results)
     return 0
 
 
-def _measure(
-    options: Arguments,
-    sources: Sequence[Source],
-    engines: Sequence[str],
-    threads: Sequence[int],
-    absent: dict[str, str],
-) -> Results:
-    plans = [Plan(engines, count, options.rounds, options.seconds) for count in threads]
-    measurements: list[Measurement] = []
-    with ExitStack() as stack:
-        campaigns = [stack.enter_context(Campaign(plan, _progress)) for plan in plans]
-        versions = campaigns[0].versions()
-        for source in sources:
-            found = list(_measure_one(source, campaigns))
-            print("\n".join(map(_table, found)), flush=True)
-            measurements += found
-    settings = {"rounds": str(options.rounds), "seconds": str(options.seconds), "threads": ", ".join(map(str, threads))}
-    return Results(machine.describe(), versions, absent, settings, tuple(measurements))
+def _report_again(folder: Path | None) -> None:
+    if folder is None:
+        raise InputError("--report-only needs --output-dir, the folder with the results")
+    _write_report(folder, Results.from_json(read_text(folder / _RESULTS)))
 
 
-def _measure_one(source: Source, campaigns: Sequence[Campaign]) -> Iterator[Measurement]:
-    with tempfile.TemporaryDirectory(prefix="qdialect-bench-") as folder:
-        _progress(f"{source.name}: preparing")
-        case = source.prepare(Path(folder))
-        for campaign in campaigns:
-            yield campaign.measure(case)
+def _write_report(folder: Path, results: Results) -> None:
+    files = {
+        "RESULTS.md": report.markdown(results),
+        report.SHARES_PICTURE: pictures.shares(results),
+        report.ROOFLINE_PICTURE: pictures.roofline(results),
+    }
+    for name, content in files.items():
+        terminal.write_file(str(folder / name), content.encode())
+    print(f"wrote {', '.join(files)} to {folder}")
 
 
-def _select(names: Sequence[str], sources: Sequence[Source]) -> list[Source]:
-    known = {source.name: source for source in sources}
-    return [known[name] for name in _known("workload", names, known) if names or known[name].is_default]
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise QDialectError(f"cannot make folder '{folder}': {error.strerror}") from error
 
 
-def _known(kind: str, names: Sequence[str], known: Collection[str]) -> list[str]:
-    """The `names`, or all."""
-    for name in names:
-        if name not in known:
-            raise InputError(f"{kind} must be one of {', '.join(known)}, but got '{name}'")
-    return list(names or known)
+def _print_list(selection: Selection) -> None:
+    print(table.render(("workload", "kind"), [(source.name, source.kind) for source in selection.sources]))
+    print(f"\nengines: {', '.join(selection.engines)}")
+    for name, reason in selection.absent.items():
+        print(f"left out: {name}: {reason}")
 
 
-def _print_list(sources: Sequence[Source], engines: Sequence[str]) -> None:
-    print(table.render(("workload", "kind"), [(source.name, source.kind) for source in sources]))
-    print(f"\nengines: {', '.join(engines)}")
-
-
-def _table(measurement: Measurement) -> str:
-    threads = f"{measurement.threads} thread{'s' * (measurement.threads != 1)}"
-    title = f"{measurement.name}: {measurement.text}; {measurement.macs / 1e6:.6g} MMAC, {threads}"
-    if measurement.peak:
-        title += f", peak {measurement.peak * 1e-9:.1f} GMAC/s"
-    ordered = sorted(measurement.rows, key=lambda row: row.seconds)
-    rows = [_cells(measurement, row) for row in ordered if not row.error]
-    header = ("engine", "variant", "ms", "least", "of peak", "different", "by at most")
-    errors = [f"{row.engine} {row.variant}: {row.error}" for row in ordered if row.error]
-    return "\n".join([title, table.render(header, rows, right=(2, 3, 4, 5, 6)), *errors, ""])
-
-
-def _cells(measurement: Measurement, row: Row) -> tuple[str, ...]:
-    share = measurement.share(row)
-    return (
-        row.engine,
-        row.variant,
-        f"{row.seconds * 1e3:.4g}",
-        f"{row.least * 1e3:.4g}",
-        "" if share is None else f"{100 * share:.1f} %",
-        f"{row.different:.2g}" if row.different else "none",
-        f"{row.largest:g}" if row.different else "",
-    )
-
-
-def _write(folder: Path, results: Results) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    terminal.write_file(str(folder / "results.json"), results.to_json().encode())
+def _show(measurement: Measurement) -> None:
+    print(measurement_table(measurement), flush=True)
 
 
 def _progress(what: str) -> None:

@@ -33,6 +33,7 @@ class Arguments(argparse.Namespace):
     quick: bool
     output_dir: str | None
     list: bool
+    report_only: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_counts,
         default=(),
         metavar="COUNTS",
-        help="numbers of threads (default: 1, and 2 if possible)",
+        help="numbers of threads (default: 1, and 2 for networks)",
     )
     parser.add_argument("--rounds", type=_count, default=3, help="turns that every engine gets (default: 3)")
     parser.add_argument(
@@ -73,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds: figures are rough"
     )
     parser.add_argument("--output-dir", metavar="DIR", help="write results.json, RESULTS.md and pictures there")
+    parser.add_argument(
+        "--report-only", action="store_true", help="write the report of the results.json that is in --output-dir again"
+    )
     parser.add_argument("--list", action="store_true", help="show workloads and engines, and measure nothing")
     return parser
 

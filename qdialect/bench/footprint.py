@@ -1,0 +1,89 @@
+"""What it takes to compile a network, and what the compiled network takes: measured in a fresh process.
+
+``python -m qdialect.bench.footprint MODEL BATCH`` prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdialect import target
+from qdialect.bench.cases import Case
+from qdialect.bench.engines.base import EngineError
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.model_files import ImportOptions, read_model
+from qdialect.runtime.executable import Executable
+
+_FORMS = ("qdq", "onnx", "tflite")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Of one network; sizes are bytes."""
+
+    name: str
+    seconds: float
+    """From the model file to machine code, the first compilation of the process."""
+    process: int
+    """The most memory that the process had."""
+    kernels: int
+    calls: int
+    arena: int
+    """All intermediate values of a call."""
+    constants: int
+    """Packed weights, biases, multipliers and tables."""
+    weights: int
+    """Weights and biases in the model."""
+
+
+def footprint(case: Case) -> Footprint:
+    """Compile the network in a process of its own; raises `EngineError` where that fails."""
+    form = next(case.forms[name] for name in _FORMS if name in case.forms)
+    first = form.inputs()[0]
+    command = [sys.executable, "-m", "qdialect.bench.footprint", form.model, str(first.shape[0] if first.ndim else 1)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EngineError(f"compiling '{case.name}' ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
+    fields: dict[str, Any] = json.loads(done.stdout)
+    return Footprint(name=case.name, weights=case.weight_bytes, **fields)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile one model and print what that took."""
+    model, batch = arguments
+    try:
+        fields = _compile(model, int(batch))
+    except QDialectError as error:
+        print(error.render(), file=sys.stderr)
+        return 1
+    print(json.dumps(fields))
+    return 0
+
+
+def _compile(model: str, batch: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    lowered = lower(read_model(model, ImportOptions(batch)), target.host(), Phase.LLVM)
+    executable = Executable(lowered)
+    seconds = time.perf_counter() - start
+    # Linux tells kibibytes.
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "seconds": seconds,
+        "process": most,
+        "kernels": executable.kernels,
+        "calls": len(executable.steps),
+        "arena": executable.working_memory,
+        "constants": executable.constants_bytes,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""How fast compiled networks should be, and whether a run says that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qdialect.bench.engines import OURS
+from qdialect.bench.results import Measurement, Results
+from qdialect.bench.smallest_call import NAME as CALL
+
+SHARES = {"W1": 0.94, "W2": 0.92, "W3": 0.92, "W4": 0.97, "W5": 0.90, "W7b": 0.95, "W4x8": 0.97, "resnet18": 0.95}
+"""Share of the peak, at least."""
+
+TIMES = {"W6": 8e-6, "W7a": 23e-6, "W6x32": 250e-6, "mobilenet_v1_025": 360e-6}
+"""Seconds of a call, at most."""
+
+AHEAD = 1.25
+"""The fastest engine's time on a real network over ours, at least."""
+
+SCALING = 1.85
+"""One thread's time over two threads', at least, where one takes longer than `SCALED_FROM` seconds."""
+SCALED_FROM = 1e-3
+
+CALL_SECONDS = 2e-6
+"""The smallest call, at most."""
+
+COMPILED = "mobilenet_v1_025"
+COMPILE_SECONDS = 3.0
+COMPILE_BYTES = 1 << 30
+"""What compiling that network for the first time may take."""
+
+CONSTANTS = 1.15
+"""Packed weights over the model's, at most."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A goal beside what was measured."""
+
+    what: str
+    goal: str
+    figure: str
+    best_peer: str
+    """The best of the other engines, where that says something."""
+    is_met: bool
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Every goal that the run has a figure for."""
+    judges: Sequence[Callable[[Results], Iterator[Verdict]]] = (
+        _shares,
+        _times,
+        _ahead,
+        _scaling,
+        _call,
+        _compilation,
+        _constants,
+    )
+    return [verdict for one in judges for verdict in one(results)]
+
+
+def _shares(results: Results) -> Iterator[Verdict]:
+    for name, least in SHARES.items():
+        measurement = results.find(name)
+        ours = measurement and measurement.best(OURS, exact=False)
+        share = measurement.share(ours) if measurement and ours else None
+        if measurement and share is not None:
+            goal = f"at least {_percent(least)} of peak"
+            figure = _percent(share) + ("" if ours and ours.is_exact else ", inexact")
+            yield Verdict(name, goal, figure, _peer_share(measurement), share >= least)
+
+
+def _times(results: Results) -> Iterator[Verdict]:
+    for name, most in TIMES.items():
+        measurement = results.find(name)
+        ours = measurement and measurement.best(OURS, exact=False)
+        if measurement and ours:
+            peer = measurement.fastest_peer(OURS, exact=False)
+            best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
+            yield Verdict(name, f"at most {duration(most)}", duration(ours.seconds), best, ours.seconds <= most)
+
+
+def _ahead(results: Results) -> Iterator[Verdict]:
+    for measurement in results.measurements:
+        ours = measurement.best(OURS, exact=False)
+        peer = measurement.fastest_peer(OURS, exact=False)
+        if measurement.kind == "model" and measurement.threads == 1 and ours and peer:
+            ratio = peer.seconds / ours.seconds
+            best = f"{duration(peer.seconds)} ({peer.engine})"
+            goal = f"{AHEAD:g} times as fast as every engine"
+            yield Verdict(measurement.name, goal, f"{ratio:.2f} times", best, ratio >= AHEAD)
+
+
+def _scaling(results: Results) -> Iterator[Verdict]:
+    for measurement in results.measurements:
+        two = results.find(measurement.name, 2)
+        if measurement.threads != 1 or measurement.kind not in ("network", "model") or two is None:
+            continue
+        first, second = measurement.best(OURS, exact=False), two.best(OURS, exact=False)
+        if first and second and first.seconds > SCALED_FROM:
+            ratio = first.seconds / second.seconds
+            goal = f"{SCALING:g} times as fast on two threads"
+            yield Verdict(measurement.name, goal, f"{ratio:.2f} times", "", ratio >= SCALING)
+
+
+def _call(results: Results) -> Iterator[Verdict]:
+    measurement = results.find(CALL)
+    ours = measurement and measurement.best(OURS)
+    if measurement and ours:
+        peer = measurement.fastest_peer(OURS)
+        best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
+        met = ours.seconds <= CALL_SECONDS
+        yield Verdict("smallest call", f"at most {duration(CALL_SECONDS)}", duration(ours.seconds), best, met)
+
+
+def _compilation(results: Results) -> Iterator[Verdict]:
+    for one in results.footprints:
+        if one.name == COMPILED:
+            met = one.seconds <= COMPILE_SECONDS and one.process < COMPILE_BYTES
+            goal = f"at most {COMPILE_SECONDS:g} s, less than 1 GiB"
+            figure = f"{one.seconds:.2f} s, {one.process / 2**20:.0f} MiB"
+            yield Verdict(f"compiling {one.name}", goal, figure, "", met)
+
+
+def _constants(results: Results) -> Iterator[Verdict]:
+    for one in results.footprints:
+        if one.weights:
+            ratio = one.constants / one.weights
+            goal = f"packed weights at most {CONSTANTS:g} times the model's"
+            yield Verdict(f"memory of {one.name}", goal, f"{ratio:.2f} times", "", ratio <= CONSTANTS)
+
+
+def _peer_share(measurement: Measurement) -> str:
+    exact = measurement.fastest_peer(OURS)
+    fastest = measurement.fastest_peer(OURS, exact=False)
+    texts = [
+        f"{_percent(measurement.share(peer) or 0)} ({peer.engine}{'' if peer.is_exact else ', inexact'})"
+        for peer in dict.fromkeys((exact, fastest))
+        if peer
+    ]
+    return "; ".join(texts)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.4g} us"
+    return f"{seconds * 1e3:.4g} ms" if seconds < 1 else f"{seconds:.4g} s"

@@ -1,0 +1,174 @@
+"""The results of a run as Markdown; all of it comes from the results, so that it can be written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from qdialect.bench.engines import ENGINES, OURS
+from qdialect.bench.goals import duration, judge
+from qdialect.bench.results import Measurement, Results, Row
+
+SHARES_PICTURE = "shares.svg"
+ROOFLINE_PICTURE = "roofline.svg"
+
+_TITLES = {
+    "layer": "Layers",
+    "chain": "Chains of layers",
+    "network": "Whole networks, random weights",
+    "model": "Real networks",
+    "call": "The smallest call",
+}
+_INTRODUCTION = """\
+# Benchmark results
+
+Written by `make bench`; `docs/performance.md` says how it is measured and how to read it.
+
+A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of bare
+`vpdpbusd` instructions on as many cores, measured in turns with the engines. A star marks a variant whose outputs are
+not the right ones, beyond ties of the last rounding; then the fastest exact one follows in brackets, if there is any.
+The last column is the time of the fastest other engine over ours.
+"""
+
+
+def markdown(results: Results) -> str:
+    """The page."""
+    parts = [
+        _INTRODUCTION,
+        *_machine(results),
+        *_goals(results),
+        f"![Share of the peak]({SHARES_PICTURE})\n",
+        f"![Roofline]({ROOFLINE_PICTURE})\n",
+        *_summaries(results),
+        *_footprints(results),
+        *_details(results),
+        *_absent(results),
+    ]
+    return "\n".join(parts)
+
+
+def _machine(results: Results) -> Iterator[str]:
+    yield "## Machine and versions\n"
+    rates = {f"reads from {level}": f"{rate * 1e-9:.1f} GB/s" for level, rate in results.limits.items()}
+    peaks = sorted({m.threads for m in results.measurements if m.peak})
+    for threads in peaks:
+        rates[f"peak, {_threads(threads)}"] = f"{_typical_peak(results, threads) * 1e-9:.1f} GMAC/s"
+    facts = {**results.machine, **rates, **results.versions, **results.settings}
+    yield _table(("what", "value"), list(facts.items()))
+
+
+def _typical_peak(results: Results, threads: int) -> float:
+    peaks = sorted(m.peak for m in results.measurements if m.threads == threads)
+    return peaks[len(peaks) // 2]
+
+
+def _goals(results: Results) -> Iterator[str]:
+    verdicts = judge(results)
+    if not verdicts:
+        return
+    met = sum(verdict.is_met for verdict in verdicts)
+    yield f"## Goals: {met} of {len(verdicts)} met\n"
+    rows = [(v.what, v.goal, v.figure, v.best_peer, "met" if v.is_met else "**missed**") for v in verdicts]
+    yield _table(("what", "goal", "figure", "best of the others", ""), rows)
+
+
+def _summaries(results: Results) -> Iterator[str]:
+    for threads in sorted({m.threads for m in results.measurements}):
+        for kind, title in _TITLES.items():
+            chosen = [m for m in results.measurements if (m.kind, m.threads) == (kind, threads)]
+            if chosen:
+                yield f"## {title}, {_threads(threads)}\n"
+                yield _summary(chosen)
+
+
+def _summary(measurements: Sequence[Measurement]) -> str:
+    engines = [engine for engine in ENGINES if any(m.best(engine, exact=False) for m in measurements)]
+    rows: list[Sequence[str]] = []
+    for measurement in measurements:
+        ours = measurement.best(OURS, exact=False)
+        peer = measurement.fastest_peer(OURS, exact=False)
+        ratio = f"{peer.seconds / ours.seconds:.2f}" if ours and peer else ""
+        rows.append((f"**{measurement.name}** {measurement.text}", *(_cell(measurement, e) for e in engines), ratio))
+    return _table(("workload", *engines, "ahead"), rows)
+
+
+def _cell(measurement: Measurement, engine: str) -> str:
+    fastest, exact = measurement.best(engine, exact=False), measurement.best(engine)
+    if fastest is None:
+        return ""
+    if fastest.is_exact:
+        return _time_and_share(measurement, fastest)
+    rest = f" ({_time_and_share(measurement, exact)})" if exact else ""
+    return f"{_time_and_share(measurement, fastest)} \\*{rest}"
+
+
+def _time_and_share(measurement: Measurement, row: Row) -> str:
+    share = measurement.share(row)
+    return duration(row.seconds) + ("" if share is None else f", {100 * share:.1f} %")
+
+
+def _footprints(results: Results) -> Iterator[str]:
+    if not results.footprints:
+        return
+    yield "## Compilation and memory\n"
+    yield "Each network compiled once, in a fresh process.\n"
+    rows = [
+        (
+            one.name,
+            f"{one.seconds:.2f} s",
+            _size(one.process),
+            f"{one.kernels} in {one.calls} calls",
+            _size(one.arena),
+            _size(one.constants),
+            f"{one.constants / one.weights:.2f}" if one.weights else "",
+        )
+        for one in results.footprints
+    ]
+    header = ("network", "compiled in", "process", "kernels", "working memory", "packed constants", "over the model's")
+    yield _table(header, rows)
+
+
+def _details(results: Results) -> Iterator[str]:
+    yield "## Every variant\n"
+    header = ("engine", "variant", "median", "least", "9 of 10 below", "of peak", "differing elements", "by at most")
+    for measurement in results.measurements:
+        gmacs = f", {measurement.macs / 1e6:.6g} million multiply-accumulates" if measurement.macs else ""
+        yield f"### {measurement.name}, {_threads(measurement.threads)}\n"
+        yield f"{measurement.text}{gmacs}\n"
+        rows = sorted((row for row in measurement.rows if not row.error), key=lambda row: row.seconds)
+        yield _table(header, [_detail(measurement, row) for row in rows])
+        failures = [f"- {row.engine} {row.variant}: {row.error}" for row in measurement.rows if row.error]
+        if failures:
+            yield "\n".join(failures) + "\n"
+
+
+def _detail(measurement: Measurement, row: Row) -> Sequence[str]:
+    share = measurement.share(row)
+    return (
+        row.engine,
+        row.variant,
+        duration(row.seconds),
+        duration(row.least),
+        duration(row.upper),
+        "" if share is None else f"{100 * share:.1f} %",
+        f"{100 * row.different:.2g} %" if row.different else "none",
+        f"{row.largest:g}" if row.different else "",
+    )
+
+
+def _absent(results: Results) -> Iterator[str]:
+    if results.absent:
+        yield "## Left out\n"
+        yield "\n".join(f"- {name}: {reason}" for name, reason in results.absent.items()) + "\n"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count != 1)}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:.4g} KiB" if count < 1 << 20 else f"{count / (1 << 20):.4g} MiB"

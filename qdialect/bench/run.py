@@ -1,0 +1,144 @@
+"""A whole run: workloads on engines and thread counts, and what else a report tells."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdialect.bench import machine
+from qdialect.bench.campaign import Campaign, Plan, Progress, cores_for
+from qdialect.bench.cases import Case, Source
+from qdialect.bench.engines import ENGINES, OURS, missing_package
+from qdialect.bench.engines.base import EngineError
+from qdialect.bench.footprint import Footprint, footprint
+from qdialect.bench.results import Measurement, Results
+from qdialect.diagnostics import InputError
+
+# What has layers enough to be divided among threads, and a footprint worth telling.
+_NETWORKS = ("network", "model")
+
+
+@dataclass
+class Selection:
+    """What to measure: all names are known, all that is left out has a reason."""
+
+    sources: list[Source]
+    engines: list[str]
+    absent: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    threads: Sequence[int]
+    """Empty: one, and for whole networks also two where there are two cores."""
+    rounds: int
+    seconds: float
+
+    def plans(self, engines: Sequence[str]) -> list[Plan]:
+        """One for each number of threads; raises `InputError` where there are not as many cores."""
+        counts = self.threads or range(1, min(2, len(os.sched_getaffinity(0))) + 1)
+        for count in counts:
+            cores_for(count)
+        return [Plan(engines, count, self.rounds, self.seconds) for count in counts]
+
+    def wants(self, case: Case, threads: int) -> bool:
+        """Whether `case` is measured on so many threads."""
+        return bool(self.threads) or threads == 1 or case.kind in _NETWORKS
+
+    def texts(self) -> dict[str, str]:
+        """For the report."""
+        return {"rounds": str(self.rounds), "timed seconds of each variant": f"{self.seconds:g}"}
+
+
+def select(
+    only: Sequence[str], engines: Sequence[str], sources: Sequence[Source], absent: Mapping[str, str]
+) -> Selection:
+    """The workloads and engines of these names, or all; raises `InputError` for a name that there is not.
+
+    `absent` has what could be a workload and is not here.
+    """
+    known = {source.name: source for source in sources}
+    for name in _known("workload", only, (*known, *absent)):
+        if name in only and name in absent:
+            raise InputError(f"workload '{name}' is not here: {absent[name]}")
+    chosen = [known[name] for name in only] or [source for source in sources if source.is_default]
+    missing = {name: missing_package(name) for name in _known("engine", engines, ENGINES)}
+    left_out = {name: f"package '{package}' is not installed" for name, package in missing.items() if package}
+    if not only:
+        left_out |= absent
+    return Selection(chosen, [name for name in missing if not missing[name]], left_out)
+
+
+def _known(kind: str, names: Sequence[str], known: Collection[str]) -> Sequence[str]:
+    """The `names`, or all."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{kind} must be one of {', '.join(known)}, but got '{name}'")
+    return names or list(known)
+
+
+@dataclass
+class Run:
+    """Measures a selection; `show` is called with each measurement when it is there."""
+
+    selection: Selection
+    settings: Settings
+    progress: Progress
+    show: Callable[[Measurement], None]
+    _footprints: list[Footprint] = field(default_factory=list[Footprint])
+
+    def results(self) -> Results:
+        """Measure everything."""
+        selection = self.selection
+        plans = self.settings.plans(selection.engines)
+        with ExitStack() as stack:
+            versions = self._versions(plans[0])
+            working = [name for name in selection.engines if name in versions]
+            campaigns = [stack.enter_context(Campaign(replace(p, engines=working), self.progress)) for p in plans]
+            limits = campaigns[0].bandwidths()
+            measurements = [m for source in selection.sources for m in self._measure(source, campaigns)]
+        return Results(
+            machine=machine.describe(),
+            versions=versions,
+            absent=selection.absent,
+            settings=self.settings.texts(),
+            measurements=tuple(measurements),
+            limits=limits,
+            footprints=tuple(self._footprints),
+        )
+
+    def _versions(self, plan: Plan) -> dict[str, str]:
+        """Of the engines that start; the others join those that are absent."""
+        found: dict[str, str] = {}
+        for name in plan.engines:
+            try:
+                with Campaign(replace(plan, engines=[name]), self.progress) as campaign:
+                    found[name] = campaign.version(name)
+            except EngineError as error:
+                self.selection.absent[name] = str(error)
+        return found
+
+    def _measure(self, source: Source, campaigns: Sequence[Campaign]) -> Iterator[Measurement]:
+        with tempfile.TemporaryDirectory(prefix="qdialect-bench-") as folder:
+            self.progress(f"{source.name}: preparing")
+            case = source.prepare(Path(folder))
+            for campaign in campaigns:
+                if self.settings.wants(case, campaign.threads):
+                    measurement = campaign.measure(case)
+                    self.show(measurement)
+                    yield measurement
+            if case.kind in _NETWORKS and OURS in self.selection.engines:
+                self._measure_footprint(case)
+
+    def _measure_footprint(self, case: Case) -> None:
+        self.progress(f"{case.name}: compiling in a fresh process")
+        try:
+            self._footprints.append(footprint(case))
+        except EngineError as error:
+            self.selection.absent[f"footprint of {case.name}"] = str(error)
