@@ -1,0 +1,1 @@
+"""Kernels and networks divided among threads."""

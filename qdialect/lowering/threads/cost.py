@@ -1,0 +1,67 @@
+"""About how many cycles ops of the vector phase take on a CPU with vectors of 64 bytes.
+
+Only shares count, of one nest against another: threads get parts of equal cost. A vector op takes a cycle for every 64
+bytes it computes, a contraction one for every 64 products of bytes or 16 of wider numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from qdialect._mlir import ir
+from qdialect.lowering.threads.accesses import bounds
+
+_VECTOR_BITS = 512
+_BYTE_PRODUCTS, _WIDE_PRODUCTS = 64, 16
+# What a sum waits for the one before it.
+_LATENCY = 4
+_UNKNOWN_STEPS = 16
+# Vectors of the lanes' own addresses, constants and casts between forms of a vector are no instructions.
+_FREE = ("arith.constant", "arith.index_cast", "vector.broadcast", "vector.shape_cast", "vector.create_mask")
+_SLOW = {"arith.divf": 16, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "math.sqrt": 16}
+
+
+def cycles(op: ir.Operation) -> float:
+    """Cycles of `op` with all that is in it."""
+    if op.name == "scf.for":
+        found = bounds(op)
+        return (found[2] if found else _UNKNOWN_STEPS) * (1 + _inside(op))
+    if op.name == "vector.contract":
+        return _contraction(op)
+    return _inside(op) + (0 if op.name in _FREE or op.name.startswith("memref.reinter") else _own(op))
+
+
+def _inside(op: ir.Operation) -> float:
+    return sum(cycles(child.operation) for region in op.regions for block in region.blocks for child in block.operations)
+
+
+def _own(op: ir.Operation) -> float:
+    types = [value.type for value in (*op.results, *op.operands)]
+    vectors = [type_ for type_ in types if isinstance(type_, ir.VectorType)]
+    bits = max((math.prod(type_.shape) * _bits(type_.element_type) for type_ in vectors), default=1)
+    return math.ceil(bits / _VECTOR_BITS) * _SLOW.get(op.name, 1)
+
+
+def _bits(element: ir.Type) -> int:
+    # Indices of table entries are as wide as what they come from.
+    return 8 if isinstance(element, ir.IndexType) else int(str(element)[1:])
+
+
+def _contraction(op: ir.Operation) -> float:
+    maps = [ir.AffineMapAttr(attribute).value for attribute in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    extents: dict[int, int] = {}
+    for map_, value in zip(maps, op.operands, strict=False):
+        shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else []
+        positions = [ir.AffineDimExpr(result).position for result in map_.results]
+        extents.update(zip(positions, shape, strict=True))
+    products = math.prod(extents.values())
+    return max(products / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
+
+
+def _is_of_bytes(op: ir.Operation) -> bool:
+    return all(
+        not isinstance(value.owner, ir.Block)
+        and value.owner.name in ("arith.extui", "arith.extsi")
+        and str(ir.VectorType(value.owner.operands[0].type).element_type) == "i8"
+        for value in list(op.operands)[:2]
+    )

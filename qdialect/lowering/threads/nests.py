@@ -1,0 +1,111 @@
+"""The loop nests of a kernel, and which of their loops may be divided among threads.
+
+Nothing is taken on trust: a loop may be divided where the addresses show that each of its steps writes elements of its
+own, and a kernel where no nest touches what another one writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from qdialect._mlir import ir
+from qdialect.lowering.threads.accesses import Access, accesses, bounds
+from qdialect.lowering.threads.cost import cycles
+from qdialect.lowering.threads.division import Work
+
+
+@dataclass(frozen=True)
+class Nest:
+    """An op at the top of a kernel that writes: a loop, or a single write with what it depends on."""
+
+    op: ir.Operation
+    loops: tuple[ir.Operation, ...]
+    """Loops whose steps may run in any order, outermost first."""
+    work: Work
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """A kernel: its accesses, and its nests, none where it cannot be divided."""
+
+    function: ir.Operation
+    accesses: tuple[Access, ...]
+    nests: tuple[Nest, ...]
+    cost: float
+
+
+def analyse(function: ir.Operation) -> KernelFunction:
+    """What `function` reads and writes, and how it could be divided."""
+    found = accesses(function)
+    writes: dict[ir.Operation, list[Access]] = {}
+    for access in found:
+        if access.is_write:
+            writes.setdefault(_top(access.op, function), []).append(access)
+    nests = [_nest(op, writes[op]) for op in _ops(function) if op in writes]
+    cost = sum(cycles(op) for op in _ops(function))
+    return KernelFunction(function, tuple(found), tuple(nests) if _are_independent(found) else (), cost)
+
+
+def _nest(op: ir.Operation, writes: list[Access]) -> Nest:
+    loops = _independent_loops(op, writes)
+    trips = tuple(count for loop in loops if (found := bounds(loop)) for count in (found[2],))
+    work = cycles(op) if loops else sum(cycles(part) for part in slice_of(op))
+    return Nest(op, loops, Work(trips, max(work, 1.0)))
+
+
+def slice_of(op: ir.Operation) -> list[ir.Operation]:
+    """`op` and the ops at the top of its function that compute only for it, in their order."""
+    block = op.block
+    chosen = {op}
+    for other in reversed(list(block.operations)):
+        users = {_top_in(use.owner.operation, block) for result in other.operation.results for use in result.uses}
+        if users and users <= chosen and other.operation.name not in ("arith.constant", "memref.reinterpret_cast"):
+            chosen.add(other.operation)
+    return [other.operation for other in block.operations if other.operation in chosen]
+
+
+def _independent_loops(op: ir.Operation, writes: list[Access]) -> tuple[ir.Operation, ...]:
+    loops: list[ir.Operation] = []
+    inner: ir.Operation | None = op
+    while inner is not None and _is_independent(inner, writes):
+        loops.append(inner)
+        holders = {_top_in(access.op, inner.regions[0].blocks[0]) for access in writes}
+        inner = holders.pop() if len(holders) == 1 else None
+    return tuple(loops)
+
+
+def _is_independent(op: ir.Operation, writes: list[Access]) -> bool:
+    """Whether `op` is a loop of a known number of steps, each of which writes elements of its own."""
+    if op.name != "scf.for" or len(op.results) or bounds(op) is None:
+        return False
+    return all(access.run is not None and access.run.is_injective and op in access.loops for access in writes)
+
+
+def _are_independent(found: list[Access]) -> bool:
+    """Whether the order of all accesses is free: no two write the same element, none reads what another writes."""
+    writes = [access for access in found if access.is_write]
+    reads = [access for access in found if not access.is_write]
+    pairs = [*combinations(writes, 2), *((write, read) for write in writes for read in reads)]
+    return not any(_conflict(*pair) for pair in pairs)
+
+
+def _conflict(one: Access, other: Access) -> bool:
+    if one.argument != other.argument:
+        return False
+    return one.run is None or other.run is None or one.run.meets(other.run)
+
+
+def _ops(function: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
+    return _top_in(op, function.regions[0].blocks[0])
+
+
+def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    """The op of `block` that is `op` or holds it."""
+    while op.block != block:
+        op = op.parent.operation
+    return op

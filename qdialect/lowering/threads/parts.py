@@ -1,0 +1,95 @@
+"""A kernel of which each call computes one part.
+
+The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its nests
+from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer ones: all
+steps in the first and last of these are not the part's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect._mlir import arith, ir, memref, scf
+from qdialect.lowering.threads.division import Cut
+from qdialect.lowering.threads.nests import KernelFunction, Nest, slice_of
+
+
+def divide(kernel: KernelFunction, cuts: Sequence[Cut]) -> None:
+    """Rewrite `kernel` in place so that it computes one of the parts that `cuts` says, one cut for each nest."""
+    function = kernel.function
+    block = function.regions[0].blocks[0]
+    with function.location:
+        part = block.add_argument(ir.IndexType.get(), function.location)
+        inputs = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+        table = _table(function, cuts)
+        with ir.InsertionPoint.at_block_begin(block):
+            starts = memref.GetGlobalOp(table[1], table[0]).result
+            ends = [(_entry(starts, i, part, 0), _entry(starts, i, part, 1)) for i in range(len(cuts))]
+        for nest, found, (first, last) in zip(kernel.nests, cuts, ends, strict=True):
+            if found.depth:
+                _bound(nest, found.depth, first, last)
+            else:
+                _guard(nest, first, last)
+
+
+def _table(function: ir.Operation, cuts: Sequence[Cut]) -> tuple[str, ir.MemRefType]:
+    """A constant table of the bounds of every cut, a row each: its name and type."""
+    name = f"{ir.StringAttr(function.attributes['sym_name']).value}_parts"
+    rows = np.array([found.bounds for found in cuts], dtype=np.int64)
+    index = ir.IndexType.get()
+    type_ = ir.MemRefType.get(rows.shape, index)
+    content = ir.DenseElementsAttr.get(rows, type=index)
+    with ir.InsertionPoint(function):
+        memref.GlobalOp(
+            sym_name=name, type_=type_, sym_visibility="private", initial_value=content, constant=ir.UnitAttr.get()
+        )
+    return name, type_
+
+
+def _entry(table: ir.Value, row: int, part: ir.Value, shift: int) -> ir.Value:
+    at = arith.addi(part, _index(shift)) if shift else part
+    return memref.load(table, [_index(row), at])
+
+
+def _index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _guard(nest: Nest, first: ir.Value, last: ir.Value) -> None:
+    """Compute `nest`, which is a single step, where it is in [first, last)."""
+    moved = slice_of(nest.op)
+    with ir.InsertionPoint(nest.op), nest.op.location:
+        loop = scf.ForOp(first, last, _index(1))
+        with ir.InsertionPoint(loop.body):
+            end = scf.YieldOp([])
+    for op in moved:
+        op.move_before(end)
+
+
+def _bound(nest: Nest, depth: int, first: ir.Value, last: ir.Value) -> None:
+    """Let the `depth` outermost loops of `nest` run over units [first, last)."""
+    for level, loop in enumerate(nest.loops[:depth]):
+        inside = math.prod(nest.work.trips[level + 1 : depth])
+        lower, step = (int(value.owner.attributes["value"]) for value in (loop.operands[0], loop.operands[2]))
+        with ir.InsertionPoint(loop), loop.location:
+            begin, end = _floor(first, inside), _floor(arith.addi(last, _index(inside - 1)), inside)
+            loop.operands[0] = arith.addi(arith.muli(begin, _index(step)), _index(lower))
+            loop.operands[1] = arith.addi(arith.muli(end, _index(step)), _index(lower))
+        if level + 1 < depth:
+            with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]), loop.location:
+                done = _floor(arith.subi(loop.regions[0].blocks[0].arguments[0], _index(lower)), step)
+                first, last = _within(arith.muli(done, _index(inside)), inside, first, last)
+
+
+def _within(before: ir.Value, inside: int, first: ir.Value, last: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Of units [first, last) those in a step of `inside` units, counted from its own first; `before` is that one."""
+    start = arith.maxsi(arith.subi(first, before), _index(0))
+    return start, arith.minsi(arith.subi(last, before), _index(inside))
+
+
+def _floor(value: ir.Value, divisor: int) -> ir.Value:
+    return value if divisor == 1 else arith.divui(value, _index(divisor))

@@ -1,0 +1,129 @@
+"""Which step of a network runs on which threads, and where threads wait for each other.
+
+A step that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a step that
+touches what a step since the last barrier writes, or writes what that one touches, unless both run on the same one
+thread. So chains of small steps stay on one thread, and independent ones run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qdialect._mlir import ir
+from qdialect.lowering.storage import ELEMENT_BYTES
+from qdialect.lowering.threads.accesses import Run, constant
+from qdialect.lowering.threads.nests import KernelFunction
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Bytes of the block that is argument `block` of the network which a call reads or writes."""
+
+    block: int
+    argument: int
+    """Of the kernel."""
+    is_write: bool
+    bytes: Run
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether the order of both matters."""
+        return (self.is_write or other.is_write) and self.block == other.block and self.bytes.meets(other.bytes)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of the network."""
+
+    call: ir.Operation
+    kernel: str
+    touches: tuple[Touch, ...]
+    cost: float
+
+    def conflicts(self, other: Step) -> bool:
+        """Whether the order of both matters."""
+        return any(one.conflicts(two) for one in self.touches for two in other.touches)
+
+    @property
+    def is_aliased(self) -> bool:
+        """Whether it gets memory that it writes as more than one argument."""
+        return any(
+            one.argument != two.argument and one.conflicts(two)
+            for i, one in enumerate(self.touches)
+            for two in self.touches[:i]
+        )
+
+
+def steps(main: ir.Operation, kernels: Mapping[str, KernelFunction]) -> list[Step]:
+    """The calls of `main` and the bytes they touch."""
+    calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
+    return [_step(call, kernels) for call in calls]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """When a step runs."""
+
+    step: Step
+    thread: int | None
+    """The one thread that it runs on; None where all do, a part each."""
+    waits: bool
+    """Whether threads wait for each other before it."""
+
+
+@dataclass
+class _Open:
+    """What runs since the last barrier."""
+
+    turns: list[Turn] = field(default_factory=list[Turn])
+    load: dict[int, float] = field(default_factory=dict[int, float])
+
+    def needs_barrier(self, step: Step, divided: bool) -> int | None:
+        """The one thread on which what `step` conflicts with runs; -1 where nothing does, None where more than one."""
+        threads = {turn.thread for turn in self.turns if turn.step.conflicts(step)}
+        if not threads:
+            return -1
+        return threads.pop() if len(threads) == 1 and not divided else None
+
+
+def schedule(found: Sequence[Step], divided: frozenset[str], threads: int) -> Iterator[Turn]:
+    """When each of the steps `found` runs, in their order; kernels `divided` run on all threads."""
+    now = _Open()
+    for step in found:
+        is_divided = step.kernel in divided
+        thread = now.needs_barrier(step, is_divided)
+        waits = thread is None
+        if waits:
+            now = _Open()
+        if thread is None or thread < 0:
+            thread = min(range(threads), key=lambda t: now.load.get(t, 0.0))
+        turn = Turn(step, None if is_divided else thread, waits)
+        if turn.thread is not None:
+            now.load[turn.thread] = now.load.get(turn.thread, 0.0) + step.cost
+        now.turns.append(turn)
+        yield turn
+
+
+def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
+    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    kernel = kernels[name]
+    touches: list[Touch] = []
+    for access in kernel.accesses:
+        value = call.operands[access.argument]
+        block, offset = _origin(value)
+        type_ = ir.MemRefType(value.type)
+        run = access.run or Run(0, ((1, type_.shape[0]),))
+        size = ELEMENT_BYTES[str(type_.element_type)]
+        touches.append(Touch(block, access.argument, access.is_write, run.scaled(size, offset)))
+    return Step(call, name, tuple(dict.fromkeys(touches)), kernel.cost)
+
+
+def _origin(value: ir.Value) -> tuple[int, int]:
+    """The argument of the network that `value` lies in, and how many bytes from its start."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return ir.BlockArgument(value).arg_number, 0
+    offset = constant(owner.operands[1])
+    if owner.name != "memref.view" or offset is None:
+        raise ValueError(f"'{owner.name}' op is no view at a constant offset")
+    return ir.BlockArgument(owner.operands[0]).arg_number, offset

@@ -1,0 +1,121 @@
+"""A network of the vector phase divided among threads: one parallel region, in which each thread does its part.
+
+Every thread runs all steps of `main`. Of a step that is worth it each computes a part, the rest run on one thread each;
+`omp.barrier` stands where one step needs what another has done. Parts are as many as the threads asked for. Where the
+runtime gives fewer, a thread computes several: results are the same for every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qdialect._mlir import arith, func, ir, openmp, passmanager, scf
+from qdialect.lowering.threads.division import Cut, cut, largest_share
+from qdialect.lowering.threads.nests import KernelFunction, analyse
+from qdialect.lowering.threads.parts import divide
+from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
+
+# Cycles from which on a part of a kernel is worth that another thread fetches what this one wrote before.
+_WORTH = 4000
+# A kernel whose largest part has more of it than this stays whole.
+_MOST = 0.8
+
+_TIDY = "builtin.module(canonicalize,cse)"
+
+
+def to_threads(module: ir.Module, threads: int) -> None:
+    """Divide the network among `threads` threads, in place; nothing changes where that is one."""
+    if threads == 1:
+        return
+    with module.context, ir.Location.unknown():
+        functions = {_name(op.operation): op.operation for op in module.body.operations}
+        main = functions.pop("main")
+        kernels = {name: analyse(function) for name, function in functions.items()}
+        found = steps(main, kernels)
+        cuts = _cuts(kernels, found, threads)
+        turns = list(schedule(found, frozenset(cuts), threads))
+        for name, chosen in cuts.items():
+            divide(kernels[name], chosen)
+        _Region(module, main, threads).fill(turns)
+        passmanager.PassManager.parse(_TIDY).run(module.operation)
+
+
+def _name(function: ir.Operation) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int) -> dict[str, list[Cut]]:
+    """How each kernel that is worth it is cut."""
+    aliased = {step.kernel for step in found if step.is_aliased}
+    chosen: dict[str, list[Cut]] = {}
+    for name, kernel in kernels.items():
+        if kernel.cost < _WORTH or name in aliased or not kernel.nests:
+            continue
+        works = [nest.work for nest in kernel.nests]
+        cuts = cut(works, threads)
+        if largest_share(works, cuts) <= _MOST:
+            chosen[name] = cuts
+    return chosen
+
+
+class _Region:
+    """Builds the parallel region of `main` around its calls."""
+
+    def __init__(self, module: ir.Module, main: ir.Operation, threads: int) -> None:
+        self._block = main.regions[0].blocks[0]
+        i32 = ir.IntegerType.get_signless(32)
+        with ir.InsertionPoint.at_block_begin(module.body):
+            for name in ("omp_get_thread_num", "omp_get_num_threads"):
+                func.FuncOp(name, ir.FunctionType.get([], [i32]), visibility="private")
+        *self._body, end = [op.operation for op in self._block.operations]
+        with ir.InsertionPoint(end):
+            count = arith.constant(i32, threads)
+            region = openmp.ParallelOp([], [], [count], [], [])
+        inside = region.regions[0].blocks.append()
+        with ir.InsertionPoint(inside):
+            self._end = openmp.TerminatorOp().operation
+        with ir.InsertionPoint(self._end):
+            self._thread = self._number("omp_get_thread_num", i32)
+            self._threads = self._number("omp_get_num_threads", i32)
+            self._parts = arith.constant(ir.IndexType.get(), threads)
+
+    def fill(self, turns: Sequence[Turn]) -> None:
+        """Move all of `main` into the region, its calls as `turns` says."""
+        turn_of = {turn.step.call: turn for turn in turns}
+        for op in self._body:
+            op.move_before(self._end)
+            if op in turn_of:
+                self._place(turn_of[op])
+
+    def _number(self, name: str, type_: ir.Type) -> ir.Value:
+        found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
+        return arith.index_cast(ir.IndexType.get(), found)
+
+    def _place(self, turn: Turn) -> None:
+        call = turn.step.call
+        with ir.InsertionPoint(call), call.location:
+            if turn.waits:
+                openmp.BarrierOp()
+            if turn.thread is None:
+                self._divided(call)
+            else:
+                self._alone(call, turn.thread)
+
+    def _divided(self, call: ir.Operation) -> None:
+        """A call for each part that is this thread's."""
+        loop = scf.ForOp(self._thread, self._parts, self._threads)
+        with ir.InsertionPoint(loop.body):
+            again = func.CallOp([], call.attributes["callee"], [*call.operands, loop.induction_variable])
+            for name in ("qnn.label",):
+                again.operation.attributes[name] = call.attributes[name]
+            scf.YieldOp([])
+        call.erase()
+
+    def _alone(self, call: ir.Operation, thread: int) -> None:
+        """The call where this thread is the one; threads are counted from the start again where there are fewer."""
+        chosen = arith.remui(arith.constant(ir.IndexType.get(), thread), self._threads)
+        here = arith.cmpi(arith.CmpIPredicate.eq, chosen, self._thread)
+        branch = scf.IfOp(here)
+        with ir.InsertionPoint(branch.then_block):
+            end = scf.YieldOp([])
+        call.move_before(end)
