@@ -49,6 +49,7 @@ def compile(
     model: str | Path | ir.Module,
     *,
     target: str = "host",
+    threads: int = 1,
     batch: int = 1,
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
@@ -56,7 +57,8 @@ def compile(
     """Compile a model for a CPU.
 
     `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
-    module, which stays as it is.  `target` is ``host`` or the name of a CPU.  Of a model file `batch` is the first
+    module, which stays as it is.  `target` is ``host`` or the name of a CPU.  A call is divided among `threads` threads,
+    which needs an OpenMP runtime where they are more than one; results do not depend on their number.  Of a model file `batch` is the first
     extent of inputs that leave it open, `dims` has other open extents by their name, and `profile` says whose
     arithmetic it has, the format's own by default.
 
@@ -64,7 +66,7 @@ def compile(
     """
     from qdialect.runtime import compile_module
 
-    return compile_module(read_model(model, ImportOptions(batch, dims, profile)), target=target)
+    return compile_module(read_model(model, ImportOptions(batch, dims, profile)), target=target, threads=threads)
 
 
 def __getattr__(name: str) -> object:

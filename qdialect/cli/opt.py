@@ -77,7 +77,7 @@ def _outcome(source: str, name: str, arguments: Arguments) -> Outcome:
             module = _parsed(source, name, context, arguments)
             arguments.passes.run(module)
             if arguments.phase:
-                module = _lowered(module, arguments.phase, arguments.target)
+                module = _lowered(module, arguments)
             text = _text_of(name, arguments)(module)
         except QDialectError as error:
             failure = error.diagnostics
@@ -91,12 +91,12 @@ def _parsed(source: str, name: str, context: ir.Context, arguments: Arguments) -
     return parse_module(Path(name) if is_file else source, context, name)
 
 
-def _lowered(module: ir.Module, phase: str, target: str) -> ir.Module:
+def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command need no lowering.
     from qdialect.lowering.pipeline import Phase, compile_to
     from qdialect.target import resolve
 
-    return compile_to(module, Phase(phase), resolve(target))
+    return compile_to(module, Phase(arguments.phase), resolve(arguments.target), arguments.threads)
 
 
 def _text_of(name: str, arguments: Arguments) -> Callable[[ir.Module], str]:

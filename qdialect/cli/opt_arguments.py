@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import qdialect
 from qdialect.cli.split_input import MARKER
+from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import PipelineError, QDialectError
 from qdialect.passes.registry import all_passes
 from qdialect.pipeline import PassManager, is_known
@@ -90,6 +91,7 @@ class Arguments(argparse.Namespace):
     allow_unregistered: bool
     phase: str | None
     target: str
+    threads: int
     answer: Callable[[], str] | None
     """What to print instead of doing anything, where the command line asks for it."""
 
@@ -266,6 +268,7 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
     )
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
     add("--target", default="host", help="the CPU to lower for (default: %(default)s)")
+    add_threads_argument(add)
     add(
         "--verify-each",
         type=_truth,

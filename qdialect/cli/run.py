@@ -17,6 +17,7 @@ from qdialect._mlir import ir
 from qdialect.cli import profile_chart, table, terminal
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.profile_table import profile_table
+from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError, QDialectError
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
@@ -44,6 +45,7 @@ examples:
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
   qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
                                                           time of every kernel in place, as a table and as a picture
+  qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.tflite --target generic              code that needs no AVX-512
 """
 
@@ -60,6 +62,7 @@ class Arguments(argparse.Namespace):
     profile_ops: bool
     profile_chart: str | None
     target: str
+    threads: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--target", default="host", help=f"host (default: all this CPU has), {', '.join(TARGETS)}: what code may use"
     )
+    add_threads_argument(parser.add_argument)
     return parser
 
 
@@ -123,6 +127,8 @@ def _seed(text: str) -> int:
 def _check(options: Arguments) -> None:
     if options.profile_ops and not options.benchmark:
         raise InputError("--profile-ops must be given with --benchmark")
+    if options.profile_ops and options.threads > 1:
+        raise InputError("--profile-ops measures one thread, and must be given without --threads")
     path = options.profile_chart
     if path is not None and not options.profile_ops:
         raise InputError("--profile-chart must be given with --profile-ops")
@@ -136,7 +142,7 @@ def _run(options: Arguments) -> int:
     module = read_model(options.model, import_options(options))
     _progress("compiling")
     start = time.perf_counter()
-    executable = compile_module(module, target=options.target)
+    executable = compile_module(module, target=options.target, threads=options.threads)
     _print_compilation(executable, time.perf_counter() - start)
     inputs = [_load(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
     found = executable(*inputs)

@@ -29,7 +29,7 @@ def check_linalg(module: ir.Module) -> None:
 
 def check_vector(module: ir.Module) -> None:
     """vector: no tensors and no linalg op left, no allocation."""
-    allowed = ("func.", "builtin.", "vector.", "scf.", "arith.", "math.", "memref.", "ub.", "affine.")
+    allowed = ("func.", "builtin.", "vector.", "scf.", "arith.", "math.", "memref.", "ub.", "affine.", "omp.")
     unknown = _unknown_op(allowed)
 
     def problem(op: ir.Operation) -> str | None:

@@ -15,6 +15,7 @@ from qdialect.lowering import contracts
 from qdialect.lowering.program import Step
 from qdialect.lowering.qnn_to_linalg import main_function, qnn_to_linalg
 from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.to_threads import to_threads
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.to_x86 import to_x86
 from qdialect.passes.fuse_qnn import FuseQnnPass
@@ -70,6 +71,8 @@ class Lowered:
     """Number of distinct kernels."""
     clocked: bool = False
     """Whether `main` takes an array of one int64 more than steps, for the cycle counter before each and at the end."""
+    threads: int = 1
+    """Number of threads that `main` is divided among."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,8 +80,12 @@ class Lowered:
         return tuple(step.label for step in self.steps)
 
 
-def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, clocked: bool = False) -> Lowered:
-    """Lower a copy of the `qnn` module as far as `until`; `clocked` code writes down when each of its steps begins.
+def lower(
+    module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, threads: int = 1, clocked: bool = False
+) -> Lowered:
+    """Lower a copy of the `qnn` module as far as `until`; from phase `vector` on it is divided among `threads`.
+
+    `clocked` code, which runs on one thread, writes down when each of its steps begins.
 
     Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
     """
@@ -105,21 +112,23 @@ def lower(module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, clock
         buffers=program.buffers,
         kernels=program.kernels,
         clocked=clocked,
+        threads=threads,
     )
-    _lower_kernels(program.module, target, until)
+    _lower_kernels(program.module, target, until, threads)
     return lowered
 
 
-def compile_to(module: ir.Module, phase: Phase, target: Target) -> ir.Module:
+def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:
     """The module at `phase`."""
-    return lower(module, target, phase).module
+    return lower(module, target, phase, threads=threads).module
 
 
-def _lower_kernels(module: ir.Module, target: Target, until: Phase) -> None:
+def _lower_kernels(module: ir.Module, target: Target, until: Phase, threads: int) -> None:
     contracts.check_linalg(module)
     if until is Phase.LINALG:
         return
     to_vector(module)
+    to_threads(module, threads)
     contracts.check_vector(module)
     if until is Phase.VECTOR:
         return

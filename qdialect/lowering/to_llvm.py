@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qdialect._mlir import ir, passmanager
+from qdialect.lowering.to_gomp import add_entry, outline
 
 _PASSES = (
     # A reduction of float numbers stays one chain, in their order.
@@ -30,5 +31,8 @@ _PASSES = (
 
 def to_llvm(module: ir.Module) -> None:
     """Lower everything that is left to the LLVM dialect, in place."""
+    threads = outline(module)
     with module.context, ir.Location.unknown():
         passmanager.PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
+    if threads > 1:
+        add_entry(module, threads)

@@ -106,8 +106,7 @@ class _Region:
         loop = scf.ForOp(self._thread, self._parts, self._threads)
         with ir.InsertionPoint(loop.body):
             again = func.CallOp([], call.attributes["callee"], [*call.operands, loop.induction_variable])
-            for name in ("qnn.label",):
-                again.operation.attributes[name] = call.attributes[name]
+            again.operation.attributes["qnn.label"] = call.attributes["qnn.label"]
             scf.YieldOp([])
         call.erase()
 

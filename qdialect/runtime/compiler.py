@@ -7,26 +7,29 @@ from qdialect._mlir import ir
 from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.runtime import memory
+from qdialect.runtime import memory, openmp
 from qdialect.runtime.executable import Executable
 from qdialect.target import Target
+from qdialect.threads import checked
 
 
 def compile_module(
     module: ir.Module,
     *,
     target: str | Target = "host",
+    threads: int = 1,
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
 ) -> Executable:
     """Compile `module` for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
-    runs, where it lacks AVX-512 VNNI. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code writes into `ticks` of the executable when each of its steps begins.
+    runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
+    the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
+    code, which runs on one thread, writes into `ticks` of the executable when each of its steps begins.
 
-    Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered and
-    for a target that this CPU cannot run.
+    Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
+    a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
     chosen = targets.resolve(target)
     missing = chosen.features - targets.host_features()
@@ -34,5 +37,7 @@ def compile_module(
         raise CompileError(
             f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
         )
+    if checked(threads) > 1:
+        openmp.addresses()
     verify(module)
-    return Executable(lower(module, chosen, Phase.LLVM, clocked=clocked), allocate)
+    return Executable(lower(module, chosen, Phase.LLVM, threads=threads, clocked=clocked), allocate)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import InputError
 from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.lowering.program import Step
-from qdialect.runtime import memory
+from qdialect.runtime import memory, openmp
 from qdialect.runtime.jit import BoundCall, MachineCode
 
 Array = NDArray[Any]
@@ -42,6 +42,8 @@ class Executable:
         """Number of distinct kernels."""
         self.steps: tuple[Step, ...] = lowered.steps
         """The kernel calls, in order."""
+        self.threads: int = lowered.threads
+        """Number of threads that a call is divided among."""
         self.constants_bytes: int = lowered.constants.size
         """Bytes of packed weights, biases, multipliers and tables."""
         self.working_memory: int = lowered.arena_bytes
@@ -54,7 +56,7 @@ class Executable:
         """Of clocked code, the cycle counter before each step of the last call and at its end; else empty."""
         clock = [self.ticks] if lowered.clocked else []
         self._blocks = [_filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes)), *clock]
-        self._code = MachineCode(lowered.module)
+        self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
         self._lock = Lock()

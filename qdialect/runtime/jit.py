@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir
 from qdialect.context import captured_diagnostics
@@ -19,15 +20,18 @@ _FUNCTION = ctypes.CFUNCTYPE(None)
 class MachineCode:
     """A module of the LLVM dialect as machine code for this machine's CPU.
 
-    Functions live as long as this object. Raises `CompileError` where LLVM refuses the module.
+    Functions live as long as this object; `symbols` are the addresses of functions that it calls and does not have.
+    Raises `CompileError` where LLVM refuses the module.
     """
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, symbols: Mapping[str, int] = MappingProxyType({})) -> None:
         with captured_diagnostics(module.context) as said:
             try:
                 self._engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=False)
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
+        for name, address in symbols.items():
+            self._engine.raw_register_runtime(name, ctypes.c_void_p(address))
 
     def bind(self, name: str, values: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         """A call of the function `name` with these values for its arguments, 64 bits each.
