@@ -57,10 +57,10 @@ def compile(
     """Compile a model for a CPU.
 
     `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
-    module, which stays as it is.  `target` is ``host`` or the name of a CPU.  A call is divided among `threads` threads,
-    which needs an OpenMP runtime where they are more than one; results do not depend on their number.  Of a model file `batch` is the first
-    extent of inputs that leave it open, `dims` has other open extents by their name, and `profile` says whose
-    arithmetic it has, the format's own by default.
+    module, which stays as it is. `target` is ``host`` or the name of a CPU. A call is divided among `threads`
+    threads, which needs an OpenMP runtime where they are more than one; results do not depend on their number. Of a
+    model file `batch` is the first extent of inputs that leave it open, `dims` has other open extents by their
+    name, and `profile` says whose arithmetic it has, the format's own by default.
 
     Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
     """

@@ -5,7 +5,7 @@ package, which has the same modules under another name) touches this file alone.
 """
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, math, memref, openmp, quant, scf, vector
+from torch_mlir.dialects import arith, ext, func, math, memref, quant, scf, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
@@ -17,7 +17,6 @@ __all__ = [
     "ir",
     "math",
     "memref",
-    "openmp",
     "passmanager",
     "quant",
     "rewrite",

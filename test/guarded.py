@@ -15,11 +15,14 @@ class GuardedRunner:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def check(self, text: str, target: str, seed: int) -> list[str]:
-        """What is wrong with the compiled module `text`: differences from the reference, or a crash."""
+    def check(self, text: str, target: str, seed: int, threads: int = 1) -> list[str]:
+        """What is wrong with the compiled module `text`: differences from the reference, or a crash.
+
+        With more than one of `threads` every kernel is divided, however small.
+        """
         process = self._process = self._process or _start()
         try:
-            _tell(process, (text, target, seed))
+            _tell(process, (text, target, seed, threads))
             return cast("list[str]", _hear(process))
         except (EOFError, BrokenPipeError):
             self.close()

@@ -1,7 +1,7 @@
 """Compiles and runs modules with forbidden pages around every buffer, in a process of its own: it may crash.
 
-Says `READY` on stdout, then reads requests from stdin and answers them, each a pickle: ``(module text, target, seed)``
-is answered by a list of differences from the reference interpreter, one line each.
+Says `READY` on stdout, then reads requests from stdin and answers them, each a pickle: ``(module text, target, seed,
+threads)`` is answered by a list of differences from the reference interpreter, one line each.
 """
 
 import ctypes
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from qdialect.context import parse
 from qdialect.diagnostics import QDialectError
+from qdialect.lowering import to_threads
 from qdialect.lowering.pipeline import lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable
@@ -59,10 +60,11 @@ def _unlike(array: Array) -> Array:
     return (np.frombuffer(array.tobytes(), dtype=np.uint8) ^ 255).view(array.dtype).reshape(array.shape)
 
 
-def differences(text: str, target: str, seed: int) -> list[str]:
+def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
     """Where compiled code and the interpreter disagree, for two inputs and both ways to lie between guards."""
     module = parse(text)
-    lowered = lower(module, resolve(target))
+    to_threads.WORTH = 0
+    lowered = lower(module, resolve(target), threads=threads)
     found: list[str] = []
     for at_end in (True, False):
         rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.lowering import contracts
 from qdialect.lowering.program import Step
@@ -89,6 +90,8 @@ def lower(
 
     Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
     """
+    if clocked and threads > 1:
+        raise CompileError(f"clocked code must run on one thread, but got {threads}")
     copy = context.copy(module)
     with copy.context:
         inline_outlined(copy)

@@ -8,6 +8,7 @@ of the three. The region becomes the function `main_task` that all threads call;
 from __future__ import annotations
 
 from qdialect._mlir import func, ir
+from qdialect.lowering.threads.accesses import constant
 
 SYMBOLS = ("GOMP_barrier", "GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
 """What the code takes from the runtime."""
@@ -22,7 +23,7 @@ def outline(module: ir.Module) -> int:
     region = next((op.operation for op in block.operations if op.operation.name == "omp.parallel"), None)
     if region is None:
         return 1
-    threads = ir.IntegerAttr(region.operands[0].owner.attributes["value"]).value
+    threads = constant(region.operands[0]) or 1
     with module.context, main.location:
         with ir.InsertionPoint(main):
             type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)

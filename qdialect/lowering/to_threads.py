@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qdialect._mlir import arith, func, ir, openmp, passmanager, scf
+from qdialect._mlir import arith, func, ir, passmanager, scf
 from qdialect.lowering.threads.division import Cut, cut, largest_share
 from qdialect.lowering.threads.nests import KernelFunction, analyse
 from qdialect.lowering.threads.parts import divide
 from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
 
-# Cycles from which on a part of a kernel is worth that another thread fetches what this one wrote before.
-_WORTH = 4000
+WORTH = 4000
+"""Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
+
 # A kernel whose largest part has more of it than this stays whole.
 _MOST = 0.8
 
@@ -24,7 +25,7 @@ _TIDY = "builtin.module(canonicalize,cse)"
 
 
 def to_threads(module: ir.Module, threads: int) -> None:
-    """Divide the network among `threads` threads, in place; nothing changes where that is one."""
+    """Divide the network among `threads` threads, in place; nothing changes where no step is worth it."""
     if threads == 1:
         return
     with module.context, ir.Location.unknown():
@@ -33,6 +34,8 @@ def to_threads(module: ir.Module, threads: int) -> None:
         kernels = {name: analyse(function) for name, function in functions.items()}
         found = steps(main, kernels)
         cuts = _cuts(kernels, found, threads)
+        if not cuts:
+            return
         turns = list(schedule(found, frozenset(cuts), threads))
         for name, chosen in cuts.items():
             divide(kernels[name], chosen)
@@ -49,7 +52,7 @@ def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads:
     aliased = {step.kernel for step in found if step.is_aliased}
     chosen: dict[str, list[Cut]] = {}
     for name, kernel in kernels.items():
-        if kernel.cost < _WORTH or name in aliased or not kernel.nests:
+        if kernel.cost < WORTH or name in aliased or not kernel.nests:
             continue
         works = [nest.work for nest in kernel.nests]
         cuts = cut(works, threads)
@@ -70,10 +73,12 @@ class _Region:
         *self._body, end = [op.operation for op in self._block.operations]
         with ir.InsertionPoint(end):
             count = arith.constant(i32, threads)
-            region = openmp.ParallelOp([], [], [count], [], [])
+            # Of the clauses that it may have, one with one operand.
+            clauses = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 1, 0, 0])}
+            region = ir.Operation.create("omp.parallel", operands=[count], attributes=clauses, regions=1)
         inside = region.regions[0].blocks.append()
         with ir.InsertionPoint(inside):
-            self._end = openmp.TerminatorOp().operation
+            self._end = ir.Operation.create("omp.terminator")
         with ir.InsertionPoint(self._end):
             self._thread = self._number("omp_get_thread_num", i32)
             self._threads = self._number("omp_get_num_threads", i32)
@@ -95,7 +100,7 @@ class _Region:
         call = turn.step.call
         with ir.InsertionPoint(call), call.location:
             if turn.waits:
-                openmp.BarrierOp()
+                ir.Operation.create("omp.barrier")
             if turn.thread is None:
                 self._divided(call)
             else:

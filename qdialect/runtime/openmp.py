@@ -12,7 +12,8 @@ from qdialect.lowering.to_gomp import SYMBOLS
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""
 
-_NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
+NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
+"""Libraries that are looked for, in this order."""
 
 
 @cache
@@ -21,29 +22,29 @@ def addresses() -> dict[str, int]:
 
     A library that the process has loaded already, as PyTorch's, is the one that is used.
     """
-    library = _library()
+    name, library = _library()
     found: dict[str, int] = {}
-    for name in SYMBOLS:
-        function = getattr(library, name, None)
+    for symbol in SYMBOLS:
+        function = getattr(library, symbol, None)
         if function is None:
-            raise CompileError(f"OpenMP runtime has no function '{name}'")
-        found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
+            raise CompileError(f"OpenMP runtime '{name}' has no function '{symbol}'")
+        found[symbol] = ctypes.cast(function, ctypes.c_void_p).value or 0
     # Threads do not survive a fork, and libgomp waits for them for ever: a child computes alone.
     os.register_at_fork(after_in_child=lambda: library.omp_set_max_active_levels(0))
     return found
 
 
-def _library() -> ctypes.CDLL:
+def _library() -> tuple[str, ctypes.CDLL]:
     named = os.environ.get(VARIABLE)
     problems: list[str] = []
-    for name in (named,) if named else _NAMES:
+    for name in (named,) if named else NAMES:
         try:
-            return ctypes.CDLL(name)
+            return name, ctypes.CDLL(name)
         except OSError as error:
             problems.append(str(error))
     if named:
         raise CompileError(f"OpenMP runtime that {VARIABLE} names cannot be loaded: {problems[0]}")
     raise CompileError(
-        f"more than one thread needs an OpenMP runtime, but none of {', '.join(_NAMES)} is installed: install libgomp1 "
+        f"more than one thread needs an OpenMP runtime, but none of {', '.join(NAMES)} is installed: install libgomp1 "
         f"(Debian, Ubuntu), libgomp (Fedora) or libomp, or set {VARIABLE} to the path of one"
     )

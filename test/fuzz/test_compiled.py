@@ -15,7 +15,7 @@ from qdialect import target
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
-FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (12, 30))
+FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (4, 12, 30))
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def runner() -> Iterator[GuardedRunner]:
     one.close()
 
 
-def _check(runner: GuardedRunner, text: str, name: str, seed: int) -> None:
-    found = runner.check(text, name, seed)
-    assert not found, "\n".join([f"target {name}, seed {seed}", *found, text])
+def _check(runner: GuardedRunner, text: str, name: str, seed: int, threads: int = 1) -> None:
+    found = runner.check(text, name, seed, threads)
+    assert not found, "\n".join([f"target {name}, seed {seed}, threads {threads}", *found, text])
 
 
 # What once went wrong.
@@ -86,5 +86,15 @@ def test_other_ops(runner: GuardedRunner, kind: str) -> None:
     @given((OTHERS | REALS)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
     def check(text: str, name: str, seed: int) -> None:
         _check(runner, text, name, seed)
+
+    check()
+
+
+@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *REALS])
+def test_threads(runner: GuardedRunner, kind: str) -> None:
+    @FEWEST
+    @given((CONTRACTIONS | OTHERS | REALS)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
+    def check(text: str, threads: int, seed: int) -> None:
+        _check(runner, text, TARGETS[-1], seed, threads)
 
     check()

@@ -1,7 +1,7 @@
 """Which elements of its buffers a kernel reads and writes, at the vector phase.
 
-An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent. What
-no run can say, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
+An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent.
+What no run can say, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
 """
 
 from __future__ import annotations
@@ -89,6 +89,13 @@ def constant(value: ir.Value) -> int | None:
     return ir.IntegerAttr(owner.attributes["value"]).value
 
 
+def loop_of(variable: ir.Value) -> ir.Operation | None:
+    """The `scf.for` whose index is `variable`."""
+    block = variable.owner
+    holder = block.owner if isinstance(block, ir.Block) else None
+    return holder.operation if holder and holder.name == "scf.for" else None
+
+
 def bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
     """(first index, step, number of steps) of an `scf.for` where they are known."""
     lower, upper, step = (constant(value) for value in list(loop.operands)[:3])
@@ -132,9 +139,9 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[ir.Operation, ..
     loops: list[ir.Operation] = []
     start = place.constant
     for variable, factor in place.factors.items():
-        loop = variable.owner.owner.operation
-        found = bounds(loop)
-        if found is None:
+        loop = loop_of(variable)
+        found = bounds(loop) if loop else None
+        if loop is None or found is None:
             return None
         first, step, count = found
         start += factor * first
@@ -188,7 +195,7 @@ def _linear(value: ir.Value) -> _Linear | None:
     """`value` as a sum of multiples of the indices of loops; None where it is something else."""
     owner = value.owner
     if isinstance(owner, ir.Block):
-        return _Linear(0, {value: 1}) if owner.owner.name == "scf.for" else None
+        return _Linear(0, {value: 1}) if loop_of(value) else None
     number = constant(value)
     if number is not None:
         return _Linear(number, {})

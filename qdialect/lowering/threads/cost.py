@@ -32,7 +32,9 @@ def cycles(op: ir.Operation) -> float:
 
 
 def _inside(op: ir.Operation) -> float:
-    return sum(cycles(child.operation) for region in op.regions for block in region.blocks for child in block.operations)
+    return sum(
+        cycles(child.operation) for region in op.regions for block in region.blocks for child in block.operations
+    )
 
 
 def _own(op: ir.Operation) -> float:

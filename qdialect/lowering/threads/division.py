@@ -47,7 +47,8 @@ def cut(works: Sequence[Work], parts: int) -> list[Cut]:
         work = works[index]
         cuts[index] = found = _cut(work, surplus, part)
         units = work.units(found.depth)
-        surplus = [old + work.cost * (bound / units - i / parts) for i, (old, bound) in enumerate(_pairs(surplus, found))]
+        pairs = enumerate(zip(surplus, found.bounds, strict=True))
+        surplus = [old + work.cost * (bound / units - i / parts) for i, (old, bound) in pairs]
     return [cuts[i] for i in range(len(works))]
 
 
@@ -81,7 +82,3 @@ def _bounds(wanted: Sequence[float], units: int) -> tuple[int, ...]:
     for share in wanted[1:-1]:
         bounds.append(max(bounds[-1], min(round(share * units), units)))
     return (*bounds, units)
-
-
-def _pairs(surplus: Sequence[float], found: Cut) -> list[tuple[float, int]]:
-    return list(zip(surplus, found.bounds, strict=True))

@@ -106,6 +106,6 @@ def _top(op: ir.Operation, function: ir.Operation) -> ir.Operation:
 
 def _top_in(op: ir.Operation, block: ir.Block) -> ir.Operation:
     """The op of `block` that is `op` or holds it."""
-    while op.block != block:
+    while op.block != block and op.parent:
         op = op.parent.operation
     return op

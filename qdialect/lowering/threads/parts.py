@@ -1,8 +1,8 @@
 """A kernel of which each call computes one part.
 
-The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its nests
-from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer ones: all
-steps in the first and last of these are not the part's.
+The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
+nests from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer
+ones: not all steps in the first and last of these are the part's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect._mlir import arith, ir, memref, scf
+from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.threads.division import Cut
 from qdialect.lowering.threads.nests import KernelFunction, Nest, slice_of
 
@@ -74,7 +75,7 @@ def _bound(nest: Nest, depth: int, first: ir.Value, last: ir.Value) -> None:
     """Let the `depth` outermost loops of `nest` run over units [first, last)."""
     for level, loop in enumerate(nest.loops[:depth]):
         inside = math.prod(nest.work.trips[level + 1 : depth])
-        lower, step = (int(value.owner.attributes["value"]) for value in (loop.operands[0], loop.operands[2]))
+        lower, step = constant(loop.operands[0]) or 0, constant(loop.operands[2]) or 1
         with ir.InsertionPoint(loop), loop.location:
             begin, end = _floor(first, inside), _floor(arith.addi(last, _index(inside - 1)), inside)
             loop.operands[0] = arith.addi(arith.muli(begin, _index(step)), _index(lower))

@@ -8,6 +8,7 @@
 // RUN: %qopt %s --compile-to=llvm --target=avx512vnni | filecheck %s --check-prefix=LLVM
 // RUN: %qopt %s --compile-to=llvm --fuse-qnn | filecheck %s --check-prefix=LLVM
 // RUN: not %qopt %s --compile-to=asm 2>&1 | filecheck %s --check-prefix=PHASE
+// RUN: not %qopt %s --compile-to=llvm --threads=0 2>&1 | filecheck %s --check-prefix=THREADS
 // RUN: not %qopt %s --compile-to=llvm --target=z80 2>&1 | filecheck %s --check-prefix=TARGET
 
 // QNN: "qnn.dense"
@@ -22,6 +23,7 @@
 // LLVM: llvm.func
 // LLVM-NOT: func.func
 // PHASE: error: argument --compile-to: invalid choice: 'asm' (choose from
+// THREADS: error: argument --threads: must be an integer from 1 to 256, but got 0
 // TARGET: error: target must be one of host, generic, {{.*}}, but got 'z80'
 
 func.func @main(%x: tensor<4x64xi8>) -> tensor<4x32xi8> {

@@ -4,6 +4,8 @@
 // RUN: %qrun %s --seed 3 --output-dir %t.a
 // RUN: %qrun %s --seed 3 --target generic --output-dir %t.b
 // RUN: cmp %t.a/output0.npy %t.b/output0.npy
+// RUN: %qrun %s --seed 3 --threads 3 --output-dir %t.c
+// RUN: cmp %t.a/output0.npy %t.c/output0.npy
 // RUN: %qrun %s --input %t.a/output0.npy --reference | filecheck %s
 // RUN: %qrun %s --benchmark | filecheck %s --check-prefix=SPEED
 // RUN: %qrun --help | filecheck %s --check-prefix=HELP
@@ -25,6 +27,9 @@
 // RUN: not %qrun %s --input %t.a/output0.npy %t.a/output0.npy 2>&1 | filecheck %s --check-prefix=COUNT
 // RUN: not %qrun %s --target vax 2>&1 | filecheck %s --check-prefix=TARGET
 // RUN: not %qrun %s --seed -1 2>&1 | filecheck %s --check-prefix=SEED
+// RUN: not %qrun %s --threads 0 2>&1 | filecheck %s --check-prefix=THREADS
+// RUN: not %qrun %s --threads 2 --benchmark --profile-ops 2>&1 | filecheck %s --check-prefix=CLOCK
+// RUN: not env QDIALECT_OPENMP=/nowhere.so %qrun %s --threads 2 2>&1 | filecheck %s --check-prefix=RUNTIME
 // RUN: not %qrun %s --output-dir %s 2>&1 | filecheck %s --check-prefix=FOLDER
 // RUN: not %qrun %S/nothing.mlir 2>&1 | filecheck %s --check-prefix=MODEL
 // RUN: not %qrun %S/nothing.bin 2>&1 | filecheck %s --check-prefix=KIND
@@ -34,6 +39,9 @@
 // COUNT: error: network must be called with 1 input, but got 2
 // TARGET: error: target must be one of host, generic
 // SEED: error: argument --seed: must be an integer of at least 0, but got '-1'
+// THREADS: error: argument --threads: must be an integer from 1 to 256, but got 0
+// CLOCK: error: --profile-ops measures one thread, and must be given without --threads
+// RUNTIME: error: OpenMP runtime that QDIALECT_OPENMP names cannot be loaded: /nowhere.so
 // FOLDER: error: cannot make folder
 // MODEL: error: cannot read '{{.*}}nothing.mlir'
 // KIND: error: '{{.*}}nothing.bin' must be a model of kind .mlir, .tflite, .onnx or .pt2, but got '.bin'

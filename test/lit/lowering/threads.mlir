@@ -1,0 +1,67 @@
+// RUN: %qopt %s --compile-to=vector --threads=2 --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=llvm --threads=2 --target=avx512vbmi | filecheck %s --check-prefix=LLVM
+// RUN: %qopt %s --compile-to=vector --threads=1 --target=avx512vbmi | filecheck %s --check-prefix=ONE
+
+// With more than one thread `main` is one parallel region, in which each thread calls kernels for its parts.
+
+// A step that is not worth it keeps its kernel: the halo.
+// CHECK-LABEL: func.func private @kernel_0(
+// CHECK-SAME: memref<38016xi8>) {
+
+// A kernel reads from a table where its part begins and ends: 31 rows of 4 tiles are 62 tiles a part, so that the middle
+// row is cut in two.
+// CHECK: memref.global "private" constant @kernel_2_parts : memref<1x3xindex> = dense<{{\[\[}}0, 62, 124]]>
+// CHECK-LABEL: func.func private @kernel_2(
+// CHECK-SAME: %[[PART:arg[0-9]+]]: index) {
+// CHECK: %[[FIRST:.*]] = memref.load %{{.*}}[%c0, %[[PART]]] : memref<1x3xindex>
+// CHECK: %[[LAST:.*]] = memref.load %{{.*}} : memref<1x3xindex>
+// CHECK: %[[LOWER:.*]] = arith.divui %[[FIRST]], %c4
+// CHECK: %[[UPPER:.*]] = arith.divui %{{.*}}, %c4
+// CHECK: scf.for %[[ROW:.*]] = %[[LOWER]] to %[[UPPER]] step %c1 {
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[ROW]], %c4
+// CHECK: arith.subi %[[FIRST]], %[[BEFORE]]
+// CHECK: arith.maxsi
+// CHECK: arith.subi %[[LAST]], %[[BEFORE]]
+// CHECK: arith.minsi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c4 {
+// CHECK: vector.contract
+
+// Halo and input touch different bytes and run side by side; the convolution waits for both.
+// CHECK-LABEL: func.func @main(
+// CHECK: omp.parallel num_threads(%c2_i32 : i32) {
+// CHECK: %[[ID:.*]] = func.call @omp_get_thread_num()
+// CHECK-NEXT: %[[THREAD:.*]] = arith.index_cast %[[ID]]
+// CHECK: %[[COUNT:.*]] = func.call @omp_get_num_threads()
+// CHECK-NEXT: %[[THREADS:.*]] = arith.index_cast %[[COUNT]]
+// CHECK: scf.if
+// CHECK-NEXT: func.call @kernel_0
+// CHECK-NOT: omp.barrier
+// CHECK: scf.if
+// CHECK-NEXT: func.call @kernel_1
+// CHECK: omp.barrier
+// CHECK-NEXT: scf.for %[[I:.*]] = %[[THREAD]] to %c2 step %[[THREADS]] {
+// CHECK-NEXT: func.call @kernel_2({{.*}}, %[[I]])
+// CHECK: omp.terminator
+
+// The region is a function that the runtime calls.
+// LLVM: llvm.func @main_of_thread(
+// LLVM: llvm.call @GOMP_barrier()
+// LLVM: llvm.func @main(
+// LLVM: llvm.call @GOMP_parallel(
+
+// ONE-NOT: omp.
+// ONE-NOT: _parts
+// ONE: func.func @main(
+func.func @main(%x: tensor<1x31x16x64xui8>) -> tensor<1x31x16x64xui8> {
+  %w = "qnn.constant"() {value = dense<3> : tensor<64x3x3x64xi8>} : () -> tensor<64x3x3x64xi8>
+  %0 = "qnn.conv2d"(%x, %w) {
+    input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.25>,
+    weight_zero_points = array<i64: 0>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>,
+    dilation = array<i64: 1, 1>, groups = 1 : i64
+  } : (tensor<1x31x16x64xui8>, tensor<64x3x3x64xi8>) -> tensor<1x31x16x64xi32>
+  %1 = "qnn.requantize"(%0) {
+    input_scale = 0.5 : f64, weight_scales = array<f64: 0.25>, input_zero_points = array<i64: 0>,
+    output_scale = 2.0 : f64, output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"
+  } : (tensor<1x31x16x64xi32>) -> tensor<1x31x16x64xui8>
+  return %1 : tensor<1x31x16x64xui8>
+}
