@@ -2,18 +2,24 @@
 
 A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
 AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
+
+A step of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for R
+dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
+quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
+4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
+_ANY = 1 << 62
 
 LANES = 64
 """Bytes of the widest vector."""
@@ -49,16 +55,21 @@ class Strategy:
 
     rows: Mapping[int, int]
     """Contraction: most rows of a tile by its number of vectors."""
+    widest: Sequence[tuple[int, int]]
+    """Contraction: (bytes, vectors), the most vectors of a tile where the weights have fewer than so many bytes."""
     depthwise_pixels: int
     """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
     quad_rows: int
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
 
-    def channel_blocks(self, lanes_total: int) -> list[ChannelBlock]:
-        """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail."""
+    def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
+        """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
+
+        `depth` is the number of taps of each channel.
+        """
         if lanes_total < 16:
             return [ChannelBlock(0, 1, 1, lanes_total)]
-        widest = max(self.rows)
+        widest = next(vectors for size, vectors in self.widest if lanes_total * depth < size)
         vectors, tail = divmod(lanes_total, 16)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
@@ -70,9 +81,18 @@ class Strategy:
             blocks.append(ChannelBlock(vectors * 16, 1, 1, tail))
         return blocks
 
-    def row_segments(self, extent: int, vectors: int) -> list[tuple[int, int, int]]:
-        """(start, extent, rows) of the parts of an axis: whole tiles, then one smaller tile for what is left."""
-        return split(extent, rows_for(extent, self.rows[vectors]))
+    def row_tiles(self, extents: Sequence[int], vectors: int) -> list[list[tuple[int, int, int]]]:
+        """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
+
+        A tile has one row of every axis but the last; of a short last axis it has all, and several of the one before.
+        """
+        most, (*outer, last) = self.rows[vectors], extents
+        if outer and 2 * last <= most:
+            *outer, several = outer
+            parts = [split(several, rows_for(several, most // last)), [(0, last, last)]]
+        else:
+            parts = [split(last, rows_for(last, most))]
+        return [[(0, extent, 1)] for extent in outer] + parts
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, pixels per tile) of the parts of a row of pixels."""
@@ -84,8 +104,10 @@ class Strategy:
 
 
 STRATEGIES = {
-    "avx512": Strategy(rows={4: 6, 3: 9, 2: 14, 1: 24}, depthwise_pixels=8, quad_rows=4),
-    "generic": Strategy(rows={1: 6}, depthwise_pixels=6, quad_rows=0),
+    "avx512": Strategy(
+        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, quad_rows=4
+    ),
+    "generic": Strategy(rows={1: 6}, widest=((_ANY, 1),), depthwise_pixels=6, quad_rows=0),
 }
 """Strategies by kind of target."""
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 import pytest
 from hypothesis import given
@@ -26,16 +28,23 @@ AVX512, GENERIC = STRATEGIES["avx512"], STRATEGIES["generic"]
 BUDGETS = [(AVX512, 32, 1), (GENERIC, 16, 2)]
 CHANNELS = st.integers(1, 600).map(lanes_for)
 EXTENTS = st.integers(1, 400)
+DEPTHS = st.integers(1, 5000)
+
+
+def _depthwise_blocks(lanes: int, _: int) -> list[ChannelBlock]:
+    return depthwise_blocks(lanes)
 
 
 def covered(parts: list[tuple[int, int, int]]) -> list[int]:
     return [position for start, extent, _ in parts for position in range(start, start + extent)]
 
 
-@given(CHANNELS)
-@pytest.mark.parametrize("blocks_of", [AVX512.channel_blocks, GENERIC.channel_blocks, depthwise_blocks])
-def test_blocks_cover_every_lane_once(blocks_of: Callable[[int], list[ChannelBlock]], lanes: int) -> None:
-    blocks = blocks_of(lanes)
+@given(CHANNELS, DEPTHS)
+@pytest.mark.parametrize("blocks_of", [AVX512.channel_blocks, GENERIC.channel_blocks, _depthwise_blocks])
+def test_blocks_cover_every_lane_once(
+    blocks_of: Callable[[int, int], list[ChannelBlock]], lanes: int, depth: int
+) -> None:
+    blocks = blocks_of(lanes, depth)
     position = 0
     for block in blocks:
         assert block.start == position
@@ -45,9 +54,9 @@ def test_blocks_cover_every_lane_once(blocks_of: Callable[[int], list[ChannelBlo
     assert position == lanes
 
 
-@given(CHANNELS)
-def test_at_most_one_block_has_narrow_vectors(lanes: int) -> None:
-    assert sum(block.lanes < 16 for block in AVX512.channel_blocks(lanes)) <= 1
+@given(CHANNELS, DEPTHS)
+def test_at_most_one_block_has_narrow_vectors(lanes: int, depth: int) -> None:
+    assert sum(block.lanes < 16 for block in AVX512.channel_blocks(lanes, depth)) <= 1
 
 
 @pytest.mark.parametrize(
@@ -62,20 +71,46 @@ def test_at_most_one_block_has_narrow_vectors(lanes: int) -> None:
     ],
 )
 def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int]]) -> None:
-    assert AVX512.channel_blocks(lanes) == [ChannelBlock(*block) for block in expected]
+    assert AVX512.channel_blocks(lanes, 64) == [ChannelBlock(*block) for block in expected]
 
 
-@given(EXTENTS)
+def test_large_weights_get_tall_tiles() -> None:
+    assert AVX512.channel_blocks(128, 9 * 128) == [ChannelBlock(0, 2, 4, 16)]
+    assert AVX512.channel_blocks(512, 9 * 512) == [ChannelBlock(0, 16, 2, 16)]
+    assert AVX512.channel_blocks(176, 9 * 512) == [ChannelBlock(0, 5, 2, 16), ChannelBlock(160, 1, 1, 16)]
+
+
+@given(st.lists(EXTENTS, min_size=1, max_size=4))
 @pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
 def test_rows_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, extent: int
+    strategy: Strategy, registers: int, width: int, extents: list[int]
 ) -> None:
     for vectors in strategy.rows:
-        segments = strategy.row_segments(extent, vectors)
-        assert covered(segments) == list(range(extent))
-        assert all(size % rows == 0 for _, size, rows in segments)
-        # Accumulators, weights and one broadcast row.
-        assert all(width * (rows * vectors + vectors + 1) <= registers for _, _, rows in segments)
+        axes = strategy.row_tiles(extents, vectors)
+        for extent, parts in zip(extents, axes, strict=True):
+            assert covered(parts) == list(range(extent))
+            assert all(size % rows == 0 for _, size, rows in parts)
+        for tile in product(*axes):
+            rows = prod(rows for _, _, rows in tile)
+            # Accumulators, weights and one broadcast row.
+            assert width * (rows * vectors + vectors + 1) <= registers
+
+
+@pytest.mark.parametrize(
+    ("extents", "vectors", "expected"),
+    [
+        ([49], 2, [[(0, 39, 13), (39, 10, 10)]]),
+        ([7, 7], 4, [[(0, 7, 1)], [(0, 4, 4), (4, 3, 3)]]),
+        ([7, 7], 2, [[(0, 6, 2), (6, 1, 1)], [(0, 7, 7)]]),
+        ([5, 4, 4], 2, [[(0, 5, 1)], [(0, 4, 2)], [(0, 4, 4)]]),
+        ([14, 14], 2, [[(0, 14, 1)], [(0, 14, 14)]]),
+        ([3, 1], 4, [[(0, 3, 3)], [(0, 1, 1)]]),
+    ],
+)
+def test_a_short_axis_shares_the_tile_with_the_one_before(
+    extents: list[int], vectors: int, expected: list[list[tuple[int, int, int]]]
+) -> None:
+    assert AVX512.row_tiles(extents, vectors) == expected
 
 
 @given(EXTENTS)

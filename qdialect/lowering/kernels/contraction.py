@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from qdialect.lowering.kernels.columns import ConstantColumns
 from qdialect.lowering.kernels.contraction_nest import Columns, ContractionNest, Reduction, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
-from qdialect.lowering.kernels.segments import segments
+from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
@@ -96,12 +96,13 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     buffers = declare_places(kernel, op)
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
-    strategy = program.strategy
+    axes = op.pixel_axes()
     for group in op.channel_groups():
         reduction = op.reduction(group)
-        for block in strategy.channel_blocks(group.lanes):
+        for block in program.strategy.channel_blocks(group.lanes, reduction.taps):
             nest = ContractionNest(kernel, op, columns, stages, group, block, reduction)
-            for segment in segments(op.pixel_axes(), partial(strategy.row_segments, vectors=block.vectors)):
+            parts = program.strategy.row_tiles([axis.size for axis in axes], block.vectors)
+            for segment in tile_segments(axes, parts):
                 nest.emit(buffers, segment)
     program.call(kernel, label, op.macs)
 

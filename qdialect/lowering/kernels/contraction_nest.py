@@ -114,6 +114,11 @@ class Reduction:
         return self.extents[:-1]
 
     @property
+    def taps(self) -> int:
+        """Taps of a channel."""
+        return math.prod(self.extents)
+
+    @property
     def quads(self) -> int:
         """Groups of four bytes in the run, the last one filled up."""
         return -(-self.extents[-1] // 4)
@@ -203,8 +208,7 @@ class ContractionNest:
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
         body = kernel.body()
         value = self._epilogue(body, with_residual=len(buffers) > 2)
-        outer = (1,) * (len(self.groups) + len(segment.pixels) - 1)
-        root = Tag(nest, "root", (*outer, segment.rows, 1, 0, 0))
+        root = Tag(nest, "root", (*(1 for _ in self.groups), *segment.tiles, 1, 0, 0))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
     def _contract(self, nest: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:

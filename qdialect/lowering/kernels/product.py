@@ -169,7 +169,7 @@ def emit_packing(program: Program, matrices: Matrices) -> Place:
     kernel = Kernel(program)
     source, target = kernel.place("matrices", matrices.place), kernel.place("packed", place)
     whole, rest = divmod(matrices.depth, _QUAD)
-    for block in program.strategy.channel_blocks(matrices.lanes):
+    for block in program.strategy.channel_blocks(matrices.lanes, matrices.depth):
         if rest:
             _emit_rows(kernel, (None, target), matrices, block, (whole, 1, _QUAD))
             _emit_rows(kernel, (source, target), matrices, block, (whole, 1, rest))

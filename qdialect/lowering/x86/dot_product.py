@@ -3,6 +3,9 @@
 The instruction adds, in each 32-bit lane, four products of an unsigned by a signed byte to the accumulator, exactly.  A
 register tile of R rows and V vectors is R * V of them: the weights' four taps per lane as they lie in memory, the row's
 four bytes broadcast to all lanes.
+
+Weights are one stream, which the processor fetches ahead by itself.  The rows of a tile are many short ones: they are
+fetched into the first-level cache while the tile before is at work, a little at each step.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ INTRINSICS = {
 """By 32-bit lanes; each takes (vector<Nxi32>, vector<4Nxi8>, vector<4Nxi8>)."""
 
 _TAPS = 4
+# Dimensions of the data inside its rows: steps of the loop, and taps of a step.
+_INNER = 2
+# A loop so short is at its end before anything arrives.
+_FEW_STEPS = 32
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool
         return True
     with rewriter.ip, op.location:
         panel = _load_weights(weights, lanes)
+        _fetch_next_tile(rows)
         splats = _broadcast_rows(rows, lanes)
         result = acc
         # The tile's outer positions run over rows first and weight vectors last.
@@ -78,6 +86,28 @@ def _load_weights(read: _Read, lanes: int) -> list[ir.Value]:
         indices = b.shifted(read.indices[:-2], [0] * outer + list(position))
         vectors.append(b.load(lanes * _TAPS, flat, [*indices, zero]))
     return vectors
+
+
+def _fetch_next_tile(read: _Read) -> None:
+    """Prefetch from the tile that follows along its outermost axis, as far into it as this step is into the loop."""
+    outer = len(read.indices) - len(read.shape)
+    axis = next((i for i, size in enumerate(read.shape[:-_INNER]) if size > 1), None)
+    if axis is None or not isinstance(read.indices[-_INNER].owner, ir.Block):
+        return
+    type_ = ir.MemRefType(read.buffer.type)
+    strides, _ = type_.get_strides_and_offset()
+    tile, steps = read.shape[axis], type_.shape[-_INNER]
+    if type_.shape[outer + axis] == tile or steps < _FEW_STEPS:
+        return
+    # Bytes that are new in the next tile, for each step of a loop that reads four.
+    stride = -(-tile * strides[outer + axis] // (steps * _TAPS))
+    shifts = [tile if i == axis + outer else 0 for i in range(len(read.indices))]
+    indices = b.shifted(read.indices, shifts)
+    indices[-_INNER] = arith.muli(indices[-_INNER], arith.constant(ir.IndexType.get(), stride))
+    yes, no = ir.BoolAttr.get(True), ir.BoolAttr.get(False)
+    near = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3)
+    attributes = {"isWrite": no, "localityHint": near, "isDataCache": yes}
+    ir.Operation.create("memref.prefetch", operands=[read.buffer, *indices], attributes=attributes)
 
 
 def _broadcast_rows(read: _Read, lanes: int) -> list[ir.Value]:

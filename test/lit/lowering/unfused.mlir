@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: vector.contract
 // CHECK-NOT: arith.trunci
-// CHECK: vector.transfer_write %{{.*}} : vector<1x3x1x1x16xi32>
+// CHECK: vector.transfer_write %{{.*}} : vector<2x3x1x1x16xi32>
 // X86: vpdpbusd.512
 func.func @main(%x: tensor<1x4x5x16xui8>) -> tensor<1x2x3x16xi32> {
   %w0 = "qnn.constant"() {value = dense<3> : tensor<16x3x3x16xi8>} : () -> tensor<16x3x3x16xi8>
