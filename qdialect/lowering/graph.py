@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import (
@@ -124,7 +126,9 @@ class GraphLowering:
 
     def place(self, value: ir.Value, padding: Padding | None = None) -> Place:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
-        found = self._places.get(value) or self._stage_constant(value)
+        found = self._places.get(value)
+        if found is None:
+            return self._constant(value, padding)
         if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
             return found
         # Two consumers want different codes around the same image: the second gets a copy of its own.
@@ -140,7 +144,7 @@ class GraphLowering:
         if index >= 0 and padding is None and self.can_be_array(value):
             place = Place("output", index, self.program.outputs[index])
         else:
-            place = self.program.buffer(storage_of(value.type, padding.halo if padding else NO_HALO))
+            place = self.program.buffer(storage_of(value.type, self._halo_of(value)))
         self.define(value, place)
         return place
 
@@ -195,26 +199,19 @@ class GraphLowering:
         flip = signed_shift(argument.type) != 0
         self.copy(array, place, shape_of(argument.type), f"input {index}", flip)
 
-    def _stage_constant(self, value: ir.Value) -> Place:
+    def _constant(self, value: ir.Value, padding: Padding | None) -> Place:
+        """A constant as kernels read it, halo and spare lanes included: no call stores it."""
         array = constant_value(value)
         if array is None:
             raise CompileError(f"value {value.get_name()} has no place and is not a constant")
-        place = self.program.buffer(storage_of(value.type, self._halo_of(value)))
-        self.define(value, place)
-        stored = array.astype("int16") + signed_shift(value.type) if array.itemsize == 1 else array
-        stored = stored.astype("uint8") if array.itemsize == 1 else stored
-        kernel = Kernel(self.program)
-        shape = array.shape or (1,)
-        plain = plain_storage_of(value.type)
-        emit_map(
-            kernel,
-            shape,
-            [MapOperand(stored, dim_strides(shape, plain))],
-            MapOperand(place, dim_strides(shape, place.storage), place.storage.origin),
-            lambda _, values: values[0],
-        )
-        self.program.call(kernel, "constant")
-        return place
+        codes = (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+        storage = storage_of(value.type, padding.halo if padding else NO_HALO)
+        images, _, _, channels = storage.shape
+        top, left, _, _ = storage.halo
+        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, codes.dtype)
+        rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
+        elements[:, rows, columns, :channels] = codes.reshape(storage.shape)
+        return self.program.constant_tensor(elements, storage)
 
     def _halo_of(self, value: ir.Value) -> Halo:
         return self._paddings[value].halo if value in self._paddings else NO_HALO

@@ -26,14 +26,20 @@ _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where a buffer is: in the arena, or in the array of a user's input or output."""
+    """Where a buffer is: in the arena, in the array of a user's input or output, or among the constants."""
 
     kind: str
-    """``arena``, ``input`` or ``output``."""
+    """``arena``, ``input``, ``output`` or ``constant``."""
     index: int
+    """Its number, or its offset in the constants' block."""
     storage: Storage
     offset: int = 0
-    """Elements of the arena's buffer before it."""
+    """Elements of the buffer before it, in the arena or among the constants."""
+
+    @property
+    def has_slack(self) -> bool:
+        """Whether a kernel may read spare lanes and a little past the end."""
+        return self.kind in ("arena", "constant")
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,11 @@ class Program:
             self._known[element, raw] = Data(len(self._constants), element, array.size)
             self._constants.extend(raw)
         return self._known[element, raw]
+
+    def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> Place:
+        """A place for a constant tensor whose `elements` are all those of its storage, in order."""
+        spare = np.zeros(SLACK // elements.itemsize, elements.dtype)
+        return Place("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
 
     def buffer(self, storage: Storage) -> Place:
         """A new buffer of the arena."""
@@ -245,8 +256,11 @@ class _Main:
             source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"
             return self._view(source, actual.offset, actual.element, actual.length)
         element, length = actual.storage.element, actual.storage.length
-        if actual.kind != "arena":
+        if actual.kind in ("input", "output"):
             return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
+        if actual.kind == "constant":
+            source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"
+            return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
         start = self._offsets[actual.index] + actual.offset * ELEMENT_BYTES[element]
         return self._view(source, start, element, length)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import permutations
 from math import prod
 
+import numpy as np
 import pytest
 from compiled_ops import (
     EIGHT_BIT,
@@ -23,6 +24,8 @@ from graphs import graph
 from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    AddOp,
+    AvgPool2DOp,
     BroadcastOp,
     ConcatOp,
     GatherOp,
@@ -36,6 +39,7 @@ from qdialect.dialect import (
     TransposeOp,
     build,
 )
+from qdialect.dialect.constants import constant
 from qdialect.lowering.pipeline import Phase, compile_to, lower
 from qdialect.quant_math import Rounding
 from qdialect.target import TARGETS
@@ -49,6 +53,46 @@ def test_transpose(order: tuple[int, ...]) -> None:
 
 def test_transpose_of_five_dimensions() -> None:
     check_op(TransposeOp, [tensor((2, 3, 4, 5, 17), "i8")], "i8", permutation=(4, 0, 2, 1, 3))
+
+
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.parametrize("planes", [1, 2, 3, 4])
+def test_planes_become_pixels(planes: int, element: str) -> None:
+    """Between the border of a pooled image and a network's input, with pixels of four bytes."""
+
+    def body(image: ir.Value) -> ir.Value:
+        pixels = build(TransposeOp, image, element=element, permutation=(0, 2, 3, 1)).output
+        bounds = dict(zip(("output_min", "output_max"), ends(element), strict=True))
+        pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
+        return build(MaxPool2DOp, pixels, element=element, **pads, **bounds).output
+
+    check(graph([tensor((2, planes, 5, 19), element)], body))
+
+
+def test_constants_are_read_where_they_lie() -> None:
+    """With a border of their own for each consumer that wants one; no call stores or copies them."""
+    codes = np.random.default_rng(5).integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)
+    pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
+    bounds: Attributes = {"output_min": -128, "output_max": 127}
+
+    def body(image: ir.Value) -> list[ir.Value]:
+        known = constant(codes)
+        pooled = build(MaxPool2DOp, known, element="i8", **pads, **bounds).output
+        how: Attributes = {"zero_point": 3, "division": "half_away", "count_include_pad": True}
+        mean = build(AvgPool2DOp, known, element="i8", **pads, **bounds, **how).output
+        scales: Attributes = {"output_scale": 0.5, "output_zero_point": 0, "output_min": -128, "output_max": 127}
+        for name in ("lhs", "rhs"):
+            scales |= {f"{name}_scale": 0.3, f"{name}_zero_point": -2}
+        scales |= {"arithmetic": "shifted_fixed", "rounding": "fixed32_double", "multiplier": "f64"}
+        joined = build(AddOp, mean, pooled, element="i8", **scales).output
+        added = build(AddOp, image, known, element="i8", **scales).output
+        turned = build(ReshapeOp, known, element="i8", shape=(1, 120)).output
+        return [joined, added, turned, known]
+
+    module = graph([tensor(codes.shape, "i8")], body)
+    check(module)
+    labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
+    assert [label for label in labels if label == "halo" or label.startswith(("constant", "pad"))] == []
 
 
 RESHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [

@@ -57,7 +57,7 @@ def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, a
         check_op(ResizeBilinearOp, [tensor(shape, element)], element, **attributes)
 
 
-COORDINATES = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic": Interpolation.TFLITE_FIXED}
+COORDINATES: Attributes = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic": Interpolation.TFLITE_FIXED}
 
 
 def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int], **attributes: Any) -> ir.Module:

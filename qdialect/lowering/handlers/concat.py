@@ -39,7 +39,6 @@ lowers_each(("tensor.concat",), _tensor_concat)
 def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
     """Write every operand into its slice along `axis`; `emit_of` says how an element of operand i changes."""
     values, result = list(op.operands), op.results[0]
-    # Operands first: a place for the result may be a user's array, and constants are staged on the way.
     places = [lowering.place(value) for value in values]
     output = lowering.result(result)
     strides = dim_strides(shape_of(result.type), output.storage)

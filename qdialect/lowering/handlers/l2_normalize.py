@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 from qdialect.dialect import L2NormalizeOp
@@ -13,7 +14,7 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
 from qdialect.lowering.kernels.normalize import doubling_high
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.program import Kernel
+from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import Storage, signed_shift
 
 _LANES, _ROWS = 16, 4
@@ -23,39 +24,34 @@ _MIDDLE, _PLACES = 128, 7
 
 @lowers(L2NormalizeOp)
 def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
-    shape, label = shape_of(op.input.type), op.operation.name
+    shape, kernel = shape_of(op.input.type), Kernel(lowering.program)
     data, output = lowering.place(op.input), lowering.result(op.output)
-    source = MapOperand(data, dim_strides(shape, data.storage), data.storage.origin)
-    target = MapOperand(output, dim_strides(shape, output.storage), output.storage.origin)
+    source, target = _operand(kernel, "data", data, shape), _operand(kernel, "output", output, shape)
     point = op.input_zero_point + signed_shift(op.input.type)
 
-    total = _per_row(lowering, shape)
-    kernel = Kernel(lowering.program)
-    kept, inputs = shape[:-1], [Reduced(MapOperand(data, source.strides[:-1], source.offset), (1,))]
-    rows = MapOperand(total.source, total.strides[:-1])
+    total, root, shift = (_per_row(lowering, kernel, name, shape) for name in ("total", "root", "shift"))
+    kept, inputs = shape[:-1], [Reduced(replace(source, strides=source.strides[:-1]), (1,))]
+    rows = replace(total, strides=total.strides[:-1])
     fold = _squares(kernel.number("zero_point", point, "i32"))
     emit_reduction(kernel, Reduction(kept, shape[-1:], inputs, [], rows, fold, lambda _, acc, __: acc, _LANES, _ROWS))
-    lowering.program.call(kernel, f"{label} sum of squares")
-
-    numbers: list[MapOperand] = []
-    steps: tuple[tuple[str, Callable[[Body, str], str]], ...] = (("root", emit_root), ("shift", emit_root_shift))
-    for what, emit_number in steps:
-        kernel, number = Kernel(lowering.program), _per_row(lowering, shape)
+    for number, emit_number in ((root, emit_root), (shift, emit_root_shift)):
         emit_map(kernel, (*kept, 1), [total], number, _of_one(emit_number), _LANES)
-        lowering.program.call(kernel, f"{label} {what}")
-        numbers.append(number)
-
-    kernel = Kernel(lowering.program)
-    emit_map(kernel, shape, [source, *numbers], target, _scaled(op, kernel.number("zero_point", point, "i64")), _LANES)
-    lowering.program.call(kernel, label)
+    scaled = _scaled(op, kernel.number("wide_zero_point", point, "i64"))
+    emit_map(kernel, shape, [source, root, shift], target, scaled, _LANES)
+    lowering.program.call(kernel, op.operation.name)
 
 
-def _per_row(lowering: GraphLowering, shape: tuple[int, ...]) -> MapOperand:
+def _operand(kernel: Kernel, name: str, place: Place, shape: tuple[int, ...]) -> MapOperand:
+    return MapOperand(kernel.place(name, place), dim_strides(shape, place.storage), place.storage.origin)
+
+
+def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...]) -> MapOperand:
     """A new tensor of one i32 for each row, which does not move along it."""
     sizes = (*shape[:-1], 1)
     strides = tuple(prod(sizes[i + 1 :]) for i in range(len(sizes) - 1))
     count = prod(sizes)
-    return MapOperand(lowering.program.buffer(Storage((1, 1, 1, count), "i32", count)), (*strides, 0))
+    place = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
+    return MapOperand(kernel.place(name, place), (*strides, 0))
 
 
 def _squares(zero_point: str) -> Fold:

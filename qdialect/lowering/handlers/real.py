@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of
@@ -17,6 +19,8 @@ from qdialect.quant_math import FloatRounding, NanPolicy, Scaling
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
+# Half of what differences of integers that float32 holds may reach.
+_NARROW = 2**23
 _ROUND = {
     FloatRounding.HALF_EVEN: ROUND_HALF_EVEN,
     FloatRounding.HALF_AWAY: ROUND_HALF_AWAY,
@@ -26,34 +30,61 @@ _ROUND = {
 
 def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
     """``emit(real number, *arrays)`` gives the stored code."""
-    scales = np.array(op.scales, dtype=np.float32)
-    divides = Scaling(op.scaling) is Scaling.DIVIDE
+    scales, divides = np.array(op.scales, dtype=np.float32), Scaling(op.scaling) is Scaling.DIVIDE
     with np.errstate(divide="ignore", over="ignore"):
         factors = scales if divides else np.float32(1) / scales
-    target, (low, high) = STORAGE_ELEMENTS[element_of(op.output.type)], range_of(op.output.type)
-    shift = signed_shift(op.output.type)
-    round_real = _ROUND[FloatRounding(op.rounding)]
+    points, (low, high) = np.array(op.zero_points, dtype=np.int32), range_of(op.output.type)
+    codes = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
+    nan_codes = (codes[NanPolicy(op.nan)].astype(np.int64) + signed_shift(op.output.type)).astype(np.int32)
+    is_narrow = max(-low, high, *np.abs(points.astype(np.int64))) <= _NARROW
+    arrays, code_of = _narrow_code(op, points) if is_narrow else _wide_code(op, points)
+    target = STORAGE_ELEMENTS[element_of(op.output.type)]
 
     def emit(body: Body, values: Sequence[str]) -> str:
-        real, factor, zero_point, nan_code = values
+        real, factor, nan_code, *rest = values
         ratio = body.binary("arith.divf" if divides else "arith.mulf", real, factor, "f32")
         is_nan = body.op(f"arith.cmpf uno, {ratio}, {ratio} : f32")
-        rounded = round_real(body, ratio)
+        code = body.op(f"arith.select {is_nan}, {nan_code}, {code_of(body, ratio, is_nan, rest)} : i32")
+        return body.cast("arith.trunci", code, "i32", target)
+
+    return [AxisArray(array, op.axis) for array in (factors, nan_codes, *arrays)], emit
+
+
+_CodeOf = Callable[[Body, str, str, Sequence[str]], str]
+"""(body, ratio, whether it is NaN, arrays) -> stored code (i32); for NaN any number."""
+
+
+def _narrow_code(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _CodeOf]:
+    """Bounds of the ratio are integers that float32 holds: within them, it is rounded and converted safely."""
+    bounds = [(bound - points.astype(np.int64)).astype(np.float32) for bound in range_of(op.output.type)]
+    round_real = _ROUND[FloatRounding(op.rounding)]
+
+    def code(body: Body, ratio: str, _: str, arrays: Sequence[str]) -> str:
+        low, high, point = arrays
+        # A comparison with NaN is false: it becomes a bound here.
+        rounded = round_real(body, body.clamp(ratio, low, high, "f32"))
+        return body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), point, "i32")
+
+    return [*bounds, points + np.int32(signed_shift(op.output.type))], code
+
+
+def _wide_code(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _CodeOf]:
+    """Codes whose bounds float32 does not hold are clamped as 64-bit integers."""
+    low, high = range_of(op.output.type)
+    shift, round_real = signed_shift(op.output.type), _ROUND[FloatRounding(op.rounding)]
+
+    def code(body: Body, ratio: str, is_nan: str, arrays: Sequence[str]) -> str:
         # Saturate as float32 first: a conversion out of range is undefined.
-        limited = body.clamp(rounded, body.constant(-_FAR, "f32"), body.constant(_FAR, "f32"), "f32")
+        limited = body.clamp(round_real(body, ratio), body.constant(-_FAR, "f32"), body.constant(_FAR, "f32"), "f32")
         known = body.op(f"arith.select {is_nan}, {body.constant(0, 'f32')}, {limited} : f32")
-        wide = body.cast("arith.extsi", zero_point, "i32", "i64")
+        wide = body.cast("arith.extsi", arrays[0], "i32", "i64")
         code = body.binary("arith.addi", body.cast("arith.fptosi", known, "f32", "i64"), wide, "i64")
         code = body.clamp(code, body.constant(low, "i64"), body.constant(high, "i64"), "i64")
-        code = body.cast("arith.trunci", code, "i64", "i32")
-        code = body.op(f"arith.select {is_nan}, {nan_code}, {code} : i32")
-        stored = body.binary("arith.addi", code, body.constant(shift, "i32"), "i32")
-        return body.cast("arith.trunci", stored, "i32", target)
+        return body.binary(
+            "arith.addi", body.cast("arith.trunci", code, "i64", "i32"), body.constant(shift, "i32"), "i32"
+        )
 
-    points = np.array(op.zero_points, dtype=np.int32)
-    codes = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
-    arrays = (factors, points, codes[NanPolicy(op.nan)].astype(np.int32))
-    return [AxisArray(array, op.axis) for array in arrays], emit
+    return [points], code
 
 
 def dequantization(op: DequantizeOp) -> tuple[list[AxisArray], Emit]:

@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     source, before, after = lowering.place(op.input), shape_of(op.input.type), shape_of(op.output.type)
     # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
-    is_safe = source.kind == "arena" or lowering.can_be_array(op.output)
+    is_safe = source.has_slack or lowering.can_be_array(op.output)
     seen = _seen_as(source, before, after) if is_safe else None
     if seen is not None and not lowering.wants_halo(op.output):
         lowering.define(op.output, seen)

@@ -41,7 +41,7 @@ def _stretch(place: Place, start: int, before: tuple[int, ...], op: SliceOp) -> 
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
     The last is never cut: its spare lanes would belong to the next elements.
     """
-    if place.kind != "arena" or place.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
+    if not place.has_slack or place.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
         return None
     cut = max((axis for axis, extent in enumerate(before) if op.size[axis] != extent), default=0)
     if any(extent != 1 for extent in op.size[:cut]):

@@ -40,12 +40,14 @@ def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
 
 @dataclass
 class _Rows:
-    """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there."""
+    """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there.
+
+    Everything is in one kernel, nest after nest.
+    """
 
     lowering: GraphLowering
     op: SoftmaxOp
-    data: Place = field(init=False)
-    output: Place = field(init=False)
+    kernel: Kernel = field(init=False)
     shape: tuple[int, ...] = field(init=False)
     """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
     largest: MapOperand = field(init=False)
@@ -53,24 +55,21 @@ class _Rows:
 
     def __post_init__(self) -> None:
         shape = shape_of(self.op.input.type)
-        self.data, self.output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
-        self.axis = self.op.axis
+        data, output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
+        self.kernel, self.axis = Kernel(self.lowering.program), self.op.axis
         is_last = self.axis == len(shape) - 1
-        lanes = shape[-1] if is_last else min(self.data.storage.pitch, self.output.storage.pitch)
+        lanes = shape[-1] if is_last else min(data.storage.pitch, output.storage.pitch)
         self.shape = (*shape[:-1], lanes)
-        self.source = _operand(self.data, shape)
-        self.largest = self.reduce(Kernel(self.lowering.program), [], MAX, _MAX_LANES, "max")
+        self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
+        self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
 
-    def per_row(self, element: str) -> MapOperand:
-        """A new tensor of one number for each row."""
-        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
-        strides = [0 if i == self.axis else prod(sizes[i + 1 :]) for i in range(len(sizes))]
-        count = prod(sizes)
-        return MapOperand(self.lowering.program.buffer(Storage((1, 1, 1, count), element, count)), tuple(strides))
+    def table(self, name: str, entries: NDArray[Any]) -> str:
+        """A tensor of 256 constants."""
+        return self.kernel.whole(self.kernel.data(name, entries)).name
 
-    def reduce(self, kernel: Kernel, more: Sequence[MapOperand], fold: Fold, width: int, what: str) -> MapOperand:
+    def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
         """Fold the codes of each row and the values of `more` beside them."""
-        result = self.per_row(fold.element)
+        result = self._per_row(fold.element, name)
         kept = [i for i in range(len(self.shape)) if i != self.axis]
         inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
         reduction = Reduction(
@@ -84,52 +83,51 @@ class _Rows:
             width,
             _ROWS,
         )
-        emit_reduction(kernel, reduction)
-        self.lowering.program.call(kernel, f"{self.op.operation.name} {what}")
+        emit_reduction(self.kernel, reduction)
         return result
 
-    def map_rows(self, source: MapOperand, element: str, emit: Emit, what: str) -> MapOperand:
+    def map_rows(self, source: MapOperand, element: str, emit: Emit, name: str) -> MapOperand:
         """A number for each row from another."""
-        result, kernel = self.per_row(element), Kernel(self.lowering.program)
+        result = self._per_row(element, name)
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
-        emit_map(kernel, sizes, [source], result, emit, _SUM_LANES)
-        self.lowering.program.call(kernel, f"{self.op.operation.name} {what}")
+        emit_map(self.kernel, sizes, [source], result, emit, _SUM_LANES)
         return result
 
-    def finish(self, kernel: Kernel, numbers: Sequence[MapOperand], emit: Emit) -> None:
+    def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
         """The result from (code, largest, numbers of the row)."""
-        output = _operand(self.output, shape_of(self.op.output.type))
-        emit_map(kernel, self.shape, [self.source, self.largest, *numbers], output, emit, _SUM_LANES)
-        self.lowering.program.call(kernel, self.op.operation.name)
+        emit_map(self.kernel, self.shape, [self.source, self.largest, *numbers], self._target, emit, _SUM_LANES)
+        self.lowering.program.call(self.kernel, self.op.operation.name)
 
+    def _per_row(self, element: str, name: str) -> MapOperand:
+        """A new tensor of one number for each row."""
+        sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
+        strides = [0 if i == self.axis else prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        count = prod(sizes)
+        place = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
+        return MapOperand(self.kernel.place(name, place), tuple(strides))
 
-def _operand(place: Place, shape: tuple[int, ...]) -> MapOperand:
-    return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+    def _operand(self, name: str, place: Place, shape: tuple[int, ...]) -> MapOperand:
+        buffer = self.kernel.place(name, place)
+        return MapOperand(buffer, dim_strides(shape, place.storage), place.storage.origin)
 
 
 def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
     return MapOperand(operand.source, tuple(operand.strides[i] for i in dims), operand.offset)
 
 
-def _table(kernel: Kernel, entries: NDArray[Any]) -> str:
-    return kernel.whole(kernel.data("table", entries)).name
-
-
 def _lower_fixed(rows: _Rows) -> None:
     tables = softmax_tables(rows.op.input_scale, rows.op.beta)
-    kernel = Kernel(rows.lowering.program)
-    fold = normalize.sum_of_entries(_table(kernel, tables.addends), "i32")
-    total = rows.reduce(kernel, [rows.largest], fold, _SUM_LANES, "sum")
+    fold = normalize.sum_of_entries(rows.table("addends", tables.addends), "i32")
+    total = rows.reduce([rows.largest], fold, _SUM_LANES, "total")
     reciprocal = rows.map_rows(total, "i32", lambda body, v: normalize.emit_reciprocal(body, v[0]), "reciprocal")
     shift = rows.map_rows(total, "i32", lambda body, v: normalize.emit_shift(body, v[0]), "shift")
-    kernel = Kernel(rows.lowering.program)
-    exponentials = _table(kernel, tables.exponentials)
+    exponentials = rows.table("exponentials", tables.exponentials)
 
     def emit(body: Body, values: Sequence[str]) -> str:
         entry = normalize.emit_entry(body, exponentials, "i32", values[0], values[1])
         return normalize.emit_share(body, entry, values[2], values[3])
 
-    rows.finish(kernel, [reciprocal, shift], emit)
+    rows.finish([reciprocal, shift], emit)
 
 
 def _lower_float(rows: _Rows) -> None:
@@ -156,12 +154,8 @@ def _lower_ort(rows: _Rows) -> None:
 
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
     """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
-    op = rows.op
-    kernel = Kernel(rows.lowering.program)
-    fold = normalize.sum_of_entries(_table(kernel, entries), "f32")
-    total = rows.reduce(kernel, [rows.largest], fold, _SUM_LANES, "sum")
-    kernel = Kernel(rows.lowering.program)
-    table = _table(kernel, entries)
+    op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
+    total = rows.reduce([rows.largest], normalize.sum_of_entries(table, "f32"), _SUM_LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
@@ -175,7 +169,7 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, shar
         code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
         return body.cast("arith.trunci", code, "i32", "i8")
 
-    rows.finish(kernel, [total], emit)
+    rows.finish([total], emit)
 
 
 _LOWERINGS: dict[SoftmaxArithmetic, Callable[[_Rows], None]] = {

@@ -1,17 +1,24 @@
-"""Copies that change the order of dimensions: squares, read along one dimension and written along another."""
+"""Copies that change the order of dimensions: squares, read along one dimension and written along another.
+
+Planes of bytes that become pixels of up to four are put together as 32-bit numbers, a vector of pixels at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
-from qdialect.lowering.program import Kernel
+from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
 SQUARE = 16
 """Elements along either side."""
+_PIXEL = 4
+"""Bytes of a pixel."""
 
 
 def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand) -> None:
@@ -21,12 +28,46 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
     if len(axes) < 2 or not contiguous or axes[-1].strides[1] != 1 or contiguous[0] is axes[-1]:
         emit_map(kernel, shape, [source], target, lambda _, values: values[0])
         return
+    pixels = _pixels(target, axes)
+    if pixels is not None:
+        _emit_packing(kernel, axes, source, pixels)
+        return
     declared = [declare_operand(kernel, "source", source), declare_operand(kernel, "target", target)]
     buffers = (declared[0].buffer, declared[1].buffer)
     along = axes.index(contiguous[0])
     for row in split(axes[along].size, min(SQUARE, axes[along].size)):
         for column in split(axes[-1].size, min(SQUARE, axes[-1].size)):
             _emit_part(kernel, buffers, axes, along, row, column, (source.offset, target.offset))
+
+
+def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
+    """The target as 32-bit numbers, one for each pixel; None where it has no pixels of four bytes."""
+    place, (*outer, last) = target.source, axes
+    if not isinstance(place, Place) or place.kind != "arena" or place.storage.element != "i8" or last.size > _PIXEL:
+        return None
+    steps = [axis.strides[1] for axis in outer]
+    if any(number % _PIXEL for number in (*steps, target.offset, place.offset)):
+        return None
+    pixels = place.storage.length // _PIXEL
+    seen = replace(place, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=place.offset // _PIXEL)
+    return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
+
+
+def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixels: MapOperand) -> None:
+    """The last axis is the planes; a pixel's first byte is its lowest, those beyond the planes are zero."""
+    *outer, planes = axes
+    buffer, steps = declare_operand(kernel, "source", source).buffer, tuple(axis.strides[0] for axis in outer)
+    bytes_ = [MapOperand(buffer, steps, source.offset + i * planes.strides[0]) for i in range(planes.size)]
+
+    def emit(body: Body, values: Sequence[str]) -> str:
+        wide = [body.cast("arith.extui", value, "i8", "i32") for value in values]
+        pixel = wide[0]
+        for i, byte in enumerate(wide[1:], start=1):
+            shifted = body.binary("arith.shli", byte, body.constant(8 * i, "i32"), "i32")
+            pixel = body.binary("arith.ori", pixel, shifted, "i32")
+        return pixel
+
+    emit_map(kernel, [axis.size for axis in outer], bytes_, pixels, emit, SQUARE)
 
 
 def _emit_part(
