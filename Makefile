@@ -9,6 +9,10 @@ BIN := $(VENV)/bin
 # The package alone, and with all that the tests need.
 PACKAGE := $(VENV)/.package
 INSTALLED := $(VENV)/.installed
+# The engines to compare with, gigabytes of them, in an environment of their own.
+BENCH_VENV := .venv-bench
+BENCH := $(BENCH_VENV)/.installed
+BENCH_ARGS ?=
 FUZZ_PROFILE ?= long
 
 # The first Python that is new enough and can make virtual environments.
@@ -16,7 +20,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo test lint types names docs docs-check lit unit wheel-check models fuzz clean
+.PHONY: help setup demo bench test lint types names docs docs-check lit unit wheel-check models fuzz clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +39,14 @@ $(INSTALLED): $(PACKAGE)
 
 demo: $(PACKAGE) ## Show what the compiler does, on real layers and a real network
 	@$(BIN)/python -m qdialect.demo
+
+$(BENCH): pyproject.toml
+	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH) ## Measure against other engines, write benchmarks/ (BENCH_ARGS: options of qdialect-bench)
+	@$(BENCH_VENV)/bin/qdialect-bench --output-dir benchmarks $(BENCH_ARGS)
 
 test: lint types names docs-check lit unit wheel-check ## Everything CI checks
 
@@ -70,4 +82,4 @@ fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)
 
 clean: ## Remove .venv and everything that was built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

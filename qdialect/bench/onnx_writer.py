@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from qdialect.bench.network import (
     LEAKY_SLOPE,
@@ -24,6 +23,9 @@ from qdialect.bench.network import (
     Weights,
 )
 
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
 Array = NDArray[Any]
 
 CONTRIB = "com.microsoft"
@@ -34,7 +36,10 @@ _TO_NCHW = [0, 3, 1, 2]
 
 
 class GraphWriter:
-    """Collects nodes and constants; every method that adds one gives the name of its result."""
+    """Collects nodes and constants; every method that adds one gives the name of its result.
+
+    The one class here that needs the package `onnx`, and only when it is used.
+    """
 
     def __init__(self) -> None:
         self._nodes: list[NodeProto] = []
@@ -42,12 +47,16 @@ class GraphWriter:
 
     def constant(self, array: Array | np.generic) -> str:
         """Add a constant."""
+        from onnx import numpy_helper
+
         name = f"k{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def node(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
         """Add a node of the operator `kind`, with its domain before a dot where it is not ONNX's own."""
+        from onnx import helper
+
         name = f"t{len(self._nodes)}"
         domain, _, operator = kind.rpartition(".")
         self._nodes.append(helper.make_node(operator, list(inputs), [name], domain=domain, **attributes))
@@ -59,6 +68,8 @@ class GraphWriter:
 
     def finish(self, source: tuple[str, Sequence[int]], result: tuple[str, Sequence[int]]) -> bytes:
         """The model's file; input and output are uint8, each with name and shape."""
+        from onnx import TensorProto, helper
+
         infos = [helper.make_tensor_value_info(name, TensorProto.UINT8, shape) for name, shape in (source, result)]
         graph = helper.make_graph(self._nodes, "network", infos[:1], infos[1:], self._constants)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]

@@ -13,7 +13,8 @@ from qdialect.bench.results import Measurement, Results, Row
 _COLOURS = ("#c96a12", "#2f6ea5", "#2d8a3e", "#7a4ea3", "#b8393e", "#7f5f4c", "#6e6e6e")
 _MARGIN = 20
 _BAR, _GAP = 11, 16
-_LABELS, _BARS, _FIGURES = 150, 640, 240
+_LABELS, _BARS, _FIGURES = 260, 640, 240
+_NAME_LENGTH = 38
 _TITLE = 44
 _LEGEND_COLUMN = 130
 # The roofline's frame, and the decades it spans: multiply-accumulates a byte, billions of them a second.
@@ -21,16 +22,18 @@ _FRAME = (90, 60, 820, 480)
 _INTENSITIES = (-1, 3)
 _RATES = (0, 2.7)
 _DOT = 5
+# Smaller ones are calls, not work.
+_LEAST_MACS = 100_000
 
 
 def shares(results: Results, threads: int = 1) -> str:
     """A bar for each engine and workload: the share of the peak that its fastest variant reaches."""
-    chosen = [m for m in results.measurements if m.threads == threads and m.macs and m.peak]
+    chosen = [m for m in results.measurements if m.threads == threads and m.macs >= _LEAST_MACS and m.peak]
     lines: list[str] = []
     top = _TITLE + 30
     for measurement in chosen:
         rows = _fastest(measurement)
-        lines.append(_text(_MARGIN, top + _BAR, measurement.name, 'font-weight="bold"'))
+        lines.append(_text(_MARGIN, top + _BAR, measurement.name[:_NAME_LENGTH], 'font-weight="bold"'))
         for row in rows:
             lines += _bar(measurement, row, top)
             top += _BAR + 2
@@ -47,7 +50,7 @@ def shares(results: Results, threads: int = 1) -> str:
 def roofline(results: Results) -> str:
     """Rate over arithmetic intensity on one core: ours as dots, the fastest other engine as rings."""
     plot = _Plot()
-    chosen = [m for m in results.measurements if m.threads == 1 and m.macs and m.bytes_moved and m.peak]
+    chosen = [m for m in results.measurements if m.threads == 1 and m.macs >= _LEAST_MACS and m.peak]
     peak = max((m.peak for m in chosen), default=0.0)
     lines = [*plot.axes(), *plot.ceilings(peak, results.limits)]
     for measurement in chosen:

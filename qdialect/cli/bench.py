@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.bench import pictures, report
+from qdialect.bench.engines import OURS, missing_package
 from qdialect.bench.results import Measurement, Results
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import all_sources
@@ -30,6 +31,8 @@ def _run(options: Arguments) -> int:
     if options.report_only:
         _report_again(folder)
         return 0
+    if package := missing_package(OURS):
+        raise QDialectError(f"benchmark needs package '{package}', which the extra 'bench' brings")
     selection = select(options.only, options.engines, *all_sources())
     if options.list:
         _print_list(selection)
