@@ -44,7 +44,8 @@ def agreement(wanted: Sequence[Array], found: Sequence[Array]) -> Agreement:
         return Agreement(elements, elements, float("inf"))
     different, largest = 0, 0.0
     for right, array in zip(wanted, found, strict=True):
-        gaps = np.abs(right.astype(np.float64) - array.astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            gaps = np.abs(right.astype(np.float64) - array.astype(np.float64))
         # Equal infinities have no difference.
         gaps[right == array] = 0
         different += int(np.count_nonzero(gaps))

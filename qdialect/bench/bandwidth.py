@@ -24,7 +24,7 @@ LEVELS: Mapping[str, int] = {
     "L1": 16 << 10,
     "L2": 512 << 10,
     "L3": 8 << 20,
-    "DRAM": 512 << 20,
+    "DRAM": 256 << 20,
 }
 """Bytes of the block that is read again and again, for each level it fits in and no smaller one."""
 

@@ -37,7 +37,9 @@ class Footprint:
     kernels: int
     calls: int
     arena: int
-    """All intermediate values of a call."""
+    """Where all intermediate values of a call have their place."""
+    live: int
+    """The intermediate values that live at once, where that is most."""
     constants: int
     """Packed weights, biases, multipliers and tables."""
     weights: int
@@ -81,6 +83,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
         "kernels": executable.kernels,
         "calls": len(executable.steps),
         "arena": executable.working_memory,
+        "live": lowered.live_bytes,
         "constants": executable.constants_bytes,
     }
 

@@ -30,6 +30,9 @@ COMPILE_SECONDS = 3.0
 COMPILE_BYTES = 1 << 30
 """What compiling that network for the first time may take."""
 
+ARENA = 1.1
+"""Working memory over what lives at once, at most."""
+
 CONSTANTS = 1.15
 """Packed weights over the model's, at most."""
 
@@ -55,7 +58,7 @@ def judge(results: Results) -> list[Verdict]:
         _scaling,
         _call,
         _compilation,
-        _constants,
+        _memory,
     )
     return [verdict for one in judges for verdict in one(results)]
 
@@ -123,12 +126,16 @@ def _compilation(results: Results) -> Iterator[Verdict]:
             yield Verdict(f"compiling {one.name}", goal, figure, "", met)
 
 
-def _constants(results: Results) -> Iterator[Verdict]:
+def _memory(results: Results) -> Iterator[Verdict]:
     for one in results.footprints:
-        if one.weights:
-            ratio = one.constants / one.weights
-            goal = f"packed weights at most {CONSTANTS:g} times the model's"
-            yield Verdict(f"memory of {one.name}", goal, f"{ratio:.2f} times", "", ratio <= CONSTANTS)
+        parts = (
+            ("working memory", "what lives at once", one.arena, one.live, ARENA),
+            ("packed weights", "the model's", one.constants, one.weights, CONSTANTS),
+        )
+        for what, over, size, least, most in parts:
+            if least:
+                goal = f"{what} at most {most:g} times {over}"
+                yield Verdict(f"memory of {one.name}", goal, f"{size / least:.2f} times", "", size <= most * least)
 
 
 def _peer_share(measurement: Measurement) -> str:

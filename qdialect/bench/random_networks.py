@@ -60,6 +60,7 @@ class Drawing:
         patches = self._random.integers(0, 256, (1, 3, extent, extent), dtype=np.uint8)
         self.image: NDArray[np.uint8] = patches.repeat(_BLOCK, axis=2).repeat(_BLOCK, axis=3)
         self._values: dict[str, Array] = {_INPUT.name: self.image}
+        self.input: Codes = _INPUT
 
     def finish(self) -> tuple[Network, NDArray[np.uint8], Array]:
         """The network, an image, and the right answer for it."""
@@ -143,7 +144,7 @@ def _real(sums: NDArray[np.float64], source: Codes, weights: Weights) -> NDArray
 
 
 def _mobilenet(drawing: Drawing) -> Codes:
-    value = drawing.convolution(_INPUT, _MOBILE_FIRST, 3, 2, _AFTER, "relu6")
+    value = drawing.convolution(drawing.input, _MOBILE_FIRST, 3, 2, _AFTER, "relu6")
     for channels, stride in _MOBILE_BLOCKS:
         padding = (1, 1, 1, 1) if stride == 1 else _AFTER
         value = drawing.convolution(value, value.shape[1], 3, stride, padding, "relu6", depthwise=True)
@@ -152,7 +153,7 @@ def _mobilenet(drawing: Drawing) -> Codes:
 
 
 def _resnet(drawing: Drawing, block: Callable[[Drawing, Codes, int, int], Codes], stages: Any) -> Codes:
-    value = drawing.convolution(_INPUT, 64, 7, 2, (3, 3, 3, 3), "relu")
+    value = drawing.convolution(drawing.input, 64, 7, 2, (3, 3, 3, 3), "relu")
     value = drawing.max_pool(value, 3, 2, 1)
     for channels, first_stride, count in stages:
         for index in range(count):

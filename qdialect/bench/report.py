@@ -118,13 +118,27 @@ def _footprints(results: Results) -> Iterator[str]:
             _size(one.process),
             f"{one.kernels} in {one.calls} calls",
             _size(one.arena),
+            _over(one.arena, one.live),
             _size(one.constants),
-            f"{one.constants / one.weights:.2f}" if one.weights else "",
+            _over(one.constants, one.weights),
         )
         for one in results.footprints
     ]
-    header = ("network", "compiled in", "process", "kernels", "working memory", "packed constants", "over the model's")
+    header = (
+        "network",
+        "compiled in",
+        "process",
+        "kernels",
+        "working memory",
+        "over what lives",
+        "constants",
+        "over the model's",
+    )
     yield _table(header, rows)
+
+
+def _over(size: int, least: int) -> str:
+    return f"{size / least:.2f}" if least else ""
 
 
 def _details(results: Results) -> Iterator[str]:

@@ -1,0 +1,221 @@
+"""How the benchmark chooses and measures: without other engines, and without a word about how long anything takes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qdialect._mlir import ir
+from qdialect.bench import engines, run, sources
+from qdialect.bench.agreement import agreement
+from qdialect.bench.bandwidth import read_rate
+from qdialect.bench.campaign import Campaign, Plan, cores_for
+from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.drawn import layer_parameters, write_case
+from qdialect.bench.engines.base import EngineError
+from qdialect.bench.engines.iree_text import layer_text
+from qdialect.bench.footprint import footprint
+from qdialect.bench.layers import LAYERS, ConvolutionLayer, draw_input, layer_network
+from qdialect.bench.onnx_writer import write_qdq
+from qdialect.bench.process import WorkerProcess
+from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
+from qdialect.bench.run import Run, Selection, Settings, select
+from qdialect.bench.timing import measure, summary
+from qdialect.cli import bench
+from qdialect.context import make_context
+from qdialect.diagnostics import InputError
+from qdialect.frontends.onnx import import_onnx
+from qdialect.reference import interpreter
+
+LAYER = ConvolutionLayer(1, 4, 6, 6, 5, (3, 3), padding=1, activation="relu")
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    network = layer_network("tiny", LAYER)
+    data = draw_input(network, "tiny")
+    return write_case(tmp_path, ("tiny", "network", "a small layer"), network, data, np.zeros(network.output.shape))
+
+
+def exact(case: Case) -> Case:
+    """The case with the answer that the reference gives."""
+    form = case.forms["qdq"]
+    inputs = form.inputs()
+    outputs = interpreter.run(import_onnx(Path(form.model)), inputs)
+    data = save(Path(form.data).with_name("exact.npz"), inputs, outputs)
+    return replace(case, forms={"qdq": Form(form.model, data)})
+
+
+def ignore(_: object) -> None:
+    """Neither progress nor results are shown."""
+
+
+def test_our_own_engine_is_measured_and_compared(case: Case) -> None:
+    with Campaign(Plan(["qdialect"], 1, 2, 0.01), ignore) as campaign:
+        right = campaign.measure(exact(case))
+        wrong = campaign.measure(case)
+    (row,) = right.rows
+    assert (row.engine, row.variant, row.error, row.different) == ("qdialect", "qdq", "", 0)
+    assert row.calls > 0
+    assert all(row.different > 0 and not row.is_exact for row in wrong.rows)
+
+
+def test_a_worker_that_dies_is_named() -> None:
+    with WorkerProcess("nonsense", 1, cores_for(1)) as worker, pytest.raises(EngineError) as refusal:
+        worker.ask("version")
+    assert str(refusal.value) == "engine 'nonsense' ended with status 1: KeyError: 'nonsense'"
+
+
+def test_a_dead_engine_does_not_stop_the_others(case: Case) -> None:
+    with Campaign(Plan(["nonsense", "qdialect"], 1, 1, 0.01), ignore) as campaign:
+        for _ in range(2):
+            dead, *alive = campaign.measure(exact(case)).rows
+            assert dead.error.startswith("engine 'nonsense' ended with status 1")
+            assert [row.error for row in alive] == [""]
+
+
+def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
+    chosen = Selection([Source("tiny", "network", lambda _: exact(case))], ["nonsense", "qdialect"], {})
+    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
+    assert list(results.versions) == ["qdialect"]
+    assert "nonsense" in results.absent
+    assert [m.name for m in results.measurements] == ["tiny"]
+    (one,) = results.footprints
+    assert one.weights == case.weight_bytes
+    assert one.kernels > 0
+
+
+def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
+    Path(case.forms["qdq"].model).write_bytes(b"damaged")
+    with pytest.raises(EngineError, match=r"compiling 'tiny' ended with status 1: .*damaged"):
+        footprint(case)
+
+
+def test_names_select() -> None:
+    everything, absent = sources.all_sources()
+    chosen = select(["W6", "W1_N128"], ["qdialect"], everything, absent)
+    assert [source.name for source in chosen.sources] == ["W6", "W1_N128"]
+    assert chosen.engines == ["qdialect"]
+    names = [source.name for source in select([], [], everything, absent).sources]
+    assert {*LAYERS, *RANDOM_NETWORKS, "call"} <= set(names)
+    assert "W1_N128" not in names
+
+
+def test_unknown_names_are_refused() -> None:
+    everything, absent = sources.all_sources()
+    with pytest.raises(InputError, match=r"workload must be one of W1, W2, .* but got 'W9'"):
+        select(["W9"], [], everything, absent)
+    with pytest.raises(InputError, match=r"engine must be one of qdialect, onnxruntime, .* but got 'gcc'"):
+        select([], ["gcc"], everything, absent)
+    with pytest.raises(InputError, match="workload 'gone' is not here: deleted"):
+        select(["gone"], [], everything, {"gone": "deleted"})
+
+
+def test_an_engine_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tvm_alone(name: str) -> str:
+        return "tvm" if name == "tvm" else ""
+
+    monkeypatch.setattr(run, "missing_package", tvm_alone)
+    chosen = select(["W1"], [], *sources.all_sources())
+    assert chosen.absent == {"tvm": "package 'tvm' is not installed"}
+    assert chosen.engines == [name for name in engines.ENGINES if name != "tvm"]
+
+
+def test_networks_that_are_not_here_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qdialect.models.find", ignore)
+    chosen = select([], [], *sources.all_sources())
+    assert chosen.absent["kws_ref_model"] == "'kws_ref_model.tflite' is in no folder of models"
+    assert "kws_ref_model" not in [source.name for source in chosen.sources]
+
+
+def test_more_threads_than_cores_are_refused() -> None:
+    with pytest.raises(InputError, match=r"threads must be at most .* but got 100000"):
+        Settings((100000,), 1, 0.01).plans(["qdialect"])
+
+
+def test_two_threads_are_for_networks_unless_asked_for(case: Case) -> None:
+    layer = replace(case, kind="layer")
+    default, asked = Settings((), 1, 0.01), Settings((2,), 1, 0.01)
+    assert [default.wants(layer, 2), default.wants(layer, 1), default.wants(case, 2)] == [False, True, True]
+    assert asked.wants(layer, 2)
+
+
+def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--only", "W9"]) == 1
+    assert "but got 'W9'" in capsys.readouterr().err
+    for arguments in (["--rounds", "0"], ["--seconds", "nan"], ["--threads", "1,x"]):
+        with pytest.raises(SystemExit) as end:
+            bench.main(arguments)
+        assert end.value.code == 1
+        assert f"but got '{arguments[1].rpartition(',')[2]}'" in capsys.readouterr().err
+
+
+def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--list", "--only", "W1,W6", "--engines", "qdialect"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "workload  kind",
+        "W1        layer",
+        "W6        layer",
+        "",
+        "engines: qdialect",
+    ]
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["--help"])
+    assert "qdialect-bench --quick" in capsys.readouterr().out
+
+
+def test_calls_are_counted() -> None:
+    calls: list[int] = []
+    found = measure(lambda: calls.append(1), 0.001)
+    assert 0 < found.calls <= len(calls)
+    assert found.least <= found.median <= found.upper
+
+
+def test_samples_are_summed_up() -> None:
+    found = summary([float(n) for n in range(10, 0, -1)], 2)
+    assert (found.median, found.least, found.upper, found.calls) == (5.5, 1.0, 10.0, 20)
+
+
+def test_outputs_are_compared() -> None:
+    right = np.arange(100000, dtype=np.int64)
+    other = right.copy()
+    assert agreement([right], [other]).is_exact
+    other[5] += 2
+    assert (agreement([right], [other]).different, agreement([right], [other]).is_exact) == (1, True)
+    other[5] += 9
+    assert not agreement([right], [other]).is_exact
+    other[:] += 1
+    assert not agreement([right], [other]).is_exact
+    assert not agreement([right], [right.reshape(10, -1)]).is_exact
+    infinite = np.array([np.inf, 1.0])
+    assert agreement([infinite], [infinite]).is_exact
+
+
+def test_memory_is_read() -> None:
+    assert read_rate(16 << 10) > 0
+
+
+def test_a_random_network_computes_its_answer() -> None:
+    drawing = Drawing(3)
+    value = drawing.convolution(drawing.input, 4, 7, 8, (3, 3, 3, 3), "relu")
+    value = drawing.max_pool(value, 3, 2, 1)
+    value = drawing.sum(drawing.convolution(value, 4, 3, 1, (1, 1, 1, 1), "none"), value)
+    drawing.head(drawing.convolution(value, 4, 3, 2, (0, 0, 1, 1), "relu6", depthwise=True))
+    network, image, answer = drawing.finish()
+    (found,) = interpreter.run(import_onnx(write_qdq(network)), [image])
+    # A sum of real numbers may round the other way in one place, and what follows sees it.
+    assert np.abs(found.astype(int) - answer).max() <= 1
+    assert network.macs == sum(node.macs for node in network.nodes) > 0
+
+
+@pytest.mark.parametrize("name", ["W1", "W2", "W3", "W6", "W7b"])
+def test_the_text_for_iree_is_mlir(name: str) -> None:
+    network = layer_network(name, LAYERS[name])
+    shapes = [(s[0], s[2], s[3], s[1]) if len(s) == 4 else s for s in (network.input.shape, network.output.shape)]
+    with make_context():
+        module = ir.Module.parse(layer_text(layer_parameters(network), *shapes))
+        assert module.operation.verify()
