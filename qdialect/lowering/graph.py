@@ -7,7 +7,7 @@ padding: consumers say beforehand which halo they read through, and the tensor i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,8 +15,6 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import (
-    ArgMaxOp,
-    ArgMinOp,
     AvgPool2DOp,
     Conv2DOp,
     ConvTranspose2DOp,
@@ -29,8 +27,9 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.errors import error_at, note_at
-from qdialect.lowering.islands import MEMBERS, Islands
-from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map
+from qdialect.lowering.islands import Islands
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import (
@@ -50,23 +49,31 @@ Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
 Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
 _HANDLERS: dict[str, Handler] = {}
+_TAKES_ARRAYS: set[str] = {"func.return"}
 
 
 def lowers(
-    *op_classes: type[Op],
+    *op_classes: type[Op], takes_arrays: bool = False
 ) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
-    """Register the handler of an op class, or of several."""
+    """Register the handler of an op class, or of several.
+
+    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed codes.
+    """
 
     def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
-        _HANDLERS.update({op_class.OPERATION_NAME: handler for op_class in op_classes})
+        lowers_each([op_class.OPERATION_NAME for op_class in op_classes], handler, takes_arrays)
         return handler
 
     return register
 
 
-def lowers_each(names: Sequence[str], handler: Callable[[GraphLowering, Any], None]) -> None:
+def lowers_each(
+    names: Sequence[str], handler: Callable[[GraphLowering, Any], None], takes_arrays: bool = False
+) -> None:
     """Register the handler of ops by their names: upstream's have no class here."""
     _HANDLERS.update(dict.fromkeys(names, handler))
+    if takes_arrays:
+        _TAKES_ARRAYS.update(names)
 
 
 def has_handler(name: str) -> bool:
@@ -142,9 +149,9 @@ class GraphLowering:
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
         if index >= 0 and padding is None and self.can_be_array(value):
-            place = Place("output", index, self.program.outputs[index])
+            place = self._array("output", index, value)
         else:
-            place = self.program.buffer(storage_of(value.type, self._halo_of(value)))
+            place = self.program.buffer(self._storage(value))
         self.define(value, place)
         return place
 
@@ -159,16 +166,15 @@ class GraphLowering:
         """Whether a consumer reads around `value`."""
         return value in self._paddings
 
-    def copy(self, source: Place, target: Place, shape: tuple[int, ...], label: str, flip: bool = False) -> None:
-        """Copy the codes of `shape`; `flip` changes between signed and stored codes."""
+    def copy(self, source: Place, target: Place, shape: tuple[int, ...], label: str) -> None:
+        """Copy the codes of `shape`."""
         kernel = Kernel(self.program)
         shape = shape or (1,)
         operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
         output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
-        element = source.storage.element
 
-        def emit(body: Any, values: Any) -> str:
-            return body.binary("arith.xori", values[0], body.constant(-128, element), element) if flip else values[0]
+        def emit(body: Body, values: Sequence[str]) -> str:
+            return flipped(body, values[0]) if source.signed != target.signed else values[0]
 
         emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
@@ -180,24 +186,34 @@ class GraphLowering:
         self.program.call(kernel, "halo")
 
     def can_be_array(self, value: ir.Value) -> bool:
-        """Whether a user's array is laid out as `value` is stored, and no consumer reads past its end."""
-        is_plain = plain_storage_of(value.type) == storage_of(value.type) or _only_at_any_distance(value)
-        return is_plain and signed_shift(value.type) == 0 and not any(_reads_past_end(use.owner) for use in value.uses)
+        """Whether a user's array serves as the place of `value`: all who touch it take it as it is."""
+        if _everyone_takes_arrays(value):
+            return True
+        is_same = plain_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
+        return is_same and not any(_reads_past_end(use.owner) for use in value.uses)
+
+    def _array(self, kind: str, index: int, value: ir.Value) -> Place:
+        storages = self.program.inputs if kind == "input" else self.program.outputs
+        return Place(kind, index, storages[index], signed=signed_shift(value.type) != 0)
+
+    def _storage(self, value: ir.Value) -> Storage:
+        """The layout of `value` in the arena."""
+        storage = storage_of(value.type, self._halo_of(value))
+        owner = value.owner
+        is_written_so = isinstance(owner, ir.Block) or (storage.pitch <= _NARROW and _takes_arrays(owner))
+        if not is_written_so or not _only_windows(value):
+            return storage
+        # Windows read runs of any length: who writes without extra lanes writes whole rows.
+        return replace(storage, pitch=storage.shape[3])
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
-        array = Place("input", index, self.program.inputs[index])
-        padding = self._paddings.get(argument)
-        if padding is None and self.can_be_array(argument):
+        array = self._array("input", index, argument)
+        if argument not in self._paddings and self.can_be_array(argument):
             self._places[argument] = array
             return
-        storage = storage_of(argument.type, padding.halo if padding else NO_HALO)
-        if _only_windows(argument):
-            # Windows read runs of any length: a copy without extra lanes moves whole rows.
-            storage = Storage(storage.shape, storage.element, storage.shape[3], storage.halo)
-        place = self.program.buffer(storage)
+        place = self.program.buffer(self._storage(argument))
         self.define(argument, place)
-        flip = signed_shift(argument.type) != 0
-        self.copy(array, place, shape_of(argument.type), f"input {index}", flip)
+        self.copy(array, place, shape_of(argument.type), f"input {index}")
 
     def _constant(self, value: ir.Value, padding: Padding | None) -> Place:
         """A constant as kernels read it, halo and spare lanes included: no call stores it."""
@@ -220,9 +236,7 @@ class GraphLowering:
         place = self.place(value)
         if place.kind == "output" and place.index == index:
             return
-        target = Place("output", index, self.program.outputs[index])
-        flip = signed_shift(value.type) != 0 and place.kind != "output"
-        self.copy(place, target, shape_of(value.type), f"output {index}", flip)
+        self.copy(place, self._array("output", index, value), shape_of(value.type), f"output {index}")
 
     def _collect_paddings(self) -> dict[ir.Value, Padding]:
         paddings: dict[ir.Value, Padding] = {}
@@ -281,7 +295,8 @@ def _reads_past_end(op: Any) -> bool:
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
 
 
-_ARG_OPS = (ArgMaxOp.OPERATION_NAME, ArgMinOp.OPERATION_NAME)
+_NARROW = 4
+"""Lanes of rows that are written pixel by pixel unless they join up."""
 _COMPUTABLE = TypeConstraint((*STORAGE_ELEMENTS, "i1"))
 
 
@@ -289,10 +304,14 @@ def _only_windows(value: ir.Value) -> bool:
     return all(isinstance(use.owner, Convolution) for use in value.uses)
 
 
-def _only_at_any_distance(value: ir.Value) -> bool:
-    """Whether every kernel that writes or reads `value` does so at whatever distance its rows lie."""
-    is_written_so = isinstance(value.owner, ir.Block) or value.owner.name in (*MEMBERS, *_ARG_OPS)
-    return is_written_so and all(use.owner.name in (*MEMBERS, "func.return") for use in value.uses)
+def _everyone_takes_arrays(value: ir.Value) -> bool:
+    """Whether every kernel that writes or reads `value` takes users' arrays as they are."""
+    is_written_so = isinstance(value.owner, ir.Block) or _takes_arrays(value.owner)
+    return is_written_so and all(_takes_arrays(use.owner) for use in value.uses)
+
+
+def _takes_arrays(op: ir.Operation | ir.OpView) -> bool:
+    return op.name in _TAKES_ARRAYS
 
 
 def _refuse_unknown(operations: list[ir.Operation]) -> None:

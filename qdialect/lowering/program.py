@@ -35,6 +35,8 @@ class Place:
     storage: Storage
     offset: int = 0
     """Elements of the buffer before it, in the arena or among the constants."""
+    signed: bool = False
+    """Whether it holds codes of `i8` as they are, in a user's array, not shifted."""
 
     @property
     def has_slack(self) -> bool:

@@ -34,12 +34,12 @@ class _Keys:
 _NARROW, _WIDE = _Keys("i16", 8, 32), _Keys("i32", 24, 16)
 
 
-@lowers(ArgMaxOp)
+@lowers(ArgMaxOp, takes_arrays=True)
 def _arg_max(lowering: GraphLowering, op: ArgMaxOp) -> None:
     _lower(lowering, op, is_max=True)
 
 
-@lowers(ArgMinOp)
+@lowers(ArgMinOp, takes_arrays=True)
 def _arg_min(lowering: GraphLowering, op: ArgMinOp) -> None:
     _lower(lowering, op, is_max=False)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.program import Kernel
+from qdialect.lowering.program import Kernel, Place
 
 ROWS = 8
 
@@ -48,6 +49,7 @@ class OverAxes:
         source = MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin)
         inputs = [Reduced(source, tuple(strides[i] for i in self.axes))]
         inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in beside]
+        fold, finish = _on_stored_codes(fold, finish, data, output)
         reduction = Reduction(
             tuple(extents[i] for i in kept),
             tuple(extents[i] for i in self.axes),
@@ -61,3 +63,15 @@ class OverAxes:
         )
         emit_reduction(kernel, reduction)
         lowering.program.call(kernel, label)
+
+
+def _on_stored_codes(fold: Fold, finish: Finish, data: Place, output: Place) -> tuple[Fold, Finish]:
+    """Both where codes are those of users' arrays."""
+
+    def add(body: Body, acc: str, values: Sequence[str]) -> str:
+        return fold.emit(body, acc, [flipped(body, values[0]), *values[1:]])
+
+    def end(body: Body, acc: str, values: Sequence[str]) -> str:
+        return flipped(body, finish(body, acc, values))
+
+    return replace(fold, emit=add) if data.signed else fold, end if output.signed else finish

@@ -20,7 +20,7 @@ _LANES = 16
 _LARGEST_PRODUCT = 255 * 255
 
 
-@lowers(AddOp)
+@lowers(AddOp, takes_arrays=True)
 def _add(lowering: GraphLowering, op: AddOp) -> None:
     add_or_subtract(lowering, op, op.arithmetic)
 
@@ -50,7 +50,7 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
     map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, _LANES)
 
 
-@lowers(MulOp)
+@lowers(MulOp, takes_arrays=True)
 def _mul(lowering: GraphLowering, op: MulOp) -> None:
     real = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
     how = requantization(op.rounding, requantize_parameters(op.rounding, real), _LARGEST_PRODUCT)

@@ -15,12 +15,12 @@ from qdialect.lowering.program import Kernel
 _LANES = 64
 
 
-@lowers(ReduceMaxOp)
+@lowers(ReduceMaxOp, takes_arrays=True)
 def _reduce_max(lowering: GraphLowering, op: ReduceMaxOp) -> None:
     _lower(lowering, op, MAX)
 
 
-@lowers(ReduceMinOp)
+@lowers(ReduceMinOp, takes_arrays=True)
 def _reduce_min(lowering: GraphLowering, op: ReduceMinOp) -> None:
     _lower(lowering, op, MIN)
 

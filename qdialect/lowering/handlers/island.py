@@ -19,7 +19,7 @@ from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, ma
 from qdialect.lowering.handlers.real import dequantization, quantization
 from qdialect.lowering.islands import MEMBERS
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.elementwise import VECTOR, Emit
+from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
 
@@ -52,7 +52,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
             held = dict(numbers)
             for value, step in steps:
                 held[value] = step(body, held, values)
-            return _flipped(body, held[result]) if is_flipped else held[result]
+            return flipped(body, held[result]) if is_flipped else held[result]
 
         return emit
 
@@ -60,7 +60,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
     map_stored(lowering, target, island.sources, declare, root.name, island.width())
 
 
-lowers_each(MEMBERS, lower_island)
+lowers_each(MEMBERS, lower_island, takes_arrays=True)
 
 
 @dataclass
@@ -111,7 +111,7 @@ class _Island:
         if array is None:
             read = self._stored_code(value)
             is_flipped = element_of(value.type) == "i8"
-            return (lambda body, held, values: _flipped(body, read(body, held, values))) if is_flipped else read
+            return (lambda body, held, values: flipped(body, read(body, held, values))) if is_flipped else read
         if _is_splat(array):
             self.numbers[value] = array.ravel()[0].item()
             return lambda _, held, __: held[value]
@@ -131,8 +131,3 @@ class _Island:
 def _is_splat(array: NDArray[Any]) -> bool:
     raw = np.ascontiguousarray(array).view(f"i{array.itemsize}")
     return bool((raw == raw.flat[0]).all())
-
-
-def _flipped(body: Body, code: str) -> str:
-    """Between an `i8` code and the byte that stands for it."""
-    return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")

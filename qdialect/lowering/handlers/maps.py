@@ -14,7 +14,8 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import signed_shift
 
@@ -86,10 +87,22 @@ def map_stored(
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
-    emit = declare(kernel)
+    emit = _on_stored_codes(declare(kernel), target, sources)
     operands = [_operand_of(source, shape, lanes) for source in sources]
     emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
     lowering.program.call(kernel, label)
+
+
+def _on_stored_codes(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
+    """`emit` where some codes are those of users' arrays."""
+    signed = [isinstance(source, Stored) and source.place.signed for source in sources]
+
+    def emit_flipped(body: Body, values: Sequence[str]) -> str:
+        stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
+        code = emit(body, stored)
+        return flipped(body, code) if target.place.signed else code
+
+    return emit_flipped
 
 
 def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:

@@ -26,13 +26,13 @@ _MOST_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
 
-@lowers(MeanOp)
+@lowers(MeanOp, takes_arrays=True)
 def _mean(lowering: GraphLowering, op: MeanOp) -> None:
     count = _count(op)
     _lower(lowering, op, count, _multiplier(op, count))
 
 
-@lowers(SumOp)
+@lowers(SumOp, takes_arrays=True)
 def _sum(lowering: GraphLowering, op: SumOp) -> None:
     count = _count(op)
     real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)

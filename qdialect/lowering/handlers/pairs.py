@@ -33,7 +33,7 @@ _LANES, _BYTES = 16, 64
 _SQUARE_LEFT_SHIFT = 7
 
 
-@lowers(SubOp)
+@lowers(SubOp, takes_arrays=True)
 def _sub(lowering: GraphLowering, op: SubOp) -> None:
     if op.arithmetic is SubArithmetic.FLOAT:
         _lower_real(lowering, op, difference)
@@ -41,12 +41,12 @@ def _sub(lowering: GraphLowering, op: SubOp) -> None:
     add_or_subtract(lowering, op, AddArithmetic(str(op.arithmetic)))
 
 
-@lowers(MaximumOp)
+@lowers(MaximumOp, takes_arrays=True)
 def _maximum(lowering: GraphLowering, op: MaximumOp) -> None:
     _extreme(lowering, op, "arith.maxui", larger)
 
 
-@lowers(MinimumOp)
+@lowers(MinimumOp, takes_arrays=True)
 def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
     _extreme(lowering, op, "arith.minui", smaller)
 
@@ -71,7 +71,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, 
     _lower(lowering, op, declare, _BYTES)
 
 
-@lowers(PreluOp)
+@lowers(PreluOp, takes_arrays=True)
 def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
     if op.arithmetic is PairArithmetic.FLOAT:
         _lower_real(lowering, op, with_slope)
@@ -97,7 +97,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
     _lower(lowering, op, declare)
 
 
-@lowers(SquaredDifferenceOp)
+@lowers(SquaredDifferenceOp, takes_arrays=True)
 def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
     twice_max = 2 * max(op.lhs_scale, op.rhs_scale)
     output = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * op.output_scale)
@@ -121,7 +121,7 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
     _lower(lowering, op, declare)
 
 
-@lowers(DivOp)
+@lowers(DivOp, takes_arrays=True)
 def _div(lowering: GraphLowering, op: DivOp) -> None:
     """The fixed-point quotient is a table of all pairs of codes: it has a reciprocal for each divisor, and no rule."""
     if op.arithmetic is PairArithmetic.FLOAT:

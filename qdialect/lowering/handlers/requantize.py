@@ -22,7 +22,7 @@ from qdialect.quant_math import Table, real_multiplier, requantize, requantize_p
 _LANES = 16
 
 
-@lowers(RequantizeOp)
+@lowers(RequantizeOp, takes_arrays=True)
 def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
     per_tensor = len(op.weight_scales) == 1 and len(op.input_zero_points) == 1
     if per_tensor and not EIGHT_BIT.problem(op.input.type) and not EIGHT_BIT.problem(op.output.type):

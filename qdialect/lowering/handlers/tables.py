@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
-from qdialect.dialect.type_constraints import element_of
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.contraction import stored_table
-from qdialect.lowering.handlers.maps import Declare, map_values
+from qdialect.lowering.handlers.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.epilogue import declare_table
@@ -19,7 +22,7 @@ from qdialect.quant_math import Table
 from qdialect.reference.unary import UNARY_OPS, unary_table
 
 
-@lowers(LutOp)
+@lowers(LutOp, takes_arrays=True)
 def _lut(lowering: GraphLowering, op: LutOp) -> None:
     lower_table(lowering, op, op.table)
 
@@ -29,13 +32,21 @@ def _unary(lowering: GraphLowering, op: UnaryOp) -> None:
 
 
 for _op_class in UNARY_OPS:
-    lowers(_op_class)(_unary)
+    lowers(_op_class, takes_arrays=True)(_unary)
 
 
 def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
-    stored = stored_table(table, signed_shift(op.input.type), signed_shift(op.output.type))
-    map_values(lowering, op.output, [op.input], table_read(stored), op.operation.name)
+    ends = [(op.input, lowering.place(op.input)), (op.output, lowering.result(op.output))]
+    # A table between signed codes is another table, so that no code need be flipped.
+    stored = stored_table(table, *(0 if place.signed else signed_shift(value.type) for value, place in ends))
+    source, target = (Stored(replace(place, signed=False), shape_of(value.type)) for value, place in ends)
+    is_copy = np.array_equal(stored, np.arange(len(stored)))
+    map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
+
+
+def _copy(_: Kernel) -> Emit:
+    return lambda _, values: values[0]
 
 
 def table_read(table: Table) -> Declare:
@@ -53,7 +64,7 @@ def table_read(table: Table) -> Declare:
     return declare
 
 
-@lowers(ClipOp)
+@lowers(ClipOp, takes_arrays=True)
 def _clip(lowering: GraphLowering, op: ClipOp) -> None:
     shift = signed_shift(op.input.type)
     declare = _clamp((op.min + shift, op.max + shift), op.input.type)

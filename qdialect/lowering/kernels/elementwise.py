@@ -124,6 +124,11 @@ def byte_literal(code: int) -> int:
     return (code + 128) % 256 - 128
 
 
+def flipped(body: Body, code: str) -> str:
+    """Between an `i8` code and the byte that stands for it."""
+    return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")
+
+
 def emit_halo(kernel: Kernel, place: Place, value: str) -> None:
     """Fill the halo of `place` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
     buffer = kernel.place("image", place)
