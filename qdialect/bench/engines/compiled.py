@@ -8,7 +8,7 @@ import numpy as np
 
 import qdialect
 from qdialect.bench.cases import Case
-from qdialect.bench.engines.base import Array, EngineError, known_forms
+from qdialect.bench.engines.base import Array, known_forms
 
 _FORMS = ("qdq", "qdq_nhwc", "onnx", "call_qnn")
 
@@ -16,10 +16,10 @@ _FORMS = ("qdq", "qdq_nhwc", "onnx", "call_qnn")
 class CompiledSession:
     """A compiled network bound to its arrays."""
 
-    def __init__(self, case: Case, form: str) -> None:
+    def __init__(self, case: Case, form: str, threads: int) -> None:
         inputs = case.forms[form].inputs()
         batch = inputs[0].shape[0] if inputs[0].ndim else 1
-        executable = qdialect.compile(case.forms[form].model, batch=batch)
+        executable = qdialect.compile(case.forms[form].model, batch=batch, threads=threads)
         self._outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
         self.call = executable.bind(inputs, self._outputs)
 
@@ -38,6 +38,4 @@ class Compiler:
         return known_forms(case, (*_FORMS, "tflite") if case.kind == "model" else _FORMS)
 
     def load(self, case: Case, variant: str, threads: int) -> CompiledSession:
-        if threads != 1:
-            raise EngineError("compiled networks run on one thread")
-        return CompiledSession(case, variant)
+        return CompiledSession(case, variant, threads)
