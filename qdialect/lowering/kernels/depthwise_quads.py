@@ -52,6 +52,18 @@ class _Part:
     groups: int
 
 
+@dataclass(frozen=True)
+class _Quads:
+    """Up to four columns of some rows of the kernel, as one product."""
+
+    row: int
+    rows: int
+    column: int
+    columns: int
+    packed: NDArray[np.int8]
+    """[rows, tiles, v, l, i, 4]."""
+
+
 def blocks_of(op: Contraction) -> list[LaneBlock]:
     """The blocks of 64 lanes; none where the tensor has fewer, or the kernel is large."""
     height, width = op.window.kernel
@@ -78,7 +90,8 @@ class QuadNests:
         self.loops = (*self.images, "h", "ct", "x", *_LANES)
         lanes = np.arange(block.tiles * LANES).reshape(block.tiles, *_ORDER).transpose(0, 2, 1, 3)
         self.channels = (block.start + lanes) % op.output.storage.pitch
-        self.weights = self._weights()
+        self.quads = self._quads()
+        self.weights = self._constant("weights", np.concatenate([quads.packed.reshape(-1) for quads in self.quads]))
         self.bias = self._per_channel("bias", op.bias)
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
@@ -110,28 +123,26 @@ class QuadNests:
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
 
     def _accumulate(self, nest: int, part: _Part) -> Tensor:
-        """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, a quad of columns after the other."""
+        """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, some quads after the other."""
         kernel = self.kernel
         empty = Operand(kernel.empty(self._sizes(part), "i32"), self.loops)
         bias = Operand(self.bias, ("ct", *_LANES))
         acc = kernel.generic(Loops(self.loops), [bias], empty, kernel.body(), "%x0", Tag(nest, "start"))
-        quads = range(0, self.op.window.kernel[1], _QUAD)
-        for index, (_, column) in enumerate(product(range(self._parts), quads)):
-            acc = self._add_quad(nest, part, index, column, acc)
+        offset = 0
+        for index, quads in enumerate(self.quads):
+            acc = self._add(part, quads, offset, acc, Tag(nest, f"quads{index}"))
+            offset += quads.packed.size
         return acc
 
-    def _add_quad(self, nest: int, part: _Part, index: int, column: int, start: Tensor) -> Tensor:
+    def _add(self, part: _Part, quads: _Quads, offset: int, start: Tensor, tag: Tag) -> Tensor:
         kernel = self.kernel
-        height, width = self.op.window.kernel
-        count = min(_QUAD, width - column)
-        rows, columns = self.op.window.tap_strides(self.op.data.storage)
+        steps = self.op.window.tap_strides(self.op.data.storage)
         view = self._view(part, 0)
         edge = len(self.loops) - len(_LANES)
-        sizes = (*view.sizes[:edge], height, count, *_ORDER)
-        strides = (*view.strides[:edge], rows, columns, *_STEPS)
-        data = kernel.read(self.buffers[0], View(sizes, strides, view.offset + column * columns))
-        lanes = self.block.tiles * LANES * _QUAD
-        packed = View((height, self.block.tiles, *_ORDER, count), (lanes, 256, 64, 16, 4, 1), index * height * lanes)
+        sizes = (*view.sizes[:edge], quads.rows, quads.columns, *_ORDER)
+        first = view.offset + quads.row * steps[0] + quads.column * steps[1]
+        data = kernel.read(self.buffers[0], View(sizes, (*view.strides[:edge], *steps, *_STEPS), first))
+        packed = View((*quads.packed.shape[:-1], quads.columns), _contiguous(quads.packed.shape), offset)
         weights = kernel.read(self.weights, packed)
         body = kernel.body()
         x = body.cast("arith.extui", "%x0", "i8", "i32")
@@ -141,8 +152,7 @@ class QuadNests:
             Operand(data, (*self.loops[:edge], *_TAPS, *_LANES)),
             Operand(weights, ("ky", "ct", *_LANES, "kx")),
         ]
-        loops = Loops(self.loops, _TAPS)
-        return kernel.generic(loops, operands, Operand(start, self.loops), body, total, Tag(nest, f"quad{index}"))
+        return kernel.generic(Loops(self.loops, _TAPS), operands, Operand(start, self.loops), body, total, tag)
 
     def _sizes(self, part: _Part) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
@@ -155,31 +165,37 @@ class QuadNests:
         strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *_STEPS)
         return View(self._sizes(part), strides, start)
 
-    @property
-    def _parts(self) -> int:
-        height, width = self.op.window.kernel
-        return self.weights.length // (self.block.tiles * LANES * height * -(-width // _QUAD) * _QUAD)
-
-    def _weights(self) -> Buffer:
-        """[part, quad, row, tile, v, l, i, 4]: weights less their zero points, as sums of s8 parts."""
+    def _quads(self) -> list[_Quads]:
+        """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row."""
         weights = self.op.weights
         exact = weights.codes[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
-        parts = signed_parts(exact)
-        count, channels, height, width = parts.shape
-        quads = -(-width // _QUAD)
-        padded = np.zeros((count, self.op.output.storage.pitch, height, quads * _QUAD), dtype=np.int8)
-        padded[:, :channels, :, :width] = parts
-        lanes = padded[:, self.channels].reshape(count, *self.channels.shape, height, quads, _QUAD)
-        return self._constant("weights", lanes.transpose(0, 6, 5, 1, 2, 3, 4, 7))
+        whole, *excess = signed_parts(exact)
+        height, width = self.op.window.kernel
+        columns = range(0, width, _QUAD)
+        found = [self._pack(whole, range(height), column) for column in columns]
+        for rest, row, column in product(excess, range(height), columns):
+            if rest[:, row, column : column + _QUAD].any():
+                found.append(self._pack(rest, range(row, row + 1), column))
+        return found
+
+    def _pack(self, weights: NDArray[np.int8], rows: range, column: int) -> _Quads:
+        taps = weights[:, rows.start : rows.stop, column : column + _QUAD]
+        padded = np.zeros((self.op.output.storage.pitch, len(rows), _QUAD), dtype=np.int8)
+        padded[: len(taps), :, : taps.shape[2]] = taps
+        packed = padded[self.channels].transpose(4, 0, 1, 2, 3, 5)
+        return _Quads(rows.start, len(rows), column, taps.shape[2], packed)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
         spread = pad_channels(np.broadcast_to(values, self.op.weights.codes.shape[:1]), self.op.output.storage.pitch)
         sizes = self.channels.shape
-        strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-        return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, strides))
+        return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, _contiguous(sizes)))
 
     def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
         return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
+
+
+def _contiguous(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:

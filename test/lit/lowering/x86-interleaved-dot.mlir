@@ -7,7 +7,7 @@
 // LINALG-LABEL: func.func private @kernel_3(
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 3, 3, 4, 4, 4], strides: [448, 64, 64, 448, 64, 4, 16, 1]
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 4, 4, 4, 3], strides: [256, 256, 64, 16, 4, 1]
-// LINALG: qnn.role = "quad0"
+// LINALG: qnn.role = "quads0"
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 4, 4, 4], strides: [{{[0-9]+}}, 64, 64, 4, 16, 1]
 
 // Four output rows look at six input rows, whose three columns are loaded and unpacked once.
@@ -27,8 +27,8 @@
 
 // Two quads of columns are two dot products after each other.
 
-// LINALG: qnn.role = "quad0"
-// LINALG: qnn.role = "quad1"
+// LINALG: qnn.role = "quads0"
+// LINALG: qnn.role = "quads1"
 
 // A kernel of many quads is multiplied tap by tap.
 
