@@ -27,11 +27,12 @@ LANES = 64
 
 @dataclass(frozen=True)
 class LaneBlock:
-    """`tiles` neighbouring vectors of bytes, from lane `start` of a pixel on; `pixels` share them."""
+    """`tiles` vectors of bytes that `pixels` neighbours share: `run` lanes of each, from lane `start` on."""
 
     start: int
     tiles: int
     pixels: int
+    run: int
 
 
 @dataclass(frozen=True)
@@ -129,15 +130,19 @@ def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
 def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]:
     """Split the lanes of a row of `width` pixels into vectors of 64; none where they fill no vector.
 
-    Where the pixels of a row `merge`, lanes of neighbours fill vectors together; else the last vector reaches back.
+    Where the pixels of a row `merge`, their lanes lie side by side and fill vectors together.  Else what is left of a
+    pixel is cut into powers of two, of as many pixels as fill a vector, or the last vector reaches back.
     """
     pixels = LANES // math.gcd(lanes_total, LANES)
     if merge and pixels <= width:
-        return [LaneBlock(0, pixels * lanes_total // LANES, pixels)]
+        return [LaneBlock(0, pixels * lanes_total // LANES, pixels, lanes_total)]
     tiles, rest = divmod(lanes_total, LANES)
-    if not tiles:
-        return []
-    return [LaneBlock(0, tiles, 1), *([LaneBlock(lanes_total - LANES, 1, 1)] if rest else [])]
+    whole = [LaneBlock(0, tiles, 1, tiles * LANES)] if tiles else []
+    runs = [run for run in (32, 16, 8, 4) if rest & run]
+    if (whole and rest > LANES // 2) or any(LANES // run > width for run in runs):
+        return [*whole, LaneBlock(lanes_total - LANES, 1, 1, LANES)] if whole else []
+    starts = [lanes_total - (rest & (2 * run - 1)) for run in runs]
+    return whole + [LaneBlock(start, 1, LANES // run, run) for start, run in zip(starts, runs, strict=True)]
 
 
 def rows_for(extent: int, most: int) -> int:

@@ -152,30 +152,35 @@ def test_rows_for(extent: int, most: int, rows: int) -> None:
 
 
 @given(CHANNELS, st.integers(1, 30), st.booleans())
-def test_lane_blocks_cover_a_group_of_pixels_and_stay_inside(lanes: int, width: int, merge: bool) -> None:
+def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, merge: bool) -> None:
     blocks = lane_blocks(lanes, width, merge=merge)
-    pixels = blocks[0].pixels if blocks else 1
-    assert pixels <= width
-    assert {block.pixels for block in blocks} <= {pixels}
-    assert pixels == 1 or merge
-    covered_lanes = {block.start + lane for block in blocks for lane in range(block.tiles * LANES)}
-    assert covered_lanes == (set(range(pixels * lanes)) if blocks else set())
+    seen: set[int] = set()
+    for block in blocks:
+        assert block.pixels <= width
+        assert block.tiles * LANES == block.pixels * block.run
+        assert block.start + block.run <= lanes
+        seen |= set(range(block.start, block.start + block.run))
+    assert seen == (set(range(lanes)) if blocks else set())
 
 
 @pytest.mark.parametrize(
     ("lanes", "width", "merge", "expected"),
     [
-        (256, 14, True, [(0, 4, 1)]),
-        (24, 14, True, [(0, 3, 8)]),
+        (256, 14, True, [(0, 4, 1, 256)]),
+        (24, 14, True, [(0, 3, 8, 24)]),
         (24, 7, True, []),
-        (144, 14, True, [(0, 9, 4)]),
-        (144, 3, True, [(0, 2, 1), (80, 1, 1)]),
-        (144, 14, False, [(0, 2, 1), (80, 1, 1)]),
-        (32, 14, False, []),
+        (24, 8, False, [(0, 1, 4, 16), (16, 1, 8, 8)]),
+        (144, 14, True, [(0, 9, 4, 144)]),
+        (144, 3, True, [(0, 2, 1, 128), (80, 1, 1, 64)]),
+        (144, 14, False, [(0, 2, 1, 128), (128, 1, 4, 16)]),
+        (104, 14, False, [(0, 1, 1, 64), (40, 1, 1, 64)]),
+        (32, 14, False, [(0, 1, 2, 32)]),
+        (4, 15, False, []),
     ],
 )
-def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tuple[int, int, int]]) -> None:
-    assert [(b.start, b.tiles, b.pixels) for b in lane_blocks(lanes, width, merge=merge)] == expected
+def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tuple[int, int, int, int]]) -> None:
+    found = lane_blocks(lanes, width, merge=merge)
+    assert [(block.start, block.tiles, block.pixels, block.run) for block in found] == expected
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:

@@ -1,12 +1,14 @@
 """Depthwise convolution by dot products: 64 lanes times four taps of a kernel row.
 
-The tile's lanes are the 64 bytes that lie side by side at a pixel.  Where neighbouring windows are one pixel apart,
-several pixels may share them, so that any number of channels fills vectors: 24 channels of 8 pixels are three blocks.
+The tile's lanes are 64 bytes that lie side by side at a pixel.  Where neighbouring windows are one pixel apart, several
+pixels may share them, so that any number of channels fills vectors: 24 channels of 8 pixels are three blocks.  Else
+what is left of several pixels is put together: 16 channels of 4 pixels.
 
 A dot product sums four bytes of a 32-bit lane, so the bytes of four taps are interleaved.  Unpacking does so within
 128-bit lanes, and leaves byte 16 l + 4 v + i of the block in vector v, at lane 4 l + i.  The loops over lanes are just
-that, (v, l, i), and all constants lie in their order: nothing is put back in order before the packs of the epilogue,
-which do it on the way.  An interleaved row of the input serves every output row whose window holds it.
+that, (v, l, i), with v and l as two bits each, of which the higher ones may be pixels.  All constants lie in their
+order: nothing is put back in order before the packs of the epilogue, which do it on the way.  An interleaved row of the
+input serves every output row whose window holds it.
 
 Per 64 outputs of a 3x3 kernel, stride 1, 4 rows a tile: 12 dot products, 6/4 * 8 = 12 unpacks.
 """
@@ -30,11 +32,11 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.strategy import LANES, LaneBlock, lane_blocks
 from qdialect.lowering.views import View
 
-_ORDER = (4, 4, 4)
-"""Extents of (v, l, i)."""
-_STEPS = (4, 16, 1)
-"""Bytes between neighbours along (v, l, i)."""
-_LANES = ("cv", "cl", "ci")
+_ORDER = (2, 2, 2, 2, 4)
+"""Extents of the loops over lanes: two bits of v, two of l, and i."""
+_WEIGHTS = (8, 4, 32, 16, 1)
+"""Bytes between neighbours along them where a block is 64 bytes in a row."""
+_LANES = ("v1", "v0", "l1", "l0", "i")
 _TAPS = ("ky", "kx")
 _QUAD = 4
 _MOST_QUADS = 16
@@ -61,7 +63,7 @@ class _Quads:
     column: int
     columns: int
     packed: NDArray[np.int8]
-    """[rows, tiles, v, l, i, 4]."""
+    """[rows, tiles, lanes..., 4]."""
 
 
 def blocks_of(op: Contraction) -> list[LaneBlock]:
@@ -88,8 +90,8 @@ class QuadNests:
         self.block = block
         self.images = ("n",) if op.window.images > 1 else ()
         self.loops = (*self.images, "h", "ct", "x", *_LANES)
-        lanes = np.arange(block.tiles * LANES).reshape(block.tiles, *_ORDER).transpose(0, 2, 1, 3)
-        self.channels = (block.start + lanes) % op.output.storage.pitch
+        lanes = np.arange(block.tiles * LANES).reshape(block.tiles, 2, 2, 2, 2, 4).transpose(0, 3, 4, 1, 2, 5)
+        self.channels = block.start + lanes % block.run
         self.quads = self._quads()
         self.weights = self._constant("weights", np.concatenate([quads.packed.reshape(-1) for quads in self.quads]))
         self.bias = self._per_channel("bias", op.bias)
@@ -118,7 +120,7 @@ class QuadNests:
         destination, where = kernel.write(buffers[1], self._view(part, 1))
         body = kernel.body()
         value = self.stages.emit(body, "%x0", names, residual)
-        root = Tag(nest, "root", (*[1 for _ in self.images], part.tile, 1, 1, 0, 0, 0))
+        root = Tag(nest, "root", (*[1 for _ in self.images], part.tile, 1, 1, *[0 for _ in _LANES]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
 
@@ -141,7 +143,8 @@ class QuadNests:
         edge = len(self.loops) - len(_LANES)
         sizes = (*view.sizes[:edge], quads.rows, quads.columns, *_ORDER)
         first = view.offset + quads.row * steps[0] + quads.column * steps[1]
-        data = kernel.read(self.buffers[0], View(sizes, (*view.strides[:edge], *steps, *_STEPS), first))
+        strides = (*view.strides[:edge], *steps, *view.strides[edge:])
+        data = kernel.read(self.buffers[0], View(sizes, strides, first))
         packed = View((*quads.packed.shape[:-1], quads.columns), _contiguous(quads.packed.shape), offset)
         weights = kernel.read(self.weights, packed)
         body = kernel.body()
@@ -162,8 +165,15 @@ class QuadNests:
         """The lanes of each pixel: of its first tap, output or residual."""
         image, row, column = _steps(self.op, operand)
         start = self.op.start(operand) + part.row * row + part.column * column + self.block.start
-        strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *_STEPS)
+        strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *self._lanes(column))
         return View(self._sizes(part), strides, start)
+
+    def _lanes(self, column: int) -> tuple[int, ...]:
+        """Strides of the loops over lanes, where the next pixel is `column` elements away."""
+        run = self.block.run
+        if column == run:
+            return _WEIGHTS
+        return tuple(weight if weight < run else weight // run * column for weight in _WEIGHTS)
 
     def _quads(self) -> list[_Quads]:
         """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row."""
@@ -182,7 +192,7 @@ class QuadNests:
         taps = weights[:, rows.start : rows.stop, column : column + _QUAD]
         padded = np.zeros((self.op.output.storage.pitch, len(rows), _QUAD), dtype=np.int8)
         padded[: len(taps), :, : taps.shape[2]] = taps
-        packed = padded[self.channels].transpose(4, 0, 1, 2, 3, 5)
+        packed = np.moveaxis(padded[self.channels], -2, 0)
         return _Quads(rows.start, len(rows), column, taps.shape[2], packed)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:

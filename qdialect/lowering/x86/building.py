@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,16 +85,20 @@ def shifted(indices: Sequence[ir.Value], steps: Sequence[int]) -> list[ir.Value]
     ]
 
 
-def collapse_inner(buffer: ir.Value, count: int) -> ir.Value:
-    """`buffer` with its `count` innermost dimensions, which lie side by side, as one."""
+def collapse_inner(buffer: ir.Value, *counts: int) -> ir.Value:
+    """`buffer` with its innermost dimensions, which lie side by side, as one for each of `counts`."""
     type_ = ir.MemRefType(buffer.type)
     strides, offset = type_.get_strides_and_offset()
     shape = list(type_.shape)
-    keep = len(shape) - count
-    layout = ir.StridedLayoutAttr.get(offset, [*strides[:keep], 1])
-    flat = [*shape[:keep], int(np.prod(shape[keep:]))]
+    keep = len(shape) - sum(counts)
+    ends = [keep + sum(counts[: i + 1]) for i in range(len(counts))]
+    groups = [[d] for d in range(keep)] + [
+        list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)
+    ]
+    flat = [math.prod(shape[d] for d in group) for group in groups]
+    inner = [math.prod(flat[i + 1 :]) for i in range(keep, len(flat))]
+    layout = ir.StridedLayoutAttr.get(offset, [*strides[:keep], *inner])
     result = ir.MemRefType.get(flat, type_.element_type, layout=layout)
-    groups = [[d] for d in range(keep)] + [list(range(keep, len(shape)))]
     i64 = ir.IntegerType.get_signless(64)
     reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in g]) for g in groups])
     attributes = {"reassociation": reassociation}
@@ -112,22 +117,6 @@ def is_innermost_contiguous(buffer: ir.Value, count: int) -> bool:
             return False
         expected *= size
     return True
-
-
-UNPACKED = [4, 4, 4]
-"""Extents of the lanes (v, l, i) of a tile, byte 16 l + 4 v + i: unpacking within 128-bit lanes gives vector v."""
-
-UNPACKED_STEPS = [4, 16, 1]
-"""Bytes between neighbours along (v, l, i)."""
-
-
-def holds_unpacked(buffer: ir.Value) -> bool:
-    """Whether the innermost dimensions of a memref of bytes are (v, l, i)."""
-    if not isinstance(buffer.type, ir.MemRefType) or shape_of(buffer)[-3:] != UNPACKED:
-        return False
-    type_ = ir.MemRefType(buffer.type)
-    strides, _ = type_.get_strides_and_offset()
-    return strides[-3:] == UNPACKED_STEPS and str(type_.element_type) == "i8"
 
 
 def load(lanes: int, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

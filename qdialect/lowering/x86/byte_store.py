@@ -14,6 +14,7 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, rewrite, vector
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86 import unpacked_lanes
 from qdialect.lowering.x86.byte_table import Table, index_source, is_table, shuffle
 
 PACK_WORDS = "llvm.x86.avx512.packssdw.512"
@@ -30,7 +31,7 @@ def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | 
     """Rewrite one write of [..., vectors, 16] codes; truthy where it is another write, or of a single vector."""
     value, buffer, *indices = op.operands
     cast = b.defining(value, "vector.shape_cast")
-    unpacked = cast is not None and b.holds_unpacked(buffer)
+    unpacked = cast is not None and unpacked_lanes.holds_tiles(buffer)
     value = cast.operands[0] if cast and unpacked else value
     shape = b.shape_of(value)
     if not (shape[-2:] == [_QUARTERS, _LANES] if unpacked else _holds_rows(buffer, shape)):
@@ -47,10 +48,20 @@ def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | 
             packed = _pack([b.extract(codes, position) for position in group])
             packed = packed if unpacked else _ordered(packed)
             found = table.look_up(packed) if table else packed
-            for row, start, part in [(group[0][:-1], 0, found)] if unpacked else _by_row(group, found):
-                _store(part, flat, indices[: -3 if unpacked else -2], row, start)
+            if unpacked:
+                _store_tile(found, flat, indices, group[0][:-1])
+                continue
+            for row, start, part in _by_row(group, found):
+                _store(part, flat, indices[:-2], row, start)
     rewriter.erase_op(op)
     return None
+
+
+def _store_tile(codes: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position) -> None:
+    """Store the tile at `row` of the tiles at `indices`."""
+    rank = unpacked_lanes.RANK
+    outer = [0] * (len(indices) - rank - len(row))
+    unpacked_lanes.store_tile(codes, buffer, b.shifted(indices, [*outer, *row, *[0] * rank]))
 
 
 def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, start: int) -> None:

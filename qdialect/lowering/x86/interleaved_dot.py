@@ -1,8 +1,8 @@
 """`vector.contract` along taps, every lane by itself -> `vpunpck*` and `vpdpbusd`.
 
-A tile of 64 lanes is [4, 4, 4], (v, l, i), for byte 16 l + 4 v + i.  Unpacking the bytes of four taps a, b, c, d, then
-the words of that, gives four vectors v whose 32-bit lane 4 l + i holds the bytes of a, b, c and d of that lane; zeros
-stand for taps that there are not.  A row of the input that several output rows look at is unpacked once.
+Unpacking the bytes of four taps, then the words of that, gives four vectors whose 32-bit lanes hold the four bytes of a
+lane each, in the order of `unpacked_lanes`; zeros stand for taps that there are not.  A row of the input that several
+output rows look at is unpacked once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ import numpy as np
 from qdialect._mlir import ir, rewrite, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.dot_product import INTRINSICS
+from qdialect.lowering.x86.unpacked_lanes import RANK, holds_tiles, is_tile, load_tile
 
 _TAPS = 4
+_WEIGHT_STEPS = [128, 64, 32, 16, 4, 1]
+"""Bytes between neighbours along a tile's loops and taps."""
 _DOT = INTRINSICS[16]
 
 
@@ -44,15 +47,14 @@ def contract_to_interleaved_dot(op: ir.Operation, rewriter: rewrite.PatternRewri
     """Rewrite one contraction; truthy where it is none along taps of tiles of 64 lanes."""
     loops = [_loops(op, index) for index in range(3)]
     data, weights = _read(op, 0, "arith.extui", loops[0]), _read(op, 1, "arith.extsi", loops[1])
-    tile = b.shape_of(op.operands[2])
-    if data is None or weights is None or tile[-3:] != b.UNPACKED:
+    if data is None or weights is None or not is_tile(op.operands[2].type) or not holds_tiles(data.buffer):
         return True
-    lanes, tap = loops[2][-3:], loops[1][-1]
-    holds = data.loops[-3:] == lanes and data.strides[-3:] == b.UNPACKED_STEPS and weights.loops[-4:-1] == lanes
-    if not holds or tap not in data.loops or weights.strides[-4:] != [64, 16, 4, 1] or weights.extents[-1] > _TAPS:
+    lanes, tap = loops[2][-RANK:], loops[1][-1]
+    holds = data.loops[-RANK:] == lanes and weights.loops[-RANK - 1 : -1] == lanes and tap in data.loops
+    if not holds or weights.strides[-RANK - 1 :] != _WEIGHT_STEPS or weights.extents[-1] > _TAPS:
         return True
     with rewriter.ip, op.location:
-        result = _Dots(op.operands[2], loops[2][:-3], data, weights).emit()
+        result = _Dots(op.operands[2], loops[2][:-RANK], data, weights).emit()
     rewriter.replace_op(op, [result])
     return None
 
@@ -65,12 +67,13 @@ class _Dots:
         self.data = data
         self.weights = weights
         self.pixels = pixels
-        self.acc = vector.shape_cast(ir.VectorType.get([*self.type.shape[:-2], 16], self.type.element_type), acc)
+        flat = ir.VectorType.get([*self.type.shape[:-RANK], 4, 16], self.type.element_type)
+        self.acc = vector.shape_cast(flat, acc)
 
     def emit(self) -> ir.Value:
         """The accumulators with all products added."""
         extents = dict(zip(self.data.loops, self.data.extents, strict=True))
-        tap, lanes = self.weights.loops[-1], self.data.loops[-3:]
+        tap, lanes = self.weights.loops[-1], self.data.loops[-RANK:]
         rows: dict[int, list[dict[int, int]]] = {}
         for place in _places({loop: extent for loop, extent in extents.items() if loop not in (tap, *lanes)}):
             rows.setdefault(self.data.offset(place), []).append(place)
@@ -93,15 +96,14 @@ class _Dots:
         pixel = tuple(place.get(loop, 0) for loop in self.pixels)
         offset = self.weights.offset(place)
         if offset not in columns:
-            lane = self.weights.loops[-4]
-            columns[offset] = [
-                b.load(64, self.weights.buffer, self.weights.at({**place, lane: quarter})) for quarter in range(4)
-            ]
+            high, low = self.weights.loops[-RANK - 1 : -RANK + 1]
+            quarters = [{**place, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
+            columns[offset] = [b.load(64, self.weights.buffer, self.weights.at(quarter)) for quarter in quarters]
         return (((*pixel, quarter), column) for quarter, column in enumerate(columns[offset]))
 
     def _interleaved(self, place: Mapping[int, int], tap: int, count: int) -> list[ir.Value]:
         """The four vectors of a row."""
-        bytes_ = [b.load(64, self.data.buffer, self.data.at({**place, tap: index})) for index in range(count)]
+        bytes_ = [load_tile(self.data.buffer, self.data.at({**place, tap: index})) for index in range(count)]
         zero = b.splat(b.vector_type(64, 8), 0)
         a, c, d, e = [*bytes_, *[zero] * (_TAPS - count)]
         pairs = [[vector.bitcast(b.vector_type(32, 16), pair) for pair in _unpack(*two)] for two in ((a, c), (d, e))]

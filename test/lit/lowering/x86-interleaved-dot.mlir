@@ -2,13 +2,13 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=generic | filecheck %s --check-prefix=GENERIC
 
-// Depthwise convolution by dot products: 64 lanes are [4, 4, 4], so that unpacked bytes are in place.
+// Depthwise convolution by dot products: the loops over 64 lanes put unpacked bytes in place.
 
 // LINALG-LABEL: func.func private @kernel_3(
-// LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 3, 3, 4, 4, 4], strides: [448, 64, 64, 448, 64, 4, 16, 1]
-// LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 4, 4, 4, 3], strides: [256, 256, 64, 16, 4, 1]
+// LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 3, 3, 2, 2, 2, 2, 4], strides: [448, 64, 64, 448, 64, 8, 4, 32, 16, 1]
+// LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 2, 2, 2, 2, 4, 3], strides: [256, 256, 128, 64, 32, 16, 4, 1]
 // LINALG: qnn.role = "quads0"
-// LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 4, 4, 4], strides: [{{[0-9]+}}, 64, 64, 4, 16, 1]
+// LINALG: memref.reinterpret_cast %{{.*}} sizes: [4, 1, 5, 2, 2, 2, 2, 4], strides: [{{[0-9]+}}, 64, 64, 8, 4, 32, 16, 1]
 
 // Four output rows look at six input rows, whose three columns are loaded and unpacked once.
 
