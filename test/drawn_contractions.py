@@ -195,8 +195,14 @@ def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
 
 
 def _residual(d: Draw) -> tuple[Sequence[str], Build]:
-    """A convolution to which the second input is added."""
+    """A convolution to which the second input is added, of single pixels or depthwise."""
     image = _image(d, d.channels())
+    if d.flag():
+        reach = d.integer(0, 2), d.integer(0, 2)
+        types = [tensor(image, d.element()), tensor(image, d.element())]
+        window: dict[str, Any] = {"strides": (1, 1), "dilation": (1, 1), "padding": (*reach, *reach)}
+        shape = (image[3], 2 * reach[0] + 1, 2 * reach[1] + 1, 1)
+        return types, lambda v: _fused(d, FusedConv2DOp, v[0], shape, v[1], groups=image[3], **window)
     channels = d.channels()
     types = [tensor(image, d.element()), tensor((*image[:3], channels), d.element())]
     return types, lambda v: _fused(d, FusedConv2DOp, v[0], (channels, 1, 1, image[3]), v[1])

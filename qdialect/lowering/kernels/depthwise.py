@@ -8,13 +8,14 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction, declare_places
-from qdialect.lowering.kernels.depthwise_quads import QuadNests, blocks_of
+from qdialect.lowering.kernels.depthwise_quads import calls_of, emit_pieces
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
 from qdialect.lowering.packing import pad_channels
@@ -22,20 +23,27 @@ from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.strategy import ChannelBlock, depthwise_blocks
 from qdialect.lowering.views import View
 
+Emit = Callable[[Kernel, Contraction, Stages, Sequence[Buffer]], None]
+"""Writes the nests of a kernel, whose buffers are data, output and perhaps residual."""
+
 _TAPS = ("kh", "kw")
 
 
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel call of a convolution with one input and one output channel per group."""
+    calls = calls_of(op) if program.strategy.quad_rows else []
+    if not calls:
+        _append(program, op, label, op.macs, _emit_taps)
+    for index, pieces in enumerate(calls):
+        # What is computed again counts once.
+        _append(program, op, label, 0 if index else op.macs, partial(emit_pieces, pieces))
+
+
+def _append(program: Program, op: Contraction, label: str, macs: int, emit: Emit) -> None:
     kernel = Kernel(program)
     buffers = declare_places(kernel, op)
-    stages = declare_stages(kernel, op.epilogue)
-    blocks = blocks_of(op) if program.strategy.quad_rows else []
-    for block in blocks:
-        QuadNests(kernel, op, stages, buffers, block).emit()
-    if not blocks:
-        _emit_taps(kernel, op, stages, buffers)
-    program.call(kernel, label, op.macs)
+    emit(kernel, op, declare_stages(kernel, op.epilogue), buffers)
+    program.call(kernel, label, macs)
 
 
 def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]) -> None:

@@ -44,14 +44,12 @@ _MOST_QUADS = 16
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Output rows and groups of pixels of one nest, and rows per tile."""
+class _Rows:
+    """Output rows of one nest, and rows per tile."""
 
-    row: int
-    rows: int
+    start: int
+    count: int
     tile: int
-    column: int
-    groups: int
 
 
 @dataclass(frozen=True)
@@ -66,28 +64,60 @@ class _Quads:
     """[rows, tiles, lanes..., 4]."""
 
 
-def blocks_of(op: Contraction) -> list[LaneBlock]:
-    """The blocks of 64 lanes; none where the tensor has fewer, or the kernel is large."""
+@dataclass(frozen=True)
+class Piece:
+    """`groups` groups of pixels of a block of lanes, from pixel `column` of each row on."""
+
+    block: LaneBlock
+    column: int
+    groups: int
+
+
+def calls_of(op: Contraction) -> list[list[Piece]]:
+    """What each call computes; nothing where the tensor has too few lanes, or the kernel is large.
+
+    What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
+    call nothing is written twice, so that all of it may run at once.
+    """
     height, width = op.window.kernel
     if height * -(-width // _QUAD) > _MOST_QUADS:
         return []
     storages = [place.storage for place in op.places]
     pitches = {storage.pitch for storage in storages}
-    columns = {_steps(op, operand)[2] for operand in range(len(storages))}
-    return lane_blocks(op.output.storage.pitch, op.window.output[1], merge=len(pitches) == 1 and columns == pitches)
+    merge = len(pitches) == 1 and {_steps(op, operand)[2] for operand in range(len(storages))} == pitches
+    extent = op.window.output[1]
+    first: list[Piece] = []
+    again: list[Piece] = []
+    done = 0
+    for block in lane_blocks(op.output.storage.pitch, extent, merge=merge):
+        groups, rest = divmod(extent, block.pixels)
+        (again if block.start < done else first).append(Piece(block, 0, groups))
+        if rest:
+            again.append(Piece(block, extent - block.pixels, 1))
+        done = block.start + block.run
+    return [pieces for pieces in (first, again) if pieces]
 
 
-class QuadNests:
-    """The nests of one block of lanes; its constants are declared once."""
+def emit_pieces(
+    pieces: Sequence[Piece], kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]
+) -> None:
+    """The nests of each piece."""
+    for piece in pieces:
+        _QuadNests(kernel, op, stages, buffers, piece).emit()
+
+
+class _QuadNests:
+    """The nests of one piece; its constants are declared once."""
 
     def __init__(
-        self, kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer], block: LaneBlock
+        self, kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer], piece: Piece
     ) -> None:
         self.kernel = kernel
         self.op = op
         self.stages = stages
         self.buffers = buffers
-        self.block = block
+        self.piece = piece
+        self.block = block = piece.block
         self.images = ("n",) if op.window.images > 1 else ()
         self.loops = (*self.images, "h", "ct", "x", *_LANES)
         lanes = np.arange(block.tiles * LANES).reshape(block.tiles, 2, 2, 2, 2, 4).transpose(0, 3, 4, 1, 2, 5)
@@ -98,48 +128,43 @@ class QuadNests:
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
     def emit(self) -> None:
-        """A nest for each part of the output."""
-        rows, width = self.op.window.output
-        groups = width // self.block.pixels
-        done = groups * self.block.pixels
-        # What fills no group is computed as one that reaches back.
-        columns = [(0, groups), *([(width - self.block.pixels, 1)] if done < width else [])]
-        for (row, extent, tile), (column, count) in product(self.kernel.program.strategy.depthwise_rows(rows), columns):
-            self._emit(_Part(row, extent, tile, column, count))
+        """A nest for whole tiles of rows, and one for the rest."""
+        for rows in self.kernel.program.strategy.depthwise_rows(self.op.window.output[0]):
+            self._emit(_Rows(*rows))
 
-    def _emit(self, part: _Part) -> None:
+    def _emit(self, rows: _Rows) -> None:
         kernel, buffers = self.kernel, self.buffers
         nest = kernel.next_nest()
-        inputs = [Operand(self._accumulate(nest, part), self.loops)]
+        inputs = [Operand(self._accumulate(nest, rows), self.loops)]
         inputs += [Operand(parameter, ("ct", *_LANES)) for parameter in self.parameters]
         names = [f"%x{i}" for i in range(1, len(inputs))]
         residual = None
         if len(buffers) > 2:
             residual = f"%x{len(inputs)}"
-            inputs.append(Operand(kernel.read(buffers[2], self._view(part, 2)), self.loops))
-        destination, where = kernel.write(buffers[1], self._view(part, 1))
+            inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
+        destination, where = kernel.write(buffers[1], self._view(rows, 1))
         body = kernel.body()
         value = self.stages.emit(body, "%x0", names, residual)
-        root = Tag(nest, "root", (*[1 for _ in self.images], part.tile, 1, 1, *[0 for _ in _LANES]))
+        root = Tag(nest, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in _LANES]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
 
-    def _accumulate(self, nest: int, part: _Part) -> Tensor:
+    def _accumulate(self, nest: int, rows: _Rows) -> Tensor:
         """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]``, some quads after the other."""
         kernel = self.kernel
-        empty = Operand(kernel.empty(self._sizes(part), "i32"), self.loops)
+        empty = Operand(kernel.empty(self._sizes(rows), "i32"), self.loops)
         bias = Operand(self.bias, ("ct", *_LANES))
         acc = kernel.generic(Loops(self.loops), [bias], empty, kernel.body(), "%x0", Tag(nest, "start"))
         offset = 0
         for index, quads in enumerate(self.quads):
-            acc = self._add(part, quads, offset, acc, Tag(nest, f"quads{index}"))
+            acc = self._add(rows, quads, offset, acc, Tag(nest, f"quads{index}"))
             offset += quads.packed.size
         return acc
 
-    def _add(self, part: _Part, quads: _Quads, offset: int, start: Tensor, tag: Tag) -> Tensor:
+    def _add(self, rows: _Rows, quads: _Quads, offset: int, start: Tensor, tag: Tag) -> Tensor:
         kernel = self.kernel
         steps = self.op.window.tap_strides(self.op.data.storage)
-        view = self._view(part, 0)
+        view = self._view(rows, 0)
         edge = len(self.loops) - len(_LANES)
         sizes = (*view.sizes[:edge], quads.rows, quads.columns, *_ORDER)
         first = view.offset + quads.row * steps[0] + quads.column * steps[1]
@@ -157,16 +182,16 @@ class QuadNests:
         ]
         return kernel.generic(Loops(self.loops, _TAPS), operands, Operand(start, self.loops), body, total, tag)
 
-    def _sizes(self, part: _Part) -> tuple[int, ...]:
+    def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
-        return (*images, part.rows, self.block.tiles, part.groups, *_ORDER)
+        return (*images, rows.count, self.block.tiles, self.piece.groups, *_ORDER)
 
-    def _view(self, part: _Part, operand: int) -> View:
+    def _view(self, rows: _Rows, operand: int) -> View:
         """The lanes of each pixel: of its first tap, output or residual."""
         image, row, column = _steps(self.op, operand)
-        start = self.op.start(operand) + part.row * row + part.column * column + self.block.start
+        start = self.op.start(operand) + rows.start * row + self.piece.column * column + self.block.start
         strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *self._lanes(column))
-        return View(self._sizes(part), strides, start)
+        return View(self._sizes(rows), strides, start)
 
     def _lanes(self, column: int) -> tuple[int, ...]:
         """Strides of the loops over lanes, where the next pixel is `column` elements away."""
