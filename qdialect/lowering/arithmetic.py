@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.parameters import Parameter
 from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 
 _LARGEST_EXPONENT = 30
@@ -21,15 +20,6 @@ _SMALL_BOUND = 2**30
 # Largest exponent for which 32 bits suffice: a single rounding needs a place to shift out after the product's own 31.
 _SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1, Rounding.FIXED64_DOUBLE: -1}
 _SECOND_NUDGE = 2**30
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One array a requantization reads: per channel, or of one entry."""
-
-    name: str
-    element: str
-    values: NDArray[Any]
 
 
 @dataclass(frozen=True)

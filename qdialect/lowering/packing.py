@@ -70,11 +70,16 @@ def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_po
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
-def accumulator_bound(weights: CenteredWeights, bias: NDArray[np.int32]) -> int:
-    """A magnitude that no true accumulator exceeds: 255 for each code, times its weight, plus the model's bias."""
+def accumulator_reach(
+    weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The least and the largest true accumulator of each channel, int64[OC]: any stored code on any tap."""
     channels = weights.codes.shape[0]
     exact = weights.codes.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
-    return int((255 * np.abs(exact).sum(axis=1) + np.abs(bias.astype(np.int64))).max())
+    above, below = np.maximum(exact, 0).sum(axis=1), np.minimum(exact, 0).sum(axis=1)
+    # A tap of code z_x counts nothing, so that what a window leaves out at an edge is inside the range.
+    least, most = -input_zero_point, 255 - input_zero_point
+    return bias + least * above + most * below, bias + most * above + least * below
 
 
 def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:

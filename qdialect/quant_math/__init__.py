@@ -38,6 +38,7 @@ from qdialect.quant_math.multipliers import (
     sum_factors,
 )
 from qdialect.quant_math.requantize import requantize, requantize_real
+from qdialect.quant_math.steps import Steps, real_values, select_channels, steps_of
 from qdialect.quant_math.tables import (
     Table,
     build_table,
@@ -67,6 +68,7 @@ __all__ = [
     "ResidualPlace",
     "Rounding",
     "Scaling",
+    "Steps",
     "SubArithmetic",
     "SumFactors",
     "Table",
@@ -84,11 +86,14 @@ __all__ = [
     "quantize_array",
     "quantize_multiplier",
     "real_multiplier",
+    "real_values",
     "requantize",
     "requantize_parameters",
     "requantize_real",
     "round_real",
     "rounding_shift_right",
+    "select_channels",
+    "steps_of",
     "saturating_shift_left",
     "sum_factors",
     "table_codes",

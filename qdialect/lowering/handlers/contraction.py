@@ -14,6 +14,7 @@ from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedC
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.arithmetic import requantization
+from qdialect.lowering.code_forms import code_form
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
@@ -21,21 +22,21 @@ from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, Residual
 from qdialect.lowering.kernels.real_stage import RealStage
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.packing import CenteredWeights, accumulator_bound, center, folded_bias
+from qdialect.lowering.packing import CenteredWeights, accumulator_reach, center, folded_bias
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import RealScaling, ResidualPlace, Table, real_multiplier, requantize_parameters
+from qdialect.quant_math import IntArray, RealScaling, ResidualPlace, Table, real_multiplier, requantize_parameters
 
 
 @lowers(Conv2DOp, FusedConv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.bound))
+    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.reach))
 
 
 @lowers(DenseOp, FusedDenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.bound))
+    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.reach))
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Matrix:
 
     weights: CenteredWeights
     bias: NDArray[np.int32]
-    bound: int
+    reach: tuple[IntArray, IntArray]
 
 
 def taps_of(op: AnyContraction | AnyFused) -> NDArray[Any]:
@@ -57,7 +58,7 @@ def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
     """What kernels need of `taps`, which are `op`'s weights or a part of each channel's."""
     weights, start = center(taps, op.weight_zero_points), bias_of(op)
     zero_point = op.input_zero_point + signed_shift(op.data.type)
-    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bound(weights, start))
+    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_reach(weights, start, zero_point))
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
@@ -81,7 +82,7 @@ def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix:
     )
     data = lowering.place(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
-    contraction = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, op.groups)
+    contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), op.groups)
     emit_convolution(lowering, contraction, op.operation.name)
 
 
@@ -97,12 +98,12 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
     # Every row of the data is a pixel that one tap looks at.
     images, height, width, _ = data.storage.shape
     window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
-    contraction = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, 1)
+    contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), 1)
     emit_contraction(lowering.program, contraction, op.operation.name)
 
 
-def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, bound: int) -> Epilogue:
-    """The stages of a fused op on stored codes, for accumulators of magnitude up to `bound`; none of any other op.
+def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, reach: tuple[IntArray, IntArray]) -> Epilogue:
+    """The stages of a fused op on stored codes, for accumulators in `reach`, by channel; none of any other op.
 
     Between the stages codes are 8-bit numbers of either sign; they are shifted so that they start at 0 or above, as
     stored codes do, and a table's index and entries with them.
@@ -118,8 +119,11 @@ def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, bound: i
     if op.real_scaling is not RealScaling.NONE:
         return Epilogue(residual=residual, table=table, real=_real_stage(op, first_shift))
     real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), bound)
-    return Epilogue(how, op.output_zero_point, (op.output_min, op.output_max), first_shift, residual, table)
+    params = requantize_parameters(op.rounding, real)
+    bounds = (op.output_min, op.output_max)
+    form = code_form(op.rounding, params, op.output_zero_point, bounds, first_shift, reach)
+    how = requantization(op.rounding, params, int(max(-reach[0].min(), reach[1].max()))) if form is None else None
+    return Epilogue(form, how, op.output_zero_point, bounds, first_shift, residual, table)
 
 
 def _residual(lowering: GraphLowering, op: AnyFused, shift: int) -> Residual | None:

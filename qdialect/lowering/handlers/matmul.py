@@ -24,11 +24,13 @@ _LARGEST_PRODUCT = 255 * 255
 @lowers(MatMulOp, FusedMatMulOp)
 def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     bias, depth = bias_of(op), shape_of(op.weight.type)[-2]
-    bound = _LARGEST_PRODUCT * depth + int(np.abs(bias.astype(np.int64)).max())
-    epilogue = epilogue_of(lowering, op, bound)
+    wide, far = bias.astype(np.int64), _LARGEST_PRODUCT * depth
+    epilogue = epilogue_of(lowering, op, (wide - far, wide + far))
     data, matrices = lowering.place(op.data), _matrices(lowering, op.weight)
     stored = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
-    start = emit_start(lowering.program, matrices, bias, op.input_zero_point + signed_shift(op.data.type), stored)
+    start = emit_start(
+        lowering.program, matrices, epilogue.start(bias), op.input_zero_point + signed_shift(op.data.type), stored
+    )
     right = PackedMatrices(matrices, emit_packing(lowering.program, matrices), start)
     output = lowering.result(op.operation.results[0])
     places = [(op.data, data), (op.operation.results[0], output)]

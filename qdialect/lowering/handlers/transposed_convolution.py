@@ -20,7 +20,7 @@ from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phas
 @lowers(ConvTranspose2DOp, FusedConvTranspose2DOp)
 def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> None:
     taps = taps_of(op)
-    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).bound)
+    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).reach)
     data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.operation.results[0])
     rows, columns = transposed_phases(op)
     images = shape_of(op.data.type)[0]
@@ -28,7 +28,9 @@ def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConv
         for column in columns:
             matrix, window = _convolution(op, taps, images, row, column)
             grid = Grid((row.start, column.start), (op.strides[0], op.strides[1]))
-            part = Contraction(data, output, epilogue, window, matrix.weights, matrix.bias, op.groups, grid)
+            part = Contraction(
+                data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), op.groups, grid
+            )
             emit_convolution(lowering, part, op.operation.name)
 
 
@@ -44,7 +46,9 @@ def _convolution(
     if not row.taps or not column.taps:
         bias = bias_of(op)
         weights = CenteredWeights(np.zeros_like(taps[:, :1, :1], np.int8), np.zeros_like(bias))
-        return Matrix(weights, bias, 0), Window(images, size, (1, 1), (0, 0), (1, 1), (0, 0))
+        return Matrix(weights, bias, (bias.astype(np.int64), bias.astype(np.int64))), Window(
+            images, size, (1, 1), (0, 0), (1, 1), (0, 0)
+        )
     matrix = matrix_of(op, taps[:, row.taps][:, :, column.taps])
     kernel = len(row.taps), len(column.taps)
     dilation, padding = (row.dilation, column.dilation), (-row.first, -column.first)

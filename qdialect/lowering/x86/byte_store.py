@@ -1,13 +1,16 @@
-"""Storing a register tile's codes: four vectors of 32-bit codes -> 64 bytes, table, stores.
+"""Storing a register tile's codes: four vectors of 32-bit codes -> 64 bytes, table or limits, stores.
 
-Codes are in 0..255 when they get here, so `vpackssdw` and `vpackuswb` lose nothing.  Both pack within 128-bit lanes;
-one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A row of
-fewer than four vectors shares the 64 bytes with the next rows: the work is the same, only the stores are shorter.
+`vpackssdw` and `vpackuswb` saturate, first to 16 bits, then to 0..255: together they clamp to a byte, so that a clamp
+to 0..255 before them is left out, and codes already there lose nothing.  Limits within that range, which follow as
+unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit lanes; one `vpermd` puts the quarters back in
+order, unless the tile is of bytes that were unpacked: then they are.  A row of fewer than four vectors shares the 64
+bytes with the next rows: the work is the same, only the stores are shorter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -23,8 +26,26 @@ PERMUTE_WORDS = "llvm.x86.avx512.permvar.si.512"
 _ORDER = np.array([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15], dtype=np.int32)
 _LANES = 16
 _QUARTERS = 4
+_LARGEST_BYTE = 255
 
 Position = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Where bytes come from: 32-bit codes, saturated; then a table, or a limit above which and one below which."""
+
+    codes: ir.Value
+    table: ir.Value | None = None
+    least: ir.Value | None = None
+    most: ir.Value | None = None
+
+    def finish(self, packed: ir.Value) -> ir.Value:
+        """What is stored of 64 packed codes."""
+        if self.table is not None:
+            return Table(self.table).look_up(packed)
+        limited = packed if self.least is None else arith.maxui(packed, vector.broadcast(packed.type, self.least))
+        return limited if self.most is None else arith.minui(limited, vector.broadcast(packed.type, self.most))
 
 
 def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
@@ -37,21 +58,19 @@ def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | 
     if not (shape[-2:] == [_QUARTERS, _LANES] if unpacked else _holds_rows(buffer, shape)):
         return True
     positions = list(np.ndindex(*shape[:-1]))
-    codes, table_buffer = _codes_of(value)
-    if codes is None or len(positions) == 1:
+    bytes_ = _bytes_behind(value)
+    if bytes_ is None or len(positions) == 1:
         return True
     with rewriter.ip, op.location:
-        table = Table(table_buffer) if table_buffer is not None else None
         flat = buffer if unpacked else b.collapse_inner(buffer, 2)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack([b.extract(codes, position) for position in group])
-            packed = packed if unpacked else _ordered(packed)
-            found = table.look_up(packed) if table else packed
+            packed = _pack([b.extract(bytes_.codes, position) for position in group])
+            packed = bytes_.finish(packed if unpacked else _ordered(packed))
             if unpacked:
-                _store_tile(found, flat, indices, group[0][:-1])
+                _store_tile(packed, flat, indices, group[0][:-1])
                 continue
-            for row, start, part in _by_row(group, found):
+            for row, start, part in _by_row(group, packed):
                 _store(part, flat, indices[:-2], row, start)
     rewriter.erase_op(op)
     return None
@@ -94,17 +113,44 @@ def _holds_rows(buffer: ir.Value, tile: list[int]) -> bool:
     return b.shape_of(buffer)[-2:] == tile[-2:] and b.is_innermost_contiguous(buffer, 2)
 
 
-def _codes_of(value: ir.Value) -> tuple[ir.Value | None, ir.Value | None]:
-    """The 32-bit codes behind the bytes that are written, and the table between them."""
+def _bytes_behind(value: ir.Value) -> _Bytes | None:
+    """How the bytes that are written come about, unless in another way."""
     gather = b.defining(value, "vector.gather")
     if gather and is_table(gather.operands[0]):
-        source, table = index_source(gather), gather.operands[0]
-    else:
-        narrowed = b.defining(value, "arith.trunci")
-        source, table = (narrowed.operands[0] if narrowed else None), None
+        return _narrowed(index_source(gather), table=gather.operands[0])
+    value, most = _limit(value, "arith.minui")
+    value, least = _limit(value, "arith.maxui")
+    narrowed = b.defining(value, "arith.trunci")
+    return _narrowed(narrowed.operands[0] if narrowed else None, least=least, most=most)
+
+
+def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | None]:
+    """The value that an op limits by a scalar, and the scalar; the value itself where it does not."""
+    owner = b.defining(value, name)
+    spread = b.defining(owner.operands[1], "vector.broadcast") if owner else None
+    if owner is None or spread is None or isinstance(spread.operands[0].type, ir.VectorType):
+        return value, None
+    return owner.operands[0], spread.operands[0]
+
+
+def _narrowed(
+    source: ir.Value | None,
+    table: ir.Value | None = None,
+    least: ir.Value | None = None,
+    most: ir.Value | None = None,
+) -> _Bytes | None:
     if source is None or str(ir.VectorType(source.type).element_type) != "i32":
-        return None, None
-    return source, table
+        return None
+    return _Bytes(_unclamped(source), table, least, most)
+
+
+def _unclamped(codes: ir.Value) -> ir.Value:
+    """Codes before a clamp to 0..255, which packing repeats."""
+    upper = b.defining(codes, "arith.minsi")
+    lower = b.defining(upper.operands[0], "arith.maxsi") if upper else None
+    if upper is None or lower is None or b.splat_value(upper.operands[1]) != _LARGEST_BYTE:
+        return codes
+    return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else codes
 
 
 def _pack(vectors: list[ir.Value]) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Rounding to even and conversion to integers in one `vcvtps2dq`."""
+"""Rounding, to even or down, and conversion to integers in one `vcvtps2dq`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CONVERT = "llvm.x86.avx512.mask.cvtps2dq.512"
 """(vector<16xf32>, pass-through vector<16xi32>, mask i16, rounding i32) -> vector<16xi32>."""
 
 _LANES = 16
-# To nearest even, exceptions suppressed: the instruction's own rounding, whatever mode the thread is in.
-_NEAREST_EVEN = 8
+# Exceptions suppressed: the instruction's own rounding, whatever mode the thread is in.
+_ROUNDINGS = {"math.roundeven": 8, "math.floor": 9}
 
 
 def round_to_convert(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Rewrite one conversion of [..., 16] rounded floats to i32; truthy where it is another one."""
-    rounded = b.defining(op.operands[0], "math.roundeven")
+    rounded = next((found for name in _ROUNDINGS if (found := b.defining(op.operands[0], name))), None)
     type_ = op.results[0].type
     if rounded is None or not isinstance(type_, ir.VectorType):
         return True
@@ -28,15 +28,15 @@ def round_to_convert(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> boo
         result = b.splat(type_, 0)
         for position in np.ndindex(*shape[:-1]):
             value = b.extract(rounded.operands[0], position) if position else rounded.operands[0]
-            converted = _convert(value)
+            converted = _convert(value, _ROUNDINGS[rounded.name])
             result = b.insert(converted, result, position) if position else converted
     rewriter.replace_op(op, [result])
     return None
 
 
-def _convert(value: ir.Value) -> ir.Value:
+def _convert(value: ir.Value, how: int) -> ir.Value:
     i16, i32 = ir.IntegerType.get_signless(16), ir.IntegerType.get_signless(32)
     every_lane = arith.constant(i16, ir.IntegerAttr.get(i16, -1))
-    rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _NEAREST_EVEN))
+    rounding = arith.constant(i32, ir.IntegerAttr.get(i32, how))
     lanes = b.vector_type(_LANES, 32)
     return b.intrinsic(CONVERT, lanes, value, b.splat(lanes, 0), every_lane, rounding)

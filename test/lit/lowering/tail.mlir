@@ -7,13 +7,13 @@
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: vector.contract
 // CHECK: arith.muli %{{.*}} : vector<[[TILE:[0-9]+x1x4x16]]x[[WIDE:i[0-9]+]]>
-// CHECK: arith.shrsi %{{.*}} : vector<[[TILE]]x[[WIDE]]>
+// CHECK: arith.shrui %{{.*}} : vector<[[TILE]]x[[WIDE]]>
 // CHECK: arith.maxsi %{{.*}} : vector<[[TILE]]x[[CODE:i[0-9]+]]>
 // CHECK: arith.minsi %{{.*}} : vector<[[TILE]]x[[CODE]]>
 // CHECK: vector.gather %{{.*}} into vector<[[TILE]]xi8>
 // CHECK: vector.contract
 // CHECK: arith.muli %{{.*}} : vector<[[TAIL:[0-9]+x1x4x16]]x[[WIDE]]>
-// CHECK: arith.shrsi %{{.*}} : vector<[[TAIL]]x[[WIDE]]>
+// CHECK: arith.shrui %{{.*}} : vector<[[TAIL]]x[[WIDE]]>
 // CHECK: arith.maxsi %{{.*}} : vector<[[TAIL]]x[[CODE]]>
 // CHECK: arith.minsi %{{.*}} : vector<[[TAIL]]x[[CODE]]>
 // CHECK: vector.gather %{{.*}} into vector<[[TAIL]]xi8>

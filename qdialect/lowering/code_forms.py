@@ -1,0 +1,89 @@
+"""The cheapest way from an accumulator to a code that is exact in an op's rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
+from qdialect.lowering.emitters import EmitCode
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.line_form import line_form
+from qdialect.lowering.parameters import Parameter
+from qdialect.lowering.program import Kernel
+from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
+
+# Well inside int32, which the conversion of a float must not leave.
+_LARGEST = 2.0**30
+
+
+class CodeForm(Protocol):
+    """From accumulators to codes that are still to be clamped."""
+
+    @property
+    def offset(self) -> NDArray[np.int32]:
+        """What is added to the start of each channel's accumulator, or to all."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What is read by channel."""
+        ...
+
+    def declare(self, kernel: Kernel) -> EmitCode:
+        """Declare what belongs to the tensor as parameters of `kernel`."""
+        ...
+
+
+@dataclass(frozen=True)
+class FloatForm:
+    """The steps of a flavour in float32 where no product leaves int32; `shift` is added to the codes."""
+
+    rounding: Rounding
+    multiplier: NDArray[np.float32]
+    zero_point: int
+    shift: int
+
+    @property
+    def offset(self) -> NDArray[np.int32]:
+        return np.zeros(1, np.int32)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return (Parameter("multiplier", "f32", self.multiplier),)
+
+    def declare(self, kernel: Kernel) -> EmitCode:
+        is_last = self.rounding is Rounding.F32_RNE_ZP_LAST
+        own = None if is_last else kernel.number("zero_point", self.zero_point, "f32")
+        rest = kernel.number("rest", self.shift + (self.zero_point if is_last else 0), "i32")
+        round_ = ROUND_HALF_UP if self.rounding is Rounding.F32_UP_ZP_FIRST else ROUND_HALF_EVEN
+
+        def emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
+            value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
+            value = value if own is None else body.binary("arith.addf", value, own, "f32")
+            code = body.op(f"arith.fptosi {round_(body, value)} : f32 to i32")
+            return body.binary("arith.addi", code, rest, "i32")
+
+        return emit
+
+
+def code_form(
+    rounding: Rounding,
+    params: RequantizeParameters,
+    zero_point: int,
+    bounds: tuple[int, int],
+    shift: int,
+    reach: tuple[IntArray, IntArray],
+) -> CodeForm | None:
+    """The form of a requantization whose codes get `shift`, for accumulators in `reach`; None where no form is exact.
+
+    A float flavour takes its own steps, but for ties away from zero, which have no instruction.
+    """
+    if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
+        return line_form(params, zero_point, bounds, shift, rounding, reach)
+    largest = max(-reach[0].min(), reach[1].max()) * float(params.m.max())
+    return FloatForm(rounding, params.m, zero_point, shift) if largest < _LARGEST else None
