@@ -1,8 +1,9 @@
 """The `qnn` dialect: what its ops are. What they mean is in `qdialect.reference`."""
 
+import sys
 from typing import cast
 
-from qdialect._mlir import ir
+from qdialect._mlir import announce_dialect, ir
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.elementwise_ops import (
     AddOp,
@@ -62,6 +63,7 @@ def load(context: ir.Context) -> None:
     """Load the dialect into `context`; a second call does nothing."""
     if context.is_dialect_loaded(Qnn.DIALECT_NAMESPACE):
         return
+    announce_dialect(Qnn.DIALECT_NAMESPACE, sys.modules[__name__])
     with context:
         Qnn.load()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, note_at
@@ -69,16 +69,17 @@ def _reads_clock(op: ir.Operation) -> bool:
 
 
 def _check(module: ir.Module, phase: str, problem: Problem) -> None:
-    offenders = [(op, text) for op in _walk(module.operation) if (text := problem(op))]
+    offenders: list[tuple[ir.Operation, str]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        text = problem(op)
+        if text:
+            offenders.append((op, text))
+        return ir.WalkResult.ADVANCE
+
+    # Many times as fast as going through regions and blocks here.
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     if not offenders:
         return
     message = f"after phase {phase}: {len(offenders)} ops break its contract"
     raise error_at(offenders[0][0].location, message, tuple(note_at(*offender) for offender in offenders[:_MOST_NOTES]))
-
-
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                yield child.operation
-                yield from _walk(child.operation)

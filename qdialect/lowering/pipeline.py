@@ -100,7 +100,9 @@ def lower(
     lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs)
     if until is Phase.QNN:
         return lowered
-    PassManager(FuseQnnPass()).run(copy)
+    # Once for all of its passes: the module that came in was valid.
+    PassManager(FuseQnnPass(), verify=False).run(copy)
+    context.verify(copy)
     contracts.check_fused(copy)
     if until is Phase.FUSED:
         return lowered
