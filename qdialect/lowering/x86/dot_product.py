@@ -4,8 +4,9 @@ The instruction adds, in each 32-bit lane, four products of an unsigned by a sig
 register tile of R rows and V vectors is R * V of them: the weights' four taps per lane as they lie in memory, the row's
 four bytes broadcast to all lanes.
 
-Weights are one stream, which the processor fetches ahead by itself.  The rows of a tile are many short ones: they are
-fetched into the first-level cache while the tile before is at work, a little at each step.
+The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at work,
+a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough for
+what comes from memory; a single row asks for it as fast as it can come, and fetching it ahead would only be more work.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ INTRINSICS = {
 _TAPS = 4
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
 _INNER = 2
+# The dimension of the weights that counts a step's vectors, before lanes and taps.
+_VECTOR = 3
+_FIRST_LEVEL, _SECOND_LEVEL = 3, 2
+# Bytes of weights that do not stay in the second-level cache, and how far ahead they are fetched: a microsecond or two.
+_LONG_STREAM = 1 << 18
+_AHEAD = 1 << 13
 # A loop so short is at its end before anything arrives.
 _FEW_STEPS = 32
 
@@ -55,7 +62,10 @@ def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool
         return True
     with rewriter.ip, op.location:
         panel = _load_weights(weights, lanes)
-        _fetch_next_tile(rows)
+        axis = _tile_axis(rows)
+        if axis is not None:
+            _fetch_next_tile(rows, axis)
+            _fetch_weights(weights)
         splats = _broadcast_rows(rows, lanes)
         result = acc
         # The tile's outer positions run over rows first and weight vectors last.
@@ -88,26 +98,57 @@ def _load_weights(read: _Read, lanes: int) -> list[ir.Value]:
     return vectors
 
 
-def _fetch_next_tile(read: _Read) -> None:
-    """Prefetch from the tile that follows along its outermost axis, as far into it as this step is into the loop."""
-    outer = len(read.indices) - len(read.shape)
-    axis = next((i for i, size in enumerate(read.shape[:-_INNER]) if size > 1), None)
-    if axis is None or not isinstance(read.indices[-_INNER].owner, ir.Block):
-        return
+def _fetch_next_tile(read: _Read, axis: int) -> None:
+    """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
     type_ = ir.MemRefType(read.buffer.type)
     strides, _ = type_.get_strides_and_offset()
-    tile, steps = read.shape[axis], type_.shape[-_INNER]
-    if type_.shape[outer + axis] == tile or steps < _FEW_STEPS:
-        return
+    tile, steps = _tile_size(read, axis), type_.shape[-_INNER]
     # Bytes that are new in the next tile, for each step of a loop that reads four.
-    stride = -(-tile * strides[outer + axis] // (steps * _TAPS))
-    shifts = [tile if i == axis + outer else 0 for i in range(len(read.indices))]
-    indices = b.shifted(read.indices, shifts)
-    indices[-_INNER] = arith.muli(indices[-_INNER], arith.constant(ir.IndexType.get(), stride))
+    stride = -(-tile * strides[axis] // (steps * _TAPS))
+    indices = list(read.indices)
+    indices[axis] = arith.addi(indices[axis], _index(tile))
+    indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
+    _prefetch(read.buffer, indices, _FIRST_LEVEL)
+
+
+def _fetch_weights(weights: _Read) -> None:
+    """Prefetch what lies further on in a stream of weights that is too long to stay near."""
+    type_ = ir.MemRefType(weights.buffer.type)
+    if math.prod(type_.shape) < _LONG_STREAM:
+        return
+    vectors = weights.shape[-_VECTOR]
+    line = math.prod(weights.shape[1 - _VECTOR :])
+    indices = list(weights.indices)
+    indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(_AHEAD // (vectors * line)))
+    for vector_index in range(vectors):
+        indices[-_VECTOR] = _index(vector_index)
+        _prefetch(weights.buffer, indices, _SECOND_LEVEL)
+
+
+def _tile_axis(read: _Read) -> int | None:
+    """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few."""
+    type_ = ir.MemRefType(read.buffer.type)
+    in_loop = isinstance(read.indices[-_INNER].owner, ir.Block)
+    outer = len(read.indices) - len(read.shape)
+    axis = next((outer + i for i, size in enumerate(read.shape[:-_INNER]) if size > 1), None)
+    if axis is None or not in_loop or type_.shape[-_INNER] < _FEW_STEPS:
+        return None
+    return axis if type_.shape[axis] > _tile_size(read, axis) else None
+
+
+def _tile_size(read: _Read, axis: int) -> int:
+    return read.shape[axis - len(read.indices) + len(read.shape)]
+
+
+def _index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _prefetch(buffer: ir.Value, indices: list[ir.Value], level: int) -> None:
+    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), level)
     yes, no = ir.BoolAttr.get(True), ir.BoolAttr.get(False)
-    near = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3)
-    attributes = {"isWrite": no, "localityHint": near, "isDataCache": yes}
-    ir.Operation.create("memref.prefetch", operands=[read.buffer, *indices], attributes=attributes)
+    attributes = {"isWrite": no, "localityHint": hint, "isDataCache": yes}
+    ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
 
 
 def _broadcast_rows(read: _Read, lanes: int) -> list[ir.Value]:
