@@ -101,12 +101,12 @@ class Strategy:
 
     def depthwise_rows(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, rows per tile) of the parts of a column of pixels."""
-        return split(extent, rows_for(extent, self.quad_rows))
+        return split(extent, min(extent, self.quad_rows))
 
 
 STRATEGIES = {
     "avx512": Strategy(
-        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, quad_rows=4
+        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, quad_rows=3
     ),
     "generic": Strategy(rows={1: 6}, widest=((_ANY, 1),), depthwise_pixels=6, quad_rows=0),
 }
