@@ -142,6 +142,7 @@ def _residual(lowering: GraphLowering, op: AnyFused, shift: int) -> Residual | N
         op.sum_rounding,
         op.sum_multiplier,
         swapped=op.residual_place is ResidualPlace.LEFT,
+        left=(op.output_min, op.output_max),
     )
     return Residual(place, addition)
 

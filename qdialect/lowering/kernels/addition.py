@@ -11,6 +11,7 @@ from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.real_codes import Quantization, declare_code_of_real, declare_real
+from qdialect.lowering.pair_line import PairLine, pair_line
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import (
     AddArithmetic,
@@ -23,6 +24,7 @@ from qdialect.quant_math import (
     sum_factors,
 )
 from qdialect.quant_math.multipliers import FixedMultiplier
+from qdialect.reference.elementwise import Affine, add
 
 EmitSum = Callable[[Body, str, str], str]
 """(body, lhs code as i32, rhs code as i8) -> clamped sum as i32."""
@@ -52,9 +54,14 @@ class Addition:
     """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
     is_difference: bool = False
     """Of the arithmetics that compute in integers."""
+    left: tuple[int, int] = (0, _LARGEST_CODE)
+    """The least and the largest stored code of lhs."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
+        line = self._line()
+        if line is not None:
+            return self._along(kernel, line)
         if roundings := self.arithmetic.shifted_roundings:
             return self._shifted(kernel, *roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
@@ -64,6 +71,34 @@ class Addition:
         if scaling := self.arithmetic.real_scaling:
             return self._real(kernel, scaling)
         return self._each(kernel)
+
+    def _line(self) -> PairLine | None:
+        """The sum as one line, where there is one and it is cheaper; rounding each operand leaves none."""
+        arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
+        sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
+        output = Affine(self.output.scale, self.output.zero_point)
+        if self.is_difference or arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
+            return None
+        lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_CODE)))
+        operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
+        (first, own), (second, other) = operands[::-1] if self.swapped else operands
+        how = arithmetic, self.rounding, self.multiplier
+        codes = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
+        ratios = tuple(side.scale / output.scale for side in sides)
+        return pair_line(codes, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
+
+    def _along(self, kernel: Kernel, line: PairLine) -> EmitSum:
+        named = {"lhs_factor": line.lhs, "rhs_factor": line.rhs, "sum_rest": line.rest, "sum_shift": line.shift}
+        lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
+        low, high = _bounds(kernel, self._stored_bounds(), "i32")
+
+        def emit(body: Body, left: str, right: str) -> str:
+            a = body.binary("arith.muli", left, lhs, "i32")
+            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", "i32"), rhs, "i32")
+            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, "i32"), "i32")
+            return body.clamp(body.binary("arith.shrsi", total, shift, "i32"), low, high, "i32")
+
+        return emit
 
     def _named(self) -> dict[str, Quantization]:
         return {"lhs": self.lhs, "rhs": self.rhs, "sum": self.output}
