@@ -6,10 +6,10 @@ With x stored unsigned (zero point z_x) and w' = w - d, d chosen so that w' fits
                          = sum x w'  -  z_x sum w'  -  z' sum x  +  K z_x z'
 
 The second and fourth term depend on the channel alone and go into the bias; the third needs the sum of the window's
-data, one more column of ones, and vanishes where z' = 0: always for symmetric weights, and for others whose codes
-minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is cut off, the
-excess, is a second product over the few taps that have one.  Padding counts as z_x, so the sums over the window are the
-same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
+data, one more column of ones or a kernel of its own, and vanishes where z' = 0: always for symmetric weights, and for
+others whose codes minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is
+cut off, the excess, is a second product over the few taps that have one.  Padding counts as z_x, so the sums over the
+window are the same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# An excess costs a quad of products for each tap that has one; a column of ones costs one vector for every quad.
-_FEW_TAPS = 2
-_TAPS_PER_OUTLIER = 32
+# Of a vector of 32-bit lanes.
+_LANES = 16
+# Channels of the widest tile, which shares a column of ones.
+_TILE = 64
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,20 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
     exact = weights.codes.astype(np.int32) - points
     codes = np.clip(exact, -128, 127)
     excess = exact - codes
-    taps = int(np.count_nonzero(excess.any(axis=0)))
-    if taps > max(_FEW_TAPS, exact[0].size // _TAPS_PER_OUTLIER) or excess.max() > 127:
+    if excess.max() > 127 or _outlier_cost(excess) > _sum_cost(channels, exact[0].size):
         return weights, np.zeros_like(weights.codes)
     return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), excess.astype(np.int8)
+
+
+def _outlier_cost(excess: NDArray[np.int32]) -> float:
+    """Instructions a pixel: for each tap that has an excess a broadcast and a product with every vector of channels."""
+    return float(np.count_nonzero(excess.any(axis=0)) * (1 + excess.shape[0] / _LANES))
+
+
+def _sum_cost(channels: int, taps: int) -> float:
+    """Instructions a pixel: a product for each quad and tile, or what sums 64 bytes at a time; then the correction."""
+    column = -(-taps // 4) * -(-channels // _TILE)
+    return min(column, _LANES + taps / 64) + 1.5 * channels / _LANES
 
 
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:

@@ -60,6 +60,8 @@ class Strategy:
     """Contraction: (bytes, vectors), the most vectors of a tile where the weights have fewer than so many bytes."""
     depthwise_pixels: int
     """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
+    sum_rows: int
+    """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
     quad_rows: int
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
 
@@ -106,9 +108,9 @@ class Strategy:
 
 STRATEGIES = {
     "avx512": Strategy(
-        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, quad_rows=3
+        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, sum_rows=16, quad_rows=3
     ),
-    "generic": Strategy(rows={1: 6}, widest=((_ANY, 1),), depthwise_pixels=6, quad_rows=0),
+    "generic": Strategy(rows={1: 6}, widest=((_ANY, 1),), depthwise_pixels=6, sum_rows=0, quad_rows=0),
 }
 """Strategies by kind of target."""
 

@@ -6,6 +6,7 @@ from qdialect._mlir import ir, rewrite, transform_interpreter
 from qdialect.lowering.real_products import contract_to_rounded_products
 from qdialect.lowering.unit_contraction import contract_to_multiply_add
 from qdialect.lowering.x86.byte_store import store_packed
+from qdialect.lowering.x86.byte_sum import contract_to_lane_dots
 from qdialect.lowering.x86.byte_table import gather_to_permute
 from qdialect.lowering.x86.dot_product import contract_to_dot
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
@@ -35,6 +36,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
         contractions.add("vector.contract", contract_to_rounded_products)
         if target.has_vnni:
             contractions.add("vector.contract", contract_to_dot)
+            contractions.add("vector.contract", contract_to_lane_dots)
             contractions.add("vector.contract", contract_to_interleaved_dot, 2)
         rewrite.apply_patterns_and_fold_greedily(module, contractions.freeze())
         # What stores and converts vectors looks for those that fill registers.

@@ -25,6 +25,7 @@ from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
+from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
 from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.storage import Storage
@@ -92,17 +93,19 @@ def declare_places(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
 
 def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
+    axes = op.pixel_axes()
+    sums = emit_window_sums(program, op, axes)
     kernel = Kernel(program)
     buffers = declare_places(kernel, op)
+    summed = kernel.place("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
-    axes = op.pixel_axes()
     for group in op.channel_groups():
         reduction = op.reduction(group)
         for block in program.strategy.channel_blocks(group.lanes, reduction.taps):
-            nest = ContractionNest(kernel, op, columns, stages, group, block, reduction)
+            nest = ContractionNest(kernel, op, columns, stages, group, block, reduction, summed)
             parts = program.strategy.row_tiles([axis.size for axis in axes], block.vectors)
-            for segment in tile_segments(axes, parts):
+            for segment in tile_segments(with_sums(axes), parts):
                 nest.emit(buffers, segment)
     program.call(kernel, label, op.macs)
 

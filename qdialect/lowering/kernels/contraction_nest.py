@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,14 +141,6 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class _Correction:
-    """Zero points of weights, and the weights of ones that sum the window's data for them."""
-
-    points: Tensor
-    ones: Tensor
-
-
-@dataclass(frozen=True)
 class _Excess:
     """A quad that is multiplied once more: where it lies in the window, an index, and by what."""
 
@@ -167,6 +160,7 @@ class ContractionNest:
         group: ChannelGroup,
         block: ChannelBlock,
         reduction: Reduction,
+        sums: Buffer | None = None,
     ) -> None:
         self.kernel = kernel
         self.op = op
@@ -174,6 +168,8 @@ class ContractionNest:
         self.group = group
         self.block = block
         self.reduction = reduction
+        self.sums = sums
+        """The sums of the windows, along the pixels' last strides, where they are computed before."""
         # The group loop exists only where there are several.
         self.groups = ("g",) if group.count > 1 else ()
         self.channel_sizes = (*([group.count] if self.groups else []), block.tiles, block.vectors, block.lanes)
@@ -201,8 +197,7 @@ class ContractionNest:
         inputs = [Operand(self._contract(nest, segment, buffers[0], data), loops.parallel)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.correction:
-            window_sum = self._window_sum(nest, segment, data, self.correction.ones)
-            inputs += [Operand(self.correction.points, channel_loops), window_sum]
+            inputs += [Operand(self.correction, channel_loops), self._window_sum(nest, segment, data)]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
@@ -224,7 +219,7 @@ class ContractionNest:
             start = self._add_excess(nest, segment, buffer, excess, f"excess{index}", start)
         weights = Operand(self.weights, (*self.groups, "nt", *self.reduction.outer, "kk", "nv", "nl", "k4"))
         steps = self.reduction.steps
-        return self._accumulate(Tag(nest, "contraction", steps), loops, (data, weights), start)
+        return accumulate(self.kernel, Tag(nest, "contraction", steps), loops, (data, weights), start)
 
     def _add_excess(
         self, nest: int, segment: Segment, buffer: Buffer, excess: _Excess, role: str, start: Tensor
@@ -237,10 +232,13 @@ class ContractionNest:
         data = Operand(kernel.read(buffer, quad, start_at), (*self.groups, *segment.loops, "k4"))
         weights = Operand(excess.weights, (*self.groups, *_TILE, "k4"))
         loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
-        return self._accumulate(Tag(nest, role, (0,)), loops, (data, weights), start)
+        return accumulate(self.kernel, Tag(nest, role, (0,)), loops, (data, weights), start)
 
-    def _window_sum(self, nest: int, segment: Segment, data: Operand, ones: Tensor) -> Operand:
+    def _window_sum(self, nest: int, segment: Segment, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
+        if self.sums is not None:
+            view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
+            return Operand(self.kernel.read(self.sums, view), segment.loops)
         per_channel = self.group.per_block > 1
         own = _TILE if per_channel else ("nl",)
         sizes = self._spread(segment) if per_channel else (*self._spread(segment)[:-3], self.block.lanes)
@@ -249,17 +247,8 @@ class ContractionNest:
         loops = Loops((*self.groups, *segment.loops, *own), self.reduction.loops)
         start = self.kernel.filled(sizes, "i32", 0, Tag(nest, "sum_fill"))
         tag = Tag(nest, "sum", self.reduction.steps)
-        acc = self._accumulate(tag, loops, (data, Operand(ones, columns)), start)
+        acc = accumulate(self.kernel, tag, loops, (data, Operand(self._ones, columns)), start)
         return Operand(acc, loops.parallel)
-
-    def _accumulate(self, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
-        """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
-        body = self.kernel.body()
-        x = body.cast("arith.extui", "%x0", "i8", "i32")
-        w = body.cast("arith.extsi", "%x1", "i8", "i32")
-        total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
-        tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
-        return self.kernel.generic(loops, operands, Operand(start, loops.parallel), body, total, tag)
 
     def _epilogue(self, body: Body, with_residual: bool) -> str:
         """From the accumulator ``%x0`` through its parameters, zero points and residual, in the order of the inputs."""
@@ -290,12 +279,10 @@ class ContractionNest:
         inner = (block.vectors * block.lanes, block.lanes, 1)
         return View(self._spread(segment), (*groups, *segment.strides(operand), *inner), offset)
 
-    def _correction(self) -> _Correction | None:
-        """What zero points of weights need; None where the block has none left."""
+    def _correction(self) -> Tensor | None:
+        """What is left of the zero points of weights; None where the block has none."""
         points = self.op.zero_points
-        if not self._values(points).any():
-            return None
-        return _Correction(self.per_channel("points", points), self._ones())
+        return self.per_channel("points", points) if self._values(points).any() else None
 
     def _excess(self, taps: NDArray[np.int8] | None) -> list[_Excess]:
         """The quads where a channel of the block has an excess."""
@@ -337,6 +324,7 @@ class ContractionNest:
         packed = np.stack([pack_quads(part, block.lanes, block.vectors) for part in grouped])
         return packed if self.groups else packed[0]
 
+    @cached_property
     def _ones(self) -> Tensor:
         """The column of ones; groups that share a block see different data, so each channel has a column there."""
         if self.group.per_block > 1:
@@ -349,3 +337,13 @@ class ContractionNest:
         strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
         unique = f"{name}_{self.group.start}_{self.block.start}"
         return self.kernel.read(self.kernel.data(unique, np.ascontiguousarray(values)), View(sizes, strides))
+
+
+def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
+    """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
+    body = kernel.body()
+    x = body.cast("arith.extui", "%x0", "i8", "i32")
+    w = body.cast("arith.extsi", "%x1", "i8", "i32")
+    total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
+    tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
+    return kernel.generic(loops, operands, Operand(start, loops.parallel), body, total, tag)

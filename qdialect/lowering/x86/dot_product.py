@@ -40,7 +40,7 @@ _FEW_STEPS = 32
 
 
 @dataclass(frozen=True)
-class _Read:
+class Read:
     """A transfer read: what it reads, where, and how much."""
 
     buffer: ir.Value
@@ -51,7 +51,7 @@ class _Read:
 def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
     """Rewrite one contraction; truthy where it is none of u8 x s8 quads."""
     lhs, rhs, acc = op.operands
-    rows, weights = _bytes_read(lhs, "arith.extui"), _bytes_read(rhs, "arith.extsi")
+    rows, weights = bytes_read(lhs, "arith.extui"), bytes_read(rhs, "arith.extsi")
     if rows is None or weights is None:
         return True
     tile = b.shape_of(acc)
@@ -61,7 +61,7 @@ def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool
     if not holds or math.prod(tile[:-1]) != math.prod(rows.shape[:-1]) * columns:
         return True
     with rewriter.ip, op.location:
-        panel = _load_weights(weights, lanes)
+        panel = load_quads(weights, lanes)
         axis = _tile_axis(rows)
         if axis is not None:
             _fetch_next_tile(rows, axis)
@@ -78,16 +78,18 @@ def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool
     return None
 
 
-def _bytes_read(value: ir.Value, extension: str) -> _Read | None:
+def bytes_read(value: ir.Value, extension: str) -> Read | None:
+    """The read of the bytes that `value` extends by this op, along contiguous rows; None where it is something else."""
     extended = b.defining(value, extension)
     read = b.defining(extended.operands[0], "vector.transfer_read") if extended else None
     if read is None or not b.is_innermost_contiguous(read.operands[0], 1):
         return None
     rank = len(b.shape_of(read.operands[0]))
-    return _Read(read.operands[0], list(read.operands)[1 : 1 + rank], b.shape_of(read.results[0]))
+    return Read(read.operands[0], list(read.operands)[1 : 1 + rank], b.shape_of(read.results[0]))
 
 
-def _load_weights(read: _Read, lanes: int) -> list[ir.Value]:
+def load_quads(read: Read, lanes: int) -> list[ir.Value]:
+    """The vectors of a read of [..., lanes, 4], whose two last dimensions lie side by side."""
     flat = b.collapse_inner(read.buffer, 2)
     outer = len(read.indices) - len(read.shape)
     zero = arith.constant(ir.IndexType.get(), 0)
@@ -98,7 +100,7 @@ def _load_weights(read: _Read, lanes: int) -> list[ir.Value]:
     return vectors
 
 
-def _fetch_next_tile(read: _Read, axis: int) -> None:
+def _fetch_next_tile(read: Read, axis: int) -> None:
     """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
     type_ = ir.MemRefType(read.buffer.type)
     strides, _ = type_.get_strides_and_offset()
@@ -111,7 +113,7 @@ def _fetch_next_tile(read: _Read, axis: int) -> None:
     _prefetch(read.buffer, indices, _FIRST_LEVEL)
 
 
-def _fetch_weights(weights: _Read) -> None:
+def _fetch_weights(weights: Read) -> None:
     """Prefetch what lies further on in a stream of weights that is too long to stay near."""
     type_ = ir.MemRefType(weights.buffer.type)
     if math.prod(type_.shape) < _LONG_STREAM:
@@ -125,7 +127,7 @@ def _fetch_weights(weights: _Read) -> None:
         _prefetch(weights.buffer, indices, _SECOND_LEVEL)
 
 
-def _tile_axis(read: _Read) -> int | None:
+def _tile_axis(read: Read) -> int | None:
     """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few."""
     type_ = ir.MemRefType(read.buffer.type)
     in_loop = isinstance(read.indices[-_INNER].owner, ir.Block)
@@ -136,7 +138,7 @@ def _tile_axis(read: _Read) -> int | None:
     return axis if type_.shape[axis] > _tile_size(read, axis) else None
 
 
-def _tile_size(read: _Read, axis: int) -> int:
+def _tile_size(read: Read, axis: int) -> int:
     return read.shape[axis - len(read.indices) + len(read.shape)]
 
 
@@ -151,7 +153,7 @@ def _prefetch(buffer: ir.Value, indices: list[ir.Value], level: int) -> None:
     ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
 
 
-def _broadcast_rows(read: _Read, lanes: int) -> list[ir.Value]:
+def _broadcast_rows(read: Read, lanes: int) -> list[ir.Value]:
     outer = len(read.indices) - len(read.shape)
     i32 = ir.IntegerType.get_signless(32)
     splats: list[ir.Value] = []

@@ -1,0 +1,101 @@
+"""The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
+
+A run of bytes is summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
+added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
+quad and every tile of channels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernel_text import Loops, Operand, Tag
+from qdialect.lowering.kernels.contraction_nest import Reduction, SumOfProducts, accumulate
+from qdialect.lowering.kernels.segments import Segment, tile_segments
+from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.storage import Storage
+from qdialect.lowering.strategy import split
+from qdialect.lowering.views import Axis, View
+
+_QUAD = 4
+_VECTOR = 16
+# Instructions beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
+_OVERHEAD = 16
+
+
+def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> Place | None:
+    """Append the kernel call that sums up the windows of the pixels along `axes`: an i32 for each, in their order.
+
+    None where zero points need no sums, where the sums differ from channel to channel, and where a column of ones is
+    cheaper.
+    """
+    rows, groups = program.strategy.sum_rows, op.channel_groups()
+    if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].count > 1 or groups[0].per_block > 1:
+        return None
+    reduction = op.reduction(groups[0])
+    ones = _packed_ones(reduction)
+    reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
+    blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
+    is_cheap = reduction.taps // _QUAD * sum(block.tiles for block in blocks) <= _OVERHEAD
+    if is_cheap or (reads_past_end and not op.data.has_slack):
+        return None
+    pixels = math.prod(axis.size for axis in axes)
+    place = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
+    kernel = Kernel(program)
+    data, sums = kernel.place("data", op.data), kernel.place("sums", place)
+    columns = kernel.read(kernel.data("ones", ones), View(ones.shape, _row_major(ones.shape)))
+    outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
+    for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
+        nest = kernel.next_nest()
+        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _runs(op, reduction, segment, ones.shape)
+        inputs = (
+            Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
+            Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
+        )
+        start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(nest, "sum_fill"))
+        lanes = accumulate(kernel, Tag(nest, "sum", reduction.steps), loops, inputs, start)
+        body = kernel.body()
+        total = body.binary("arith.addi", "%o", "%x0", "i32")
+        start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(nest, "total_fill")), segment.loops)
+        over = Loops(segment.loops, ("nl",))
+        added = kernel.generic(over, [Operand(lanes, loops.parallel)], start, body, total, Tag(nest, "total"))
+        destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
+        root, target = Tag(nest, "root", segment.tiles), Operand(destination, segment.loops)
+        read = [Operand(added, segment.loops)]
+        kernel.store(kernel.generic(Loops(segment.loops), read, target, kernel.body(), "%x0", root), where)
+    program.call(kernel, "window sums")
+    return place
+
+
+def with_sums(axes: Sequence[Axis]) -> list[Axis]:
+    """`axes` with the sums as one more operand, the last."""
+    steps = _row_major([axis.size for axis in axes])
+    return [Axis(axis.size, (*axis.strides, step)) for axis, step in zip(axes, steps, strict=True)]
+
+
+def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
+    """The windows as vectors of quads, which end beyond the run: there the ones are zero."""
+    *_, chunks, lanes, quad = ones
+    sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, quad)
+    return View(
+        sizes,
+        (*segment.strides(0), *reduction.strides, lanes * quad, quad, 1),
+        op.start(0) + op.channel_groups()[0].start_in + segment.offsets[0],
+    )
+
+
+def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
+    """[axes outside the run, chunks of the run, lanes, 4]: one where a channel has a tap."""
+    taps = reduction.ordered(reduction.present[:1])[0]
+    lanes = next((lanes for lanes in (4, 8) if reduction.quads <= lanes), _VECTOR)
+    chunk = lanes * _QUAD
+    padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % chunk)])
+    return padded.reshape(*taps.shape[:-1], -1, lanes, _QUAD)
+
+
+def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))

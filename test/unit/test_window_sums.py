@@ -1,0 +1,87 @@
+"""Windows summed up before the products, for weights with zero points: the same numbers, and only where it pays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import EIGHT_BIT, check, ends, tensor
+from graphs import graph
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, MatMulOp, build
+from qdialect.dialect.constants import constant
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.target import TARGETS
+
+Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int]]
+"""Input, weights, strides, padding, dilation."""
+WINDOWS: list[Case] = [
+    ((1, 9, 11, 19), (40, 3, 3, 19), (2, 1), (0, 1, 1, 0), (1, 1)),
+    ((2, 5, 7, 130), (70, 1, 1, 130), (1, 1), (0, 0, 0, 0), (1, 1)),
+    ((1, 8, 8, 64), (64, 3, 3, 64), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((1, 6, 17, 3), (130, 3, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((1, 7, 5, 4), (96, 2, 5, 4), (1, 1), (1, 2, 0, 1), (1, 1)),
+    ((1, 1, 1, 256), (200, 1, 1, 256), (1, 1), (0, 0, 0, 0), (1, 1)),
+]
+
+
+def convolution(case: Case, data: str, weight: str, groups: int = 1, point: int | None = None) -> ir.Module:
+    shape, taps, strides, padding, dilation = case
+    low, high = ends(weight)
+    rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
+    codes = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
+    points = tuple((low, high)[k % 2] for k in range(taps[0])) if point is None else (point,)
+
+    def body(operand: ir.Value) -> ir.Value:
+        attributes: dict[str, Any] = {
+            "input_scale": 0.5,
+            "input_zero_point": ends(data)[1],
+            "weight_scales": (0.25,),
+            "weight_zero_points": points,
+            "strides": strides,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+        }
+        return build(Conv2DOp, operand, constant(codes), element="i32", **attributes).output
+
+    return graph([tensor(shape, data)], body)
+
+
+def sums(module: ir.Module, target: str = "avx512vnni") -> bool:
+    return "window sums" in lower(module, TARGETS[target], Phase.LINALG).labels
+
+
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+@pytest.mark.parametrize("data", EIGHT_BIT)
+def test_convolutions(number: int, data: str) -> None:
+    module = convolution(WINDOWS[number], data, EIGHT_BIT[number % 2])
+    assert sums(module)
+    check(module)
+
+
+def test_products_of_two_tensors() -> None:
+    def body(left: ir.Value, right: ir.Value) -> ir.Value:
+        points: dict[str, Any] = {"input_zero_point": 3, "weight_zero_points": (77,)}
+        scales: dict[str, Any] = {"input_scale": 0.5, "weight_scales": (0.25,)}
+        return build(MatMulOp, left, right, element="i32", **points, **scales).output
+
+    module = graph([tensor((9, 128), "ui8"), tensor((128, 70), "ui8")], body)
+    assert sums(module)
+    check(module)
+
+
+def test_it_is_done_only_where_it_pays() -> None:
+    case = WINDOWS[2]
+    assert not sums(convolution(case, "ui8", "i8", point=0))
+    assert not sums(convolution(case, "ui8", "ui8"), "generic")
+    assert not sums(convolution(((1, 8, 8, 64), (64, 3, 3, 16), *case[2:]), "ui8", "ui8", groups=4))
+    assert not sums(convolution(((1, 8, 8, 16), (16, 1, 1, 16), (1, 1), (0, 0, 0, 0), (1, 1)), "ui8", "ui8"))
+
+
+@pytest.mark.parametrize(("channels", "is_summed"), [(128, True), (72, False)])
+def test_a_users_array_is_not_read_past_its_end(channels: int, is_summed: bool) -> None:
+    case: Case = ((1, 3, 5, channels), (64, 1, 1, channels), (1, 1), (0, 0, 0, 0), (1, 1))
+    module = convolution(case, "ui8", "ui8")
+    assert sums(module) is is_summed
+    check(module)
