@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.lowering.arithmetic import requantization
+from qdialect.lowering.code_forms import code_form
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
 from qdialect.lowering.kernel_text import Body
@@ -17,7 +20,7 @@ from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
 
 _LANES = 16
-_LARGEST_PRODUCT = 255 * 255
+_LARGEST_CODE = 255
 
 
 @lowers(AddOp, takes_arrays=True)
@@ -52,10 +55,6 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
 @lowers(MulOp, takes_arrays=True)
 def _mul(lowering: GraphLowering, op: MulOp) -> None:
-    real = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), _LARGEST_PRODUCT)
-    shift = signed_shift(op.output.type)
-    rescaling = Rescaling(how, op.output_zero_point, (op.output_min, op.output_max), shift, "i8")
     points = {
         "lhs_zero_point": op.lhs_zero_point + signed_shift(op.lhs.type),
         "rhs_zero_point": op.rhs_zero_point + signed_shift(op.rhs.type),
@@ -63,15 +62,39 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(name, point, "i32") for name, point in points.items()]
-        rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
+        code_of = _declare_product(kernel, op, list(points.values()))
 
         def offset(body: Body, code: str, zero_point: str) -> str:
             return body.binary("arith.subi", body.cast("arith.extui", code, "i8", "i32"), zero_point, "i32")
 
         def emit(body: Body, values: Sequence[str]) -> str:
             left, right = (offset(body, code, z) for code, z in zip(values, zero_points, strict=True))
-            return rescale(body, body.binary("arith.muli", left, right, "i32"), "i32", parameters)
+            return code_of(body, body.binary("arith.muli", left, right, "i32"))
 
         return emit
 
     map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, _LANES)
+
+
+def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, str], str]:
+    """Emit the stored code of a product of offsets from the zero points of stored codes."""
+    real = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
+    parameters, shift = requantize_parameters(op.rounding, real), signed_shift(op.output.type)
+    bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_CODE - point) for point in points]
+    products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
+    reach = products.min(axis=0), products.max(axis=0)
+    form = code_form(op.rounding, parameters, op.output_zero_point, bounds, shift, reach)
+    if form is None:
+        how = requantization(op.rounding, parameters, _LARGEST_CODE * _LARGEST_CODE)
+        rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")
+        rescale, scalars = rescaling.declare(kernel), rescaling.scalars(kernel)
+        return lambda body, product: rescale(body, product, "i32", scalars)
+    emit_form, start = form.declare(kernel), kernel.number("offset", form.offset[0], "i32")
+    numbers = [kernel.number(p.name, p.values[0], p.element) for p in form.parameters]
+    low, high = (kernel.number(n, b + shift, "i32") for n, b in zip(("low", "high"), bounds, strict=True))
+
+    def emit(body: Body, product: str) -> str:
+        code = emit_form(body, body.binary("arith.addi", product, start, "i32"), numbers)
+        return body.cast("arith.trunci", body.clamp(code, low, high, "i32"), "i32", "i8")
+
+    return emit
