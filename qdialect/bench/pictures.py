@@ -15,10 +15,11 @@ _MARGIN = 20
 _BAR, _GAP = 11, 16
 _LABELS, _BARS, _FIGURES = 260, 640, 240
 _NAME_LENGTH = 38
+_POINT_NAME_LENGTH = 14
 _TITLE = 44
 _LEGEND_COLUMN = 130
 # The roofline's frame, and the decades it spans: multiply-accumulates a byte, billions of them a second.
-_FRAME = (90, 60, 820, 480)
+_FRAME = (90, 60, 1080, 560)
 _INTENSITIES = (-1, 3)
 _RATES = (0, 2.7)
 _DOT = 5
@@ -149,7 +150,7 @@ class _Plot:
             y = self.y(measurement.macs / ours.seconds * 1e-9)
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_DOT}" fill="{_colour(OURS)}"><title>'
             yield f"{escape(measurement.name)}</title></circle>"
-            yield _text(x + 7, y + 3, measurement.name, 'font-size="9"')
+            yield _text(x + 7, y + 3, measurement.name[:_POINT_NAME_LENGTH], 'font-size="9"')
 
 
 def _place(value: float, decades: tuple[float, float]) -> float:

@@ -15,6 +15,7 @@ from qdialect.bench.cases import Case, Source
 from qdialect.bench.engines import ENGINES, OURS, missing_package
 from qdialect.bench.engines.base import EngineError
 from qdialect.bench.footprint import Footprint, footprint
+from qdialect.bench.goals import COMPILED
 from qdialect.bench.results import Measurement, Results
 from qdialect.diagnostics import InputError
 
@@ -39,6 +40,8 @@ class Settings:
     """Empty: one, and for whole networks also two where there are two cores."""
     rounds: int
     seconds: float
+    is_quick: bool = False
+    """Whether of footprints only that which there is a goal for is measured."""
 
     def plans(self, engines: Sequence[str]) -> list[Plan]:
         """One for each number of threads; raises `InputError` where there are not as many cores."""
@@ -133,7 +136,8 @@ class Run:
                     measurement = campaign.measure(case)
                     self.show(measurement)
                     yield measurement
-            if case.kind in _NETWORKS and OURS in self.selection.engines:
+            wants_footprint = case.name == COMPILED if self.settings.is_quick else case.kind in _NETWORKS
+            if wants_footprint and OURS in self.selection.engines:
                 self._measure_footprint(case)
 
     def _measure_footprint(self, case: Case) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdialect.bench import pictures, report
-from qdialect.bench.engines import OURS, missing_package
+from qdialect.bench.engines import ENGINES, OURS, SLOW, missing_package
 from qdialect.bench.results import Measurement, Results
 from qdialect.bench.run import Run, Selection, Settings, select
 from qdialect.bench.sources import all_sources
@@ -33,7 +33,9 @@ def _run(options: Arguments) -> int:
         return 0
     if package := missing_package(OURS):
         raise QDialectError(f"benchmark needs package '{package}', which the extra 'bench' brings")
-    selection = select(options.only, options.engines, *all_sources())
+    quick_engines = [name for name in ENGINES if name not in SLOW and not missing_package(name)]
+    engines = options.engines or (quick_engines if options.quick else ())
+    selection = select(options.only, engines, *all_sources())
     if options.list:
         _print_list(selection)
         return 0
@@ -42,7 +44,7 @@ def _run(options: Arguments) -> int:
     if folder is not None:
         # Before minutes are spent.
         _make(folder)
-    settings = Settings(options.threads, options.rounds, options.seconds)
+    settings = Settings(options.threads, options.rounds, options.seconds, options.quick)
     results = Run(selection, settings, _progress, _show).results()
     if folder is not None:
         terminal.write_file(str(folder / _RESULTS), results.to_json().encode())

@@ -71,7 +71,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=_seconds, default=0.6, help="timed seconds of each variant, over all rounds (default: 0.6)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds: figures are rough"
+        "--quick",
+        action="store_true",
+        help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds, no slow engines: figures are rough",
     )
     parser.add_argument("--output-dir", metavar="DIR", help="write results.json, RESULTS.md and pictures there")
     parser.add_argument(

@@ -21,7 +21,7 @@ from qdialect.runtime.peak import vpdpbusd_rate
 
 Array = NDArray[Any]
 
-_CONTRACTIONS = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.dense", "qnn.fused_dense")
+_CONTRACTIONS = ("conv2d", "dense", "conv_transpose2d", "matmul")
 _WARM_UP_CALLS = 3
 _ROUNDS = 5
 
@@ -37,10 +37,23 @@ def multiply_accumulates(module: ir.Module) -> int:
     total = 0
     for function in module.body.operations:
         for op in function.operation.regions[0].blocks[0].operations:
-            if op.operation.name in _CONTRACTIONS:
-                weight = shape_of(op.operation.operands[1].type)
-                total += math.prod(shape_of(op.operation.results[0].type)) * math.prod(weight[1:])
+            kind = op.operation.name.removeprefix("qnn.").removeprefix("fused_")
+            if kind in _CONTRACTIONS:
+                total += _macs(kind, op.operation)
     return total
+
+
+def _macs(kind: str, op: ir.Operation) -> int:
+    data, weight = (shape_of(operand.type) for operand in list(op.operands)[:2])
+    outputs = math.prod(shape_of(op.results[0].type))
+    match kind:
+        case "matmul":
+            return outputs * data[-1]
+        case "conv_transpose2d":
+            # Each pixel of the data meets the whole kernel, whatever padding cuts off.
+            return math.prod(data[:-1]) * math.prod(weight)
+        case _:
+            return outputs * math.prod(weight[1:])
 
 
 @dataclass(frozen=True)

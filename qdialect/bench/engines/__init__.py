@@ -25,6 +25,10 @@ ENGINES = tuple(_ENGINES)
 """Names, ours first."""
 
 
+SLOW = ("iree", "tvm")
+"""Those that take minutes to compile what they are slow at."""
+
+
 def missing_package(name: str) -> str:
     """The package that the engine `name` needs and that is not installed; empty where it is."""
     package = _ENGINES[name][2]
