@@ -25,6 +25,7 @@ from qdialect.quant_math.flavours import (
     Scaling,
     SubArithmetic,
 )
+from qdialect.quant_math.float_sum import float_sum, float_sum_numbers
 from qdialect.quant_math.hard_swish import tflite_hard_swish_table
 from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
 from qdialect.quant_math.multipliers import (
@@ -79,6 +80,8 @@ __all__ = [
     "code_range",
     "compose_tables",
     "dequantize_array",
+    "float_sum",
+    "float_sum_numbers",
     "doubling_high_multiply",
     "encode_table",
     "identity_table",

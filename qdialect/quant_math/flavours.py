@@ -116,7 +116,7 @@ class AddArithmetic(StrEnum):
     SHIFTED_DOUBLE = "shifted_double"
     """As before, the sum rescaled by `fixed64_double`: TOSA with DOUBLE_ROUND."""
     FLOAT_ONCE = "float_once"
-    """One float32 expression with a single rounding: ONNX Runtime QLinearAdd."""
+    """One float32 expression of two multiply-adds, then a rounding: ONNX Runtime QLinearAdd on CPUs with FMA."""
     FIXED_ONCE = "fixed_once"
     """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
     REAL_DIVIDE = "real_divide"

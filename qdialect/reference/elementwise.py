@@ -17,6 +17,8 @@ from qdialect.quant_math import (
     Rounding,
     code_range,
     dequantize_array,
+    float_sum,
+    float_sum_numbers,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     real_multiplier,
@@ -59,7 +61,9 @@ def add(
     if roundings := arithmetic.shifted_roundings:
         total = _add_shifted(lhs, rhs, lhs_affine, rhs_affine, output, *roundings)
     elif arithmetic is AddArithmetic.FLOAT_ONCE:
-        total = _add_float(lhs, rhs, lhs_affine, rhs_affine, output)
+        affines = (lhs_affine, rhs_affine, output)
+        numbers = float_sum_numbers([a.scale for a in affines], [a.zero_point for a in affines])
+        total = float_sum(lhs, rhs, numbers)
     elif arithmetic is AddArithmetic.FIXED_ONCE:
         total = add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
     elif scaling := arithmetic.real_scaling:
@@ -146,17 +150,6 @@ def _add_shifted(
     operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output, operand_rounding)
     total = operands.lhs + operands.rhs
     return multiply_by_quantized_multiplier(total, *operands.multiplier, sum_rounding) + output.zero_point
-
-
-def _add_float(lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine) -> IntArray:
-    """half_even(l * r_l + (r * r_r + k)), r = s / s_y and k = z_y - (r_l * z_l + r_r * z_r), in float32, unfused."""
-    left_ratio = np.float32(lhs_affine.scale) / np.float32(output.scale)
-    right_ratio = np.float32(rhs_affine.scale) / np.float32(output.scale)
-    zero_points = left_ratio * np.float32(lhs_affine.zero_point) + right_ratio * np.float32(rhs_affine.zero_point)
-    constant = np.float32(output.zero_point) - zero_points
-    total = lhs.astype(np.float32) * left_ratio + (rhs.astype(np.float32) * right_ratio + constant)
-    # Beyond int32 only the side matters, and float32 reaches where int64 does not.
-    return np.clip(np.rint(total), *code_range(np.int32)).astype(np.int64)
 
 
 def add_fixed(

@@ -18,6 +18,7 @@ from qdialect.quant_math import (
     Multiplier,
     RealScaling,
     Rounding,
+    float_sum_numbers,
     quantize_multiplier,
     real_multiplier,
     requantize_parameters,
@@ -177,24 +178,28 @@ class Addition:
         return rescale(kernel, name, how, own.zero_point + own.shift, self.output.zero_point, _BOUNDS)
 
     def _float(self, kernel: Kernel) -> EmitSum:
-        scale = np.float32(self.output.scale)
-        left_ratio, right_ratio = np.float32(self.lhs.scale) / scale, np.float32(self.rhs.scale) / scale
-        points = left_ratio * np.float32(self.lhs.zero_point) + right_ratio * np.float32(self.rhs.zero_point)
-        sides = (("lhs", left_ratio), ("rhs", right_ratio))
-        ratios = tuple(kernel.number(f"{name}_ratio", float(ratio), "f32") for name, ratio in sides)
-        offset = kernel.number("sum_offset", float(np.float32(self.output.zero_point) - points), "f32")
+        operands = (self.rhs, self.lhs) if self.swapped else (self.lhs, self.rhs)
+        own = (*operands, self.output)
+        numbers = float_sum_numbers([q.scale for q in own], [q.zero_point for q in own])
+        names = ("first_ratio", "second_ratio", "sum_offset")
+        factors = [kernel.number(name, float(number), "f64") for name, number in zip(names, numbers, strict=True)]
         low, high = _bounds(kernel, self.bounds, "f32")
 
         shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
 
-        def scaled(body: Body, code: str, side: int) -> str:
-            own = body.binary("arith.subi", code, shifts[side], "i32")
-            return body.binary("arith.mulf", body.cast("arith.sitofp", own, "i32", "f32"), ratios[side], "f32")
+        def real(body: Body, code: str, side: int) -> str:
+            return body.cast("arith.sitofp", body.binary("arith.subi", code, shifts[side], "i32"), "i32", "f64")
+
+        def multiply_add(body: Body, value: str, factor: str, addend: str) -> str:
+            # A multiply-add of float32 numbers, by way of float64, where the product is exact.
+            total = body.binary("arith.addf", body.binary("arith.mulf", value, factor, "f64"), addend, "f64")
+            return body.cast("arith.truncf", total, "f64", "f32")
 
         def emit(body: Body, left: str, right: str) -> str:
-            a, b = scaled(body, left, 0), scaled(body, body.cast("arith.extui", right, "i8", "i32"), 1)
+            a, b = real(body, left, 0), real(body, body.cast("arith.extui", right, "i8", "i32"), 1)
             first, second = (b, a) if self.swapped else (a, b)
-            value = body.binary("arith.addf", first, body.binary("arith.addf", second, offset, "f32"), "f32")
+            inner = multiply_add(body, second, factors[1], factors[2])
+            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f32", "f64"))
             value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
             return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
 
