@@ -41,7 +41,7 @@ _ORDER = (2, 2, 2, 2, 4)
 _WEIGHTS = (8, 4, 32, 16, 1)
 """Bytes between neighbours along them where a block is 64 bytes in a row."""
 _LANES = ("v1", "v0", "l1", "l0", "i")
-_TAPS = ("ky", "kx")
+_COLUMNS = ("kx", "kz")
 _QUAD = 4
 _MOST_QUADS = 16
 """Quads of a kernel whose products are written out; a tile is longer with each."""
@@ -58,12 +58,15 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Quads:
-    """Up to four columns of some rows of the kernel, as one product."""
+    """Up to four columns of some rows of the kernel, as one product.
+
+    Each loop of `columns` goes on by one column: two of two steps walk three columns, and the middle one twice.
+    """
 
     row: int
     rows: int
     column: int
-    columns: int
+    columns: tuple[int, ...]
     packed: NDArray[np.int8]
     """[rows, tiles, lanes..., 4]."""
 
@@ -167,24 +170,26 @@ class _QuadNests:
 
     def _add(self, rows: _Rows, quads: _Quads, offset: int, start: Tensor, tag: Tag) -> Tensor:
         kernel = self.kernel
-        steps = self.op.window.tap_strides(self.op.data.storage)
+        row, column = self.op.window.tap_strides(self.op.data.storage)
         view = self._view(rows, 0)
         edge = len(self.loops) - len(_LANES)
-        sizes = (*view.sizes[:edge], quads.rows, quads.columns, *_ORDER)
-        first = view.offset + quads.row * steps[0] + quads.column * steps[1]
-        strides = (*view.strides[:edge], *steps, *view.strides[edge:])
+        sizes = (*view.sizes[:edge], quads.rows, *quads.columns, *_ORDER)
+        first = view.offset + quads.row * row + quads.column * column
+        strides = (*view.strides[:edge], row, *[column for _ in quads.columns], *view.strides[edge:])
         data = kernel.read(self.buffers[0], View(sizes, strides, first))
-        packed = View((*quads.packed.shape[:-1], quads.columns), _contiguous(quads.packed.shape), offset)
-        weights = kernel.read(self.weights, packed)
+        sizes = (*quads.packed.shape[:-1], *quads.columns)
+        strides = (*_contiguous(quads.packed.shape)[:-1], *_contiguous(quads.columns))
+        weights = kernel.read(self.weights, View(sizes, strides, offset))
         body = kernel.body()
         x = body.cast("arith.extui", "%x0", "i8", "i32")
         w = body.cast("arith.extsi", "%x1", "i8", "i32")
         total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
+        taps = _COLUMNS[: len(quads.columns)]
         operands = [
-            Operand(data, (*self.loops[:edge], *_TAPS, *_LANES)),
-            Operand(weights, ("ky", "ct", *_LANES, "kx")),
+            Operand(data, (*self.loops[:edge], "ky", *taps, *_LANES)),
+            Operand(weights, ("ky", "ct", *_LANES, *taps)),
         ]
-        return kernel.generic(Loops(self.loops, _TAPS), operands, Operand(start, self.loops), body, total, tag)
+        return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, Operand(start, self.loops), body, total, tag)
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
@@ -205,24 +210,34 @@ class _QuadNests:
         return tuple(weight if weight < run else weight // run * column for weight in _WEIGHTS)
 
     def _quads(self) -> list[_Quads]:
-        """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row."""
+        """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row.
+
+        Three columns leave a byte of each quad free, which takes what is too much for the middle one.
+        """
         weights = self.op.weights
         exact = weights.codes[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
         whole, *excess = signed_parts(exact)
         height, width = self.op.window.kernel
+        if width == _QUAD - 1 and len(excess) == 1 and not excess[0][:, :, ::2].any():
+            both = np.stack([whole[:, :, 0], whole[:, :, 1], excess[0][:, :, 1], whole[:, :, 2]], axis=2)
+            return [_Quads(0, height, 0, (2, 2), self._pack(both))]
         columns = range(0, width, _QUAD)
-        found = [self._pack(whole, range(height), column) for column in columns]
+        found = [self._some(whole, range(height), column) for column in columns]
         for rest, row, column in product(excess, range(height), columns):
             if rest[:, row, column : column + _QUAD].any():
-                found.append(self._pack(rest, range(row, row + 1), column))
+                found.append(self._some(rest, range(row, row + 1), column))
         return found
 
-    def _pack(self, weights: NDArray[np.int8], rows: range, column: int) -> _Quads:
+    def _some(self, weights: NDArray[np.int8], rows: range, column: int) -> _Quads:
         taps = weights[:, rows.start : rows.stop, column : column + _QUAD]
-        padded = np.zeros((self.op.output.storage.pitch, len(rows), _QUAD), dtype=np.int8)
-        padded[: len(taps), :, : taps.shape[2]] = taps
-        packed = np.moveaxis(padded[self.channels], -2, 0)
-        return _Quads(rows.start, len(rows), column, taps.shape[2], packed)
+        return _Quads(rows.start, len(rows), column, taps.shape[2:], self._pack(taps))
+
+    def _pack(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Taps [channels, rows, columns] as [rows, tiles, lanes..., 4]."""
+        channels, rows, columns = taps.shape
+        padded = np.zeros((self.op.output.storage.pitch, rows, _QUAD), dtype=np.int8)
+        padded[:channels, :, :columns] = taps
+        return np.moveaxis(padded[self.channels], -2, 0)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
         spread = pad_channels(np.broadcast_to(values, self.op.weights.codes.shape[:1]), self.op.output.storage.pitch)

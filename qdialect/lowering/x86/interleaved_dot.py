@@ -7,6 +7,7 @@ output rows look at is unpacked once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -19,8 +20,8 @@ from qdialect.lowering.x86.dot_product import INTRINSICS
 from qdialect.lowering.x86.unpacked_lanes import RANK, holds_tiles, is_tile, load_tile
 
 _TAPS = 4
-_WEIGHT_STEPS = [128, 64, 32, 16, 4, 1]
-"""Bytes between neighbours along a tile's loops and taps."""
+_WEIGHT_STEPS = [128, 64, 32, 16, 4]
+"""Bytes between neighbours along a tile's loops, each lane with four taps."""
 _DOT = INTRINSICS[16]
 
 
@@ -49,12 +50,16 @@ def contract_to_interleaved_dot(op: ir.Operation, rewriter: rewrite.PatternRewri
     data, weights = _read(op, 0, "arith.extui", loops[0]), _read(op, 1, "arith.extsi", loops[1])
     if data is None or weights is None or not is_tile(op.operands[2].type) or not holds_tiles(data.buffer):
         return True
-    lanes, tap = loops[2][-RANK:], loops[1][-1]
-    holds = data.loops[-RANK:] == lanes and weights.loops[-RANK - 1 : -1] == lanes and tap in data.loops
-    if not holds or weights.strides[-RANK - 1 :] != _WEIGHT_STEPS or weights.extents[-1] > _TAPS:
+    lanes = loops[2][-RANK:]
+    taps = weights.loops[weights.loops.index(lanes[-1]) + 1 :] if lanes[-1] in weights.loops else []
+    edge = len(weights.loops) - len(taps)
+    holds = data.loops[-RANK:] == lanes and weights.loops[edge - RANK : edge] == lanes and set(taps) < set(data.loops)
+    if not holds or weights.strides[edge - RANK :] != [*_WEIGHT_STEPS, *_contiguous(weights.extents[edge:])]:
+        return True
+    if not taps or math.prod(weights.extents[edge:]) > _TAPS:
         return True
     with rewriter.ip, op.location:
-        result = _Dots(op.operands[2], loops[2][:-RANK], data, weights).emit()
+        result = _Dots(op.operands[2], loops[2][:-RANK], data, weights, taps).emit()
     rewriter.replace_op(op, [result])
     return None
 
@@ -62,25 +67,26 @@ def contract_to_interleaved_dot(op: ir.Operation, rewriter: rewrite.PatternRewri
 class _Dots:
     """The dot products of one tile."""
 
-    def __init__(self, acc: ir.Value, pixels: list[int], data: _Operand, weights: _Operand) -> None:
+    def __init__(self, acc: ir.Value, pixels: list[int], data: _Operand, weights: _Operand, taps: list[int]) -> None:
         self.type = ir.VectorType(acc.type)
         self.data = data
         self.weights = weights
         self.pixels = pixels
+        self.taps = taps
         flat = ir.VectorType.get([*self.type.shape[:-RANK], 4, 16], self.type.element_type)
         self.acc = vector.shape_cast(flat, acc)
 
     def emit(self) -> ir.Value:
         """The accumulators with all products added."""
         extents = dict(zip(self.data.loops, self.data.extents, strict=True))
-        tap, lanes = self.weights.loops[-1], self.data.loops[-RANK:]
+        inner = (*self.taps, *self.data.loops[-RANK:])
         rows: dict[int, list[dict[int, int]]] = {}
-        for place in _places({loop: extent for loop, extent in extents.items() if loop not in (tap, *lanes)}):
+        for place in _places({loop: extent for loop, extent in extents.items() if loop not in inner}):
             rows.setdefault(self.data.offset(place), []).append(place)
         sums = {position: b.extract(self.acc, position) for position in np.ndindex(*b.shape_of(self.acc)[:-1])}
         columns: dict[int, list[ir.Value]] = {}
         for _, places in sorted(rows.items()):
-            quads = self._interleaved(places[0], tap, extents[tap])
+            quads = self._interleaved(places[0], {tap: extents[tap] for tap in self.taps})
             for place in places:
                 for quad, (position, column) in zip(quads, self._targets(place, columns), strict=True):
                     sums[position] = b.intrinsic(_DOT, sums[position].type, sums[position], quad, column)
@@ -96,16 +102,17 @@ class _Dots:
         pixel = tuple(place.get(loop, 0) for loop in self.pixels)
         offset = self.weights.offset(place)
         if offset not in columns:
-            high, low = self.weights.loops[-RANK - 1 : -RANK + 1]
+            first = self.weights.loops.index(self.data.loops[-RANK])
+            high, low = self.weights.loops[first : first + 2]
             quarters = [{**place, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
             columns[offset] = [b.load(64, self.weights.buffer, self.weights.at(quarter)) for quarter in quarters]
         return (((*pixel, quarter), column) for quarter, column in enumerate(columns[offset]))
 
-    def _interleaved(self, place: Mapping[int, int], tap: int, count: int) -> list[ir.Value]:
+    def _interleaved(self, place: Mapping[int, int], taps: Mapping[int, int]) -> list[ir.Value]:
         """The four vectors of a row."""
-        bytes_ = [load_tile(self.data.buffer, self.data.at({**place, tap: index})) for index in range(count)]
+        bytes_ = [load_tile(self.data.buffer, self.data.at({**place, **tap})) for tap in _places(taps)]
         zero = b.splat(b.vector_type(64, 8), 0)
-        a, c, d, e = [*bytes_, *[zero] * (_TAPS - count)]
+        a, c, d, e = [*bytes_, *[zero] * (_TAPS - len(bytes_))]
         pairs = [[vector.bitcast(b.vector_type(32, 16), pair) for pair in _unpack(*two)] for two in ((a, c), (d, e))]
         words = [word for low, high in zip(*pairs, strict=True) for word in _unpack(low, high)]
         return [vector.bitcast(b.vector_type(64, 8), word) for word in words]
@@ -125,6 +132,10 @@ def _unpack(left: ir.Value, right: ir.Value) -> list[ir.Value]:
         for half in (0, 1)
     ]
     return [vector.shuffle(left, right, half) for half in halves]
+
+
+def _contiguous(extents: list[int]) -> list[int]:
+    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
 
 
 def _places(extents: Mapping[int, int]) -> Iterator[dict[int, int]]:

@@ -1,0 +1,87 @@
+"""Depthwise convolutions: compiled for every target, they give what the reference gives."""
+
+import numpy as np
+import pytest
+from compiled_ops import EIGHT_BIT, check, ends, tensor
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, build
+from qdialect.dialect.constants import constant
+from qdialect.lowering.pipeline import Phase, lower
+from qdialect.target import TARGETS
+
+# Input, kernel, strides, padding, dilation.
+WINDOWS = [
+    ((1, 7, 9, 64), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((2, 4, 10, 24), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    ((1, 9, 18, 16), (3, 3), (2, 2), (0, 0, 1, 1), (1, 1)),
+    ((1, 8, 21, 40), (3, 2), (2, 2), (1, 1, 1, 1), (1, 1)),
+    ((1, 7, 5, 132), (5, 5), (1, 2), (2, 2, 2, 2), (1, 1)),
+    ((1, 6, 33, 4), (2, 3), (1, 2), (0, 0, 0, 0), (1, 1)),
+    ((1, 9, 9, 96), (3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    ((1, 5, 16, 12), (1, 7), (1, 1), (0, 3, 0, 3), (1, 1)),
+    ((1, 3, 4, 72), (3, 1), (1, 1), (1, 0, 1, 0), (1, 1)),
+    ((1, 11, 12, 64), (9, 9), (1, 1), (0, 0, 0, 0), (1, 1)),
+]
+
+
+def convolution(
+    number: int, data: str, codes: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
+) -> ir.Module:
+    shape, _, strides, padding, dilation = WINDOWS[number]
+
+    def body(operand: ir.Value) -> ir.Value:
+        return build(
+            Conv2DOp,
+            operand,
+            constant(codes),
+            element="i32",
+            input_scale=0.5,
+            input_zero_point=ends(data)[1],
+            weight_scales=(0.25,),
+            weight_zero_points=points,
+            strides=strides,
+            padding=padding,
+            dilation=dilation,
+            groups=shape[3],
+        ).output
+
+    return graph([tensor(shape, data)], body)
+
+
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+def test_any_window(number: int) -> None:
+    shape, kernel, *_ = WINDOWS[number]
+    codes = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
+    check(convolution(number, EIGHT_BIT[number % 2], codes, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("taps", "products"),
+    [
+        ([], 1),
+        ([(1, 1)], 1),
+        ([(0, 1), (1, 1), (2, 1)], 1),
+        ([(1, 0)], 2),
+        ([(0, 2), (2, 1)], 3),
+    ],
+)
+def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int) -> None:
+    """Too much for the middle column costs nothing, elsewhere a product for each row of the kernel."""
+    codes = np.random.default_rng(1).integers(0, 227, (64, 3, 3, 1)).astype(np.uint8)
+    for channel, (row, column) in enumerate(taps):
+        codes[5 * channel, row, column] = 255 - channel
+    module = convolution(0, "ui8", codes, (100,))
+    text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
+    nests = text.count('qnn.role = "start"')
+    assert text.count('qnn.role = "quads') == products * nests
+    check(module)
+
+
+def test_weights_at_both_ends_of_nine_bits() -> None:
+    codes = np.random.default_rng(2).integers(0, 256, (24, 3, 3, 1)).astype(np.uint8)
+    codes[3, 1, 1] = codes[4, 0, 0] = 255
+    codes[5, 2, 1] = 0
+    check(convolution(1, "i8", codes, tuple(255 if channel % 2 else 0 for channel in range(24))))
