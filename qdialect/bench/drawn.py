@@ -56,7 +56,7 @@ class _FormWriter:
         self._arrays = (data, answer)
 
     def add(self, form: str, content: Callable[[], bytes]) -> None:
-        is_tflite = form == "tflite"
+        is_tflite = form.startswith("tflite")
         path = self._folder / f"{self._name}_{form}.{'tflite' if is_tflite else 'onnx'}"
         path.write_bytes(content())
         layout = "tflite" if is_tflite else "nhwc" if form.endswith("_nhwc") else "nchw"
@@ -97,6 +97,7 @@ def _layer_forms(network: Network) -> Mapping[str, Callable[[], bytes]]:
         forms["qop_nhwc"] = lambda: write_operators(network, channels_last=True)
     last = network.nodes[-1]
     if isinstance(last, Activation):
+        forms["tflite_real"] = lambda: write_tflite(network, real_activations=True)
         forms["qdq_one_rounding"] = lambda: write_qdq(network, rounds_middle=False)
         if last.kind == "swish":
             forms["qop_three_roundings_nhwc"] = lambda: write_operators(

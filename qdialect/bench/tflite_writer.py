@@ -39,9 +39,9 @@ _OPERATOR = tflite.BuiltinOperator
 _OPTIONS = tflite.BuiltinOptions
 
 
-def write_tflite(network: Network) -> bytes:
-    """The model's file."""
-    return _Model(network).content()
+def write_tflite(network: Network, *, real_activations: bool = False) -> bytes:
+    """The model's file; with `real_activations` these are float operators between DEQUANTIZE and QUANTIZE."""
+    return _Model(network, real_activations).content()
 
 
 def signed_channels_last(codes: Array) -> NDArray[np.int8]:
@@ -51,8 +51,9 @@ def signed_channels_last(codes: Array) -> NDArray[np.int8]:
 
 
 class _Model:
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, real_activations: bool) -> None:
         self._network = network
+        self._real_activations = real_activations
         self._writer = ModelWriter("benchmark")
         self._tensors: dict[str, int] = {}
 
@@ -71,8 +72,11 @@ class _Model:
                 inputs = [self._of(node.source), *self._weights(node, node.weights.codes, 0)]
                 options = _options(tflite.FullyConnectedOptionsStart, tflite.FullyConnectedOptionsEnd)
                 self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, _OPTIONS.FullyConnectedOptions, options)
+            case Activation() if self._real_activations:
+                self._real_activation(node)
             case Activation():
-                self._activation(node)
+                sigmoid = self._add(Codes("sigmoid", node.source.shape, 1 / 256, 0)) if node.kind == "swish" else 0
+                self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
             case Sum():
                 self._sum(node)
             case MaxPool():
@@ -134,8 +138,17 @@ class _Model:
         self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
         return self._of(padded)
 
-    def _activation(self, node: Activation) -> None:
-        source = self._of(node.source)
+    def _real_activation(self, node: Activation) -> None:
+        shape = _channels_last(node.source.shape)
+        source, result, sigmoid = (
+            self._writer.tensor(name, shape, np.float32) for name in ("real", "active", "sigmoid")
+        )
+        self._writer.operator(_OPERATOR.DEQUANTIZE, [self._of(node.source)], source)
+        self._activation(node, source, result, sigmoid)
+        self._emit(_OPERATOR.QUANTIZE, [result], node.result)
+
+    def _activation(self, node: Activation, source: int, result: int, sigmoid: int) -> None:
+        """The operators from tensor `source` to tensor `result`, by way of `sigmoid` where there are two."""
         match node.kind:
             case "leaky_relu":
                 options = _options(
@@ -143,15 +156,13 @@ class _Model:
                     tflite.LeakyReluOptionsEnd,
                     lambda builder: tflite.LeakyReluOptionsAddAlpha(builder, LEAKY_SLOPE),
                 )
-                self._emit(_OPERATOR.LEAKY_RELU, [source], node.result, _OPTIONS.LeakyReluOptions, options)
+                self._writer.operator(_OPERATOR.LEAKY_RELU, [source], result, _OPTIONS.LeakyReluOptions, options)
             case "hardswish":
-                self._emit(_OPERATOR.HARD_SWISH, [source], node.result)
+                self._writer.operator(_OPERATOR.HARD_SWISH, [source], result)
             case "swish":
-                sigmoid = Codes("sigmoid", node.source.shape, 1 / 256, 0)
-                self._emit(_OPERATOR.LOGISTIC, [source], sigmoid)
+                self._writer.operator(_OPERATOR.LOGISTIC, [source], sigmoid)
                 options = _options(tflite.MulOptionsStart, tflite.MulOptionsEnd)
-                inputs = [source, self._of(sigmoid)]
-                self._emit(_OPERATOR.MUL, inputs, node.result, _OPTIONS.MulOptions, options)
+                self._writer.operator(_OPERATOR.MUL, [source, sigmoid], result, _OPTIONS.MulOptions, options)
 
     def _sum(self, node: Sum) -> None:
         options = _options(
@@ -207,15 +218,17 @@ class _Model:
         self._writer.operator(code, inputs, self._add(result), kind, options)
 
     def _add(self, codes: Codes) -> int:
-        shape = codes.shape
-        if len(shape) == 4:
-            shape = (shape[0], shape[2], shape[3], shape[1])
+        shape = _channels_last(codes.shape)
         quantization = Quantization((codes.scale,), (codes.zero_point - _OFFSET,))
         self._tensors[codes.name] = self._writer.tensor(codes.name, shape, np.int8, quantization)
         return self._tensors[codes.name]
 
     def _of(self, codes: Codes) -> int:
         return self._tensors[codes.name]
+
+
+def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[0], shape[2], shape[3], shape[1]) if len(shape) == 4 else shape
 
 
 def _options(

@@ -75,6 +75,17 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
     assert np.mean(gaps > 0) < 0.01
 
 
+@pytest.mark.parametrize("name", ["W1", "W2", "W3"])
+def test_the_tflite_form_with_real_activations_is_the_answer_but_for_its_own_rounding(name: str) -> None:
+    network = tiny(name)
+    data = draw_input(network, name)
+    module = import_tflite(write_tflite(network, real_activations=True))
+    (found,) = interpreter.run(module, [signed_channels_last(data)])
+    gaps = np.abs(found.astype(int) - signed_channels_last(evaluate(network, data)))
+    assert gaps.max() <= 3
+    assert np.mean(gaps > 0) < 0.01
+
+
 def test_a_chain_reads_what_was_before() -> None:
     layer = ConvolutionLayer(1, 6, 5, 5, 6, (3, 3), padding=1, activation="relu")
     network = chain_network(layer, 3, "chain")
