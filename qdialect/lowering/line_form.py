@@ -43,7 +43,7 @@ from qdialect.quant_math import IntArray, RequantizeParameters, Rounding, Steps,
 _LARGEST = 2.0**62
 """Of products of an accumulator and a slope, so that 64 bits hold what is formed of them."""
 _LONGEST_SHIFT = 20
-_SLOPES = (0, 1, -1, 2, -2)
+_SLOPES = (0, 1, -1)
 _TRIES = np.arange(64, dtype=np.int64)[:, None]
 _WORD = 2**32
 _NONE = 2**62

@@ -12,8 +12,8 @@ from qdialect.quant_math.flavours import Rounding
 from qdialect.quant_math.multipliers import FixedMultiplier, FloatMultiplier, RequantizeParameters
 from qdialect.quant_math.requantize import requantize
 
-# Where a step is looked for first, beside its guess: most are there.
-_NEAR = (-1, 0, 1, -2)
+# Where a step is looked for beside its guess: nearly all are there, and most at once.
+_FIRST, _NEXT = (-1, 0), (1, -2)
 _FAR = 2.0**40
 
 
@@ -58,7 +58,9 @@ def steps_of(
     with np.errstate(all="ignore"):
         position = np.nan_to_num((codes[:, None] - zero_point - 0.5) / real_values(params), posinf=_FAR, neginf=-_FAR)
     guess = np.ceil(np.clip(position, -_FAR, _FAR)).astype(np.int64)
-    for step in _NEAR:
+    for step in _FIRST:
+        search.look_everywhere(np.clip(guess + step, low, high))
+    for step in _NEXT:
         search.look_at(np.clip(guess + step, low, high))
     while not search.is_done():
         search.look_at((search.below + search.first) >> 1)
@@ -82,6 +84,12 @@ class _Search:
         self._params = params
         self._codes = codes
         self.below, self.first = (np.repeat(ends[None], len(codes), axis=0) for ends in (low - 1, high + 1))
+
+    def look_everywhere(self, probe: IntArray) -> None:
+        """`look_at` for probes that are nearly all between the limits."""
+        is_reached = requantize(probe, self._params, *self._how) >= self._codes[:, None]
+        self.first = np.where(is_reached, np.minimum(probe, self.first), self.first)
+        self.below = np.where(is_reached, self.below, np.maximum(probe, self.below))
 
     def look_at(self, probe: IntArray) -> None:
         """Evaluate the requantization at `probe` where that is between the limits, and move one of them there."""

@@ -91,9 +91,12 @@ class Addition:
     def _along(self, kernel: Kernel, line: PairLine) -> EmitSum:
         named = {"lhs_factor": line.lhs, "rhs_factor": line.rhs, "sum_rest": line.rest, "sum_shift": line.shift}
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
-        low, high = _bounds(kernel, self._stored_bounds(), "i32")
+        bounds = self._stored_bounds()
+        # A clamp to a byte is known here, for packing does it.
+        limits = None if bounds == (0, _LARGEST_CODE) else _bounds(kernel, bounds, "i32")
 
         def emit(body: Body, left: str, right: str) -> str:
+            low, high = limits or (body.constant(bound, "i32") for bound in bounds)
             a = body.binary("arith.muli", left, lhs, "i32")
             b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", "i32"), rhs, "i32")
             total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, "i32"), "i32")
