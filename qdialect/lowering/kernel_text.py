@@ -160,10 +160,10 @@ class KernelText:
         self.nests += 1
         return self.nests - 1
 
-    def buffer(self, name: str, element: str, length: int) -> Buffer:
-        """Declare a flat buffer argument."""
+    def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
+        """Declare a flat buffer argument; what a step of a loop writes to scratch, that step alone reads."""
         found = Buffer(f"%{name}", element, length)
-        self._arguments.append(f"{found.name}: {found.type}")
+        self._arguments.append(f"{found.name}: {found.type}{' {qnn.scratch}' if is_scratch else ''}")
         self._seen[found] = set()
         return found
 

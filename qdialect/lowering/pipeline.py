@@ -119,8 +119,8 @@ def lower(
         clocked=clocked,
         threads=threads,
     )
-    _lower_kernels(program.module, target, until, threads)
-    return lowered
+    growth = _lower_kernels(program.module, target, until, threads)
+    return replace(lowered, arena_bytes=lowered.arena_bytes + growth)
 
 
 def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:
@@ -128,21 +128,23 @@ def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1
     return lower(module, target, phase, threads=threads).module
 
 
-def _lower_kernels(module: ir.Module, target: Target, until: Phase, threads: int) -> None:
+def _lower_kernels(module: ir.Module, target: Target, until: Phase, threads: int) -> int:
+    """Lower kernels and `main`; the bytes by which the working memory grows."""
     contracts.check_linalg(module)
     if until is Phase.LINALG:
-        return
+        return 0
     to_vector(module)
-    to_threads(module, threads)
+    growth = to_threads(module, threads)
     contracts.check_vector(module)
     if until is Phase.VECTOR:
-        return
+        return growth
     to_x86(module, target)
     contracts.check_x86(module, target)
     if until is Phase.X86:
-        return
+        return growth
     to_llvm(module)
     contracts.check_llvm(module)
+    return growth
 
 
 def _ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:

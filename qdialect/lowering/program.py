@@ -106,6 +106,12 @@ class Kernel(KernelText):
         self.actuals.append(place)
         return self.buffer(name, place.storage.element, place.storage.length)
 
+    def scratch(self, name: str, storage: Storage) -> Buffer:
+        """A parameter for memory that each step of a loop writes before it reads it; each thread has its own."""
+        place = self.program.buffer(storage)
+        self.actuals.append(place)
+        return self.buffer(name, storage.element, storage.length, is_scratch=True)
+
     def data(self, name: str, array: NDArray[Any]) -> Buffer:
         """A parameter for constant data."""
         found = self.program.constant(array)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qdialect._mlir import arith, func, ir, passmanager, scf
+from qdialect.lowering.program import ALIGNMENT
+from qdialect.lowering.storage import ELEMENT_BYTES, SLACK
 from qdialect.lowering.threads.division import Cut, cut, largest_share
 from qdialect.lowering.threads.nests import KernelFunction, analyse
 from qdialect.lowering.threads.parts import divide
@@ -18,16 +20,22 @@ from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
 WORTH = 4000
 """Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
 
+# Nothing waits for a kernel that reads nothing, and what it writes stays with the thread that goes on with it.
+_FILL_SHARE = 0.05
+
 # A kernel whose largest part has more of it than this stays whole.
 _MOST = 0.8
 
 _TIDY = "builtin.module(canonicalize,cse)"
 
 
-def to_threads(module: ir.Module, threads: int) -> None:
-    """Divide the network among `threads` threads, in place; nothing changes where no step is worth it."""
+def to_threads(module: ir.Module, threads: int) -> int:
+    """Divide the network among `threads` threads, in place; nothing changes where no step is worth it.
+
+    Gives the bytes by which its working memory grows: threads have scratch memory of their own.
+    """
     if threads == 1:
-        return
+        return 0
     with module.context, ir.Location.unknown():
         functions = {_name(op.operation): op.operation for op in module.body.operations}
         main = functions.pop("main")
@@ -35,12 +43,14 @@ def to_threads(module: ir.Module, threads: int) -> None:
         found = steps(main, kernels)
         cuts = _cuts(kernels, found, threads)
         if not cuts:
-            return
+            return 0
         turns = list(schedule(found, frozenset(cuts), threads))
         for name, chosen in cuts.items():
             divide(kernels[name], chosen)
-        _Region(module, main, threads).fill(turns)
+        scratch = _Scratch(main, [kernels[name] for name in cuts], threads)
+        _Region(module, main, threads, scratch).fill(turns)
         passmanager.PassManager.parse(_TIDY).run(module.operation)
+    return scratch.growth
 
 
 def _name(function: ir.Operation) -> str:
@@ -49,10 +59,12 @@ def _name(function: ir.Operation) -> str:
 
 def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int) -> dict[str, list[Cut]]:
     """How each kernel that is worth it is cut."""
-    aliased = {step.kernel for step in found if step.is_aliased}
+    aliased = {step.kernel.name for step in found if step.is_aliased}
     chosen: dict[str, list[Cut]] = {}
     for name, kernel in kernels.items():
-        if kernel.cost < WORTH or name in aliased or not kernel.nests:
+        reads = any(not access.is_write for access in kernel.accesses)
+        worth = WORTH if reads else WORTH * _FILL_SHARE
+        if kernel.cost < worth or name in aliased or not kernel.nests:
             continue
         works = [nest.work for nest in kernel.nests]
         cuts = cut(works, threads)
@@ -61,10 +73,51 @@ def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads:
     return chosen
 
 
+class _Scratch:
+    """Scratch memory of each part, at the end of the working memory."""
+
+    def __init__(self, main: ir.Operation, kernels: Sequence[KernelFunction], threads: int) -> None:
+        arguments = list(main.regions[0].blocks[0].arguments)
+        self._memory = arguments[-1]
+        self._offsets = {kernel.function: _offsets(kernel) for kernel in kernels}
+        self._part = max(end for _, end in self._offsets.values())
+        before = ir.MemRefType(self._memory.type).shape[0]
+        self._start = -(-before // ALIGNMENT) * ALIGNMENT
+        self.growth = self._start + self._part * threads - before if self._part else 0
+        if self.growth:
+            self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
+            inputs = [argument.type for argument in arguments]
+            main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+
+    def operands(self, kernel: KernelFunction, call: ir.Operation, part: ir.Value) -> list[ir.Value]:
+        """The operands of `call` with `kernel`'s scratch in the memory of `part`."""
+        operands = list(call.operands)
+        for argument, offset in self._offsets[kernel.function][0].items():
+            index = ir.IndexType.get()
+            start = arith.muli(part, arith.constant(index, self._part))
+            start = arith.addi(start, arith.constant(index, self._start + offset))
+            type_ = operands[argument].type
+            operands[argument] = ir.Operation.create("memref.view", [type_], [self._memory, start]).result
+        return operands
+
+
+def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
+    """Where in a part's memory each scratch argument starts, and where the last one ends."""
+    offsets: dict[int, int] = {}
+    end = 0
+    for argument in kernel.scratch:
+        type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[argument].type)
+        offsets[argument] = end
+        size = type_.shape[0] * ELEMENT_BYTES[str(type_.element_type)] + SLACK
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return offsets, end
+
+
 class _Region:
     """Builds the parallel region of `main` around its calls."""
 
-    def __init__(self, module: ir.Module, main: ir.Operation, threads: int) -> None:
+    def __init__(self, module: ir.Module, main: ir.Operation, threads: int, scratch: _Scratch) -> None:
+        self._scratch = scratch
         self._block = main.regions[0].blocks[0]
         i32 = ir.IntegerType.get_signless(32)
         with ir.InsertionPoint.at_block_begin(module.body):
@@ -102,15 +155,18 @@ class _Region:
             if turn.waits:
                 ir.Operation.create("omp.barrier")
             if turn.thread is None:
-                self._divided(call)
+                self._divided(turn.step)
             else:
                 self._alone(call, turn.thread)
 
-    def _divided(self, call: ir.Operation) -> None:
+    def _divided(self, step: Step) -> None:
         """A call for each part that is this thread's."""
+        call = step.call
         loop = scf.ForOp(self._thread, self._parts, self._threads)
         with ir.InsertionPoint(loop.body):
-            again = func.CallOp([], call.attributes["callee"], [*call.operands, loop.induction_variable])
+            part = loop.induction_variable
+            operands = [*self._scratch.operands(step.kernel, call, part), part]
+            again = func.CallOp([], call.attributes["callee"], operands)
             again.operation.attributes["qnn.label"] = call.attributes["qnn.label"]
             scf.YieldOp([])
         call.erase()

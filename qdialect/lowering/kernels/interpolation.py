@@ -157,13 +157,13 @@ def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> 
     images, height, width, _ = before.shape
     # One column more: the last one's neighbour, which counts nothing.  And a vector: who reads may round channels up.
     columns = width + 1 + -(-op.width // before.pitch)
-    place = kernel.program.buffer(Storage((images, 1, columns, before.pitch), op.element, before.pitch))
-    source, blend = kernel.place("source", op.data), kernel.place("blend", place)
+    storage = Storage((images, 1, columns, before.pitch), op.element, before.pitch)
+    source, blend = kernel.place("source", op.data), kernel.scratch("blend", storage)
     lower = np.minimum(op.rows.low + 1, height - 1)
     cells = {"upper": op.rows.low, "lower": lower}
     tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in cells.items()]
     row_parts = kernel.data("row_parts", op.numbers(op.rows))
-    cells_of = _Columns(kernel, op, MapOperand(blend, (place.storage.strides[0], 0, 0, 1)))
+    cells_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
     with kernel.steps(len(op.rows.low)) as row:
         starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
 
@@ -172,7 +172,7 @@ def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> 
             return op.weighted(body, codes, part, op.rows.bits)
 
         rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
-        target = MapOperand(blend, (place.storage.strides[0], 1))
+        target = MapOperand(blend, (storage.strides[0], 1))
         emit_map(kernel, (images, width * before.pitch), rows, target, emit, op.width)
         cells_of.emit(row, write)
 

@@ -71,8 +71,8 @@ class Access:
     is_write: bool
     run: Run | None
     op: ir.Operation
-    loops: tuple[ir.Operation, ...]
-    """The loops around it that move it."""
+    loops: tuple[tuple[ir.Operation, int], ...]
+    """The loops around it that move it, and by how much in a step."""
 
 
 def accesses(function: ir.Operation) -> list[Access]:
@@ -120,7 +120,7 @@ def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
                 yield Access(argument, False, run, op, loops)
 
 
-def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[ir.Operation, ...]] | None:
+def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
     """The run of a read or write, and the loops that move it."""
     buffer = op.operands[position]
     type_ = ir.MemRefType(buffer.type)
@@ -136,7 +136,7 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[ir.Operation, ..
             return None
         place = _sum(place, _times(index, stride))
     dims = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
-    loops: list[ir.Operation] = []
+    loops: list[tuple[ir.Operation, int]] = []
     start = place.constant
     for variable, factor in place.factors.items():
         loop = loop_of(variable)
@@ -146,7 +146,8 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[ir.Operation, ..
         first, step, count = found
         start += factor * first
         dims.append((factor * step, count))
-        loops.append(loop)
+        if factor:
+            loops.append((loop, factor * step))
     if any(stride < 0 or extent < 1 for stride, extent in dims):
         return None
     return Run(start, tuple(dim for dim in dims if dim[1] > 1)), tuple(loops)

@@ -1,9 +1,10 @@
 """Where the work of a kernel is cut into parts of equal cost.
 
 A nest is a number of loops, each inside the one before, whose steps may run in any order. Counted through the outermost
-loops, its steps are units in a row, and each part gets a stretch of them. Every nest is cut evenly, so that a part of
-one kernel reads what the same part of the kernel before it wrote; what rounding to whole units gives one part too
-much, the finer nests give it less.
+loops, its steps are units in a row, and each part gets a stretch of them.
+
+All nests of a kernel are cut at the same place of what they write, which the first part has up to there: so a part reads
+what the same part of the kernel before it wrote, and borders lie with the image that they belong to.
 """
 
 from __future__ import annotations
@@ -11,21 +12,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-# A cut this close to an even one, as a share of a part, is good enough: counting through more loops costs more.
+import numpy as np
+from numpy.typing import NDArray
+
+# A part this much more expensive than an even share is good enough: counting through more loops costs more.
 _TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Work:
-    """Steps of each of a nest's loops, outermost first, and cost of the whole nest."""
+    """A nest: the steps of each of its loops, outermost first, its cost, and where it writes."""
 
     trips: tuple[int, ...]
     cost: float
+    start: int = 0
+    strides: tuple[int, ...] = ()
+    """From step to step of each loop."""
 
     def units(self, depth: int) -> int:
         """Units where steps are counted through the `depth` outermost loops."""
         return math.prod(self.trips[:depth])
+
+    def places(self, depth: int) -> NDArray[np.int64]:
+        """About where each unit writes, in ascending order."""
+        found = np.full(1, self.start, np.int64)
+        for trips, stride in list(zip(self.trips, self.strides, strict=True))[:depth]:
+            found = (found[:, None] + np.arange(trips) * stride).reshape(-1)
+        ascends = bool((np.diff(found) >= 0).all())
+        return found if ascends else np.linspace(found.min(), found.max(), len(found)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -37,48 +53,41 @@ class Cut:
 
 
 def cut(works: Sequence[Work], parts: int) -> list[Cut]:
-    """How each of `works` is cut into `parts`."""
-    part = sum(work.cost for work in works) / parts
-    # Cost before each part, beyond an even share of it.
-    surplus = [0.0] * (parts + 1)
-    cuts: dict[int, Cut] = {}
-    coarse_first = sorted(range(len(works)), key=lambda i: -works[i].cost / works[i].units(len(works[i].trips)))
-    for index in coarse_first:
-        work = works[index]
-        cuts[index] = found = _cut(work, surplus, part)
-        units = work.units(found.depth)
-        pairs = enumerate(zip(surplus, found.bounds, strict=True))
-        surplus = [old + work.cost * (bound / units - i / parts) for i, (old, bound) in pairs]
-    return [cuts[i] for i in range(len(works))]
+    """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best there is."""
+    best, least = _cut(works, parts, 0), 1.0
+    for depth in range(1 + max(len(work.trips) for work in works)):
+        found = _cut(works, parts, depth)
+        share = largest_share(works, found)
+        if share < least * (1 - _TOLERANCE):
+            best, least = found, share
+        if share * parts <= 1 + _TOLERANCE:
+            break
+    return best
 
 
 def largest_share(works: Sequence[Work], cuts: Sequence[Cut]) -> float:
     """The share of all cost that the most expensive part has."""
-    parts = len(cuts[0].bounds) - 1
-    costs = [0.0] * parts
-    for work, found in zip(works, cuts, strict=True):
-        unit = work.cost / work.units(found.depth)
-        for i in range(parts):
-            costs[i] += unit * (found.bounds[i + 1] - found.bounds[i])
-    return max(costs) / sum(costs)
+    costs = sum(
+        work.cost / work.units(found.depth) * np.diff(found.bounds) for work, found in zip(works, cuts, strict=True)
+    )
+    return float(np.max(costs) / np.sum(costs))
 
 
-def _cut(work: Work, surplus: Sequence[float], part: float) -> Cut:
-    """The cut through the fewest loops that is close to even, or the one through all."""
-    parts = len(surplus) - 1
-    wanted = [i / parts - excess / work.cost for i, excess in enumerate(surplus)]
-    found = Cut(0, (0, *[1] * parts))
-    for depth in range(len(work.trips) + 1):
-        units = work.units(depth)
-        found = Cut(depth, _bounds(wanted, units))
-        errors = [abs(bound / units - share) for bound, share in zip(found.bounds, wanted, strict=True)]
-        if max(errors) * work.cost <= _TOLERANCE * part:
-            break
-    return found
-
-
-def _bounds(wanted: Sequence[float], units: int) -> tuple[int, ...]:
-    bounds = [0]
-    for share in wanted[1:-1]:
-        bounds.append(max(bounds[-1], min(round(share * units), units)))
-    return (*bounds, units)
+def _cut(works: Sequence[Work], parts: int, depth: int) -> list[Cut]:
+    """The cut where units are counted through at most `depth` loops."""
+    depths = [min(depth, len(work.trips)) for work in works]
+    units = [work.units(depth) for work, depth in zip(works, depths, strict=True)]
+    places = np.concatenate([work.places(depth) for work, depth in zip(works, depths, strict=True)])
+    costs = np.repeat([work.cost / count for work, count in zip(works, units, strict=True)], units)
+    order = np.argsort(places, kind="stable")
+    middles = np.cumsum(costs[order]) - costs[order] / 2
+    wanted = np.arange(1, parts) * (costs.sum() / parts)
+    ends = np.concatenate(([0], np.searchsorted(middles, wanted), [len(order)]))
+    owner = np.empty(len(order), np.int64)
+    for part, (first, last) in enumerate(pairwise(ends)):
+        owner[order[first:last]] = part
+    begins = np.cumsum([0, *units])
+    return [
+        Cut(chosen, tuple(int(np.count_nonzero(owner[first:last] < part)) for part in range(parts + 1)))
+        for chosen, (first, last) in zip(depths, pairwise(begins), strict=True)
+    ]

@@ -1,7 +1,7 @@
 """The loop nests of a kernel, and which of their loops may be divided among threads.
 
-Nothing is taken on trust: a loop may be divided where the addresses show that each of its steps writes elements of its
-own, and a kernel where no nest touches what another one writes.
+A loop may be divided where the addresses show that each of its steps writes elements of its own, and a kernel where no
+nest touches what another one writes. One thing is taken on trust: that no step of a loop reads another's scratch.
 """
 
 from __future__ import annotations
@@ -33,25 +33,46 @@ class KernelFunction:
     accesses: tuple[Access, ...]
     nests: tuple[Nest, ...]
     cost: float
+    scratch: tuple[int, ...]
+    """Arguments that are memory of which each thread needs its own."""
+
+    @property
+    def name(self) -> str:
+        """What it is called by."""
+        return ir.StringAttr(self.function.attributes["sym_name"]).value
 
 
 def analyse(function: ir.Operation) -> KernelFunction:
     """What `function` reads and writes, and how it could be divided."""
-    found = accesses(function)
+    every = accesses(function)
+    scratch = _scratch(function)
+    found = [access for access in every if access.argument not in scratch]
     writes: dict[ir.Operation, list[Access]] = {}
     for access in found:
         if access.is_write:
             writes.setdefault(_top(access.op, function), []).append(access)
     nests = [_nest(op, writes[op]) for op in _ops(function) if op in writes]
+    # What only fills scratch belongs to nobody's part.
+    owned = all(_top(access.op, function) in writes for access in every if access.is_write)
+    is_free = owned and _are_independent(found)
     cost = sum(cycles(op) for op in _ops(function))
-    return KernelFunction(function, tuple(found), tuple(nests) if _are_independent(found) else (), cost)
+    return KernelFunction(function, tuple(every), tuple(nests) if is_free else (), cost, scratch)
+
+
+def _scratch(function: ir.Operation) -> tuple[int, ...]:
+    if "arg_attrs" not in function.attributes:
+        return ()
+    notes = enumerate(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    return tuple(i for i, note in notes if "qnn.scratch" in ir.DictAttr(note))
 
 
 def _nest(op: ir.Operation, writes: list[Access]) -> Nest:
     loops = _independent_loops(op, writes)
-    trips = tuple(count for loop in loops if (found := bounds(loop)) for count in (found[2],))
-    work = cycles(op) if loops else sum(cycles(part) for part in slice_of(op))
-    return Nest(op, loops, Work(trips, max(work, 1.0)))
+    trips = tuple(found[2] for loop in loops if (found := bounds(loop)))
+    cost = cycles(op) if loops else sum(cycles(part) for part in slice_of(op))
+    run, strides = writes[0].run, dict(writes[0].loops)
+    start = run.start if run else 0
+    return Nest(op, loops, Work(trips, max(cost, 1.0), start, tuple(strides[loop] for loop in loops)))
 
 
 def slice_of(op: ir.Operation) -> list[ir.Operation]:
@@ -79,7 +100,7 @@ def _is_independent(op: ir.Operation, writes: list[Access]) -> bool:
     """Whether `op` is a loop of a known number of steps, each of which writes elements of its own."""
     if op.name != "scf.for" or len(op.results) or bounds(op) is None:
         return False
-    return all(access.run is not None and access.run.is_injective and op in access.loops for access in writes)
+    return all(access.run is not None and access.run.is_injective and op in dict(access.loops) for access in writes)
 
 
 def _are_independent(found: list[Access]) -> bool:

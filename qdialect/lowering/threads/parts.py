@@ -26,6 +26,9 @@ def divide(kernel: KernelFunction, cuts: Sequence[Cut]) -> None:
         part = block.add_argument(ir.IndexType.get(), function.location)
         inputs = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+        if "arg_attrs" in function.attributes:
+            # One for each argument, and only read until here.
+            del function.attributes["arg_attrs"]
         table = _table(function, cuts)
         with ir.InsertionPoint.at_block_begin(block):
             starts = memref.GetGlobalOp(table[1], table[0]).result

@@ -36,9 +36,8 @@ class Step:
     """A call of the network."""
 
     call: ir.Operation
-    kernel: str
+    kernel: KernelFunction
     touches: tuple[Touch, ...]
-    cost: float
 
     def conflicts(self, other: Step) -> bool:
         """Whether the order of both matters."""
@@ -90,7 +89,7 @@ def schedule(found: Sequence[Step], divided: frozenset[str], threads: int) -> It
     """When each of the steps `found` runs, in their order; kernels `divided` run on all threads."""
     now = _Open()
     for step in found:
-        is_divided = step.kernel in divided
+        is_divided = step.kernel.name in divided
         thread = now.needs_barrier(step, is_divided)
         waits = thread is None
         if waits:
@@ -99,14 +98,13 @@ def schedule(found: Sequence[Step], divided: frozenset[str], threads: int) -> It
             thread = min(range(threads), key=lambda t: now.load.get(t, 0.0))
         turn = Turn(step, None if is_divided else thread, waits)
         if turn.thread is not None:
-            now.load[turn.thread] = now.load.get(turn.thread, 0.0) + step.cost
+            now.load[turn.thread] = now.load.get(turn.thread, 0.0) + step.kernel.cost
         now.turns.append(turn)
         yield turn
 
 
 def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
-    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    kernel = kernels[name]
+    kernel = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
     touches: list[Touch] = []
     for access in kernel.accesses:
         value = call.operands[access.argument]
@@ -115,7 +113,7 @@ def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
         run = access.run or Run(0, ((1, type_.shape[0]),))
         size = ELEMENT_BYTES[str(type_.element_type)]
         touches.append(Touch(block, access.argument, access.is_write, run.scaled(size, offset)))
-    return Step(call, name, tuple(dict.fromkeys(touches)), kernel.cost)
+    return Step(call, kernel, tuple(dict.fromkeys(touches)))
 
 
 def _origin(value: ir.Value) -> tuple[int, int]:
