@@ -3,8 +3,8 @@
 A nest is a number of loops, each inside the one before, whose steps may run in any order. Counted through the outermost
 loops, its steps are units in a row, and each part gets a stretch of them.
 
-All nests of a kernel are cut at the same place of what they write, which the first part has up to there: so a part reads
-what the same part of the kernel before it wrote, and borders lie with the image that they belong to.
+All nests of a kernel are cut at the same places of what they write: so a part reads what the same part of the kernel
+before it wrote, and borders lie with the rows that they belong to.
 """
 
 from __future__ import annotations

@@ -4,8 +4,13 @@
 
 // With more than one thread `main` is one parallel region, in which each thread calls kernels for its parts.
 
-// A step that is not worth it keeps its kernel: the halo.
-// CHECK-LABEL: func.func private @kernel_0(
+// All nests of a kernel are cut at the same place of what they write: the row above the image is the first part's, the
+// one below the second's, and of the 30 borders between rows each has a half.
+// CHECK: memref.global "private" constant @kernel_0_parts : memref<3x3xindex>
+// CHECK-SAME: dense<{{\[\[}}0, 19, 19], [0, 15, 30], [0, 0, 19]]>
+
+// A step that is not worth it keeps its kernel: the copy of the input.
+// CHECK-LABEL: func.func private @kernel_1(
 // CHECK-SAME: memref<38016xi8>) {
 
 // A kernel reads from a table where its part begins and ends: 31 rows of 4 tiles are 62 tiles a part, so that the middle
@@ -33,7 +38,7 @@
 // CHECK-NEXT: %[[THREAD:.*]] = arith.index_cast %[[ID]]
 // CHECK: %[[COUNT:.*]] = func.call @omp_get_num_threads()
 // CHECK-NEXT: %[[THREADS:.*]] = arith.index_cast %[[COUNT]]
-// CHECK: scf.if
+// CHECK: scf.for
 // CHECK-NEXT: func.call @kernel_0
 // CHECK-NOT: omp.barrier
 // CHECK: scf.if
