@@ -63,8 +63,9 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
 
 def _outlier_cost(excess: NDArray[np.int32]) -> float:
     """Instructions a pixel: for each quad with an excess a broadcast, and a product with every vector of channels."""
-    taps = excess.any(axis=0)
-    quads = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % 4)]).reshape(-1, 4).any(axis=1)
+    *_, run = excess.shape
+    taps = excess.any(axis=0).reshape(-1, run)
+    quads = np.pad(taps, ((0, 0), (0, -run % 4))).reshape(-1, 4).any(axis=1)
     return float(np.count_nonzero(quads) * (1 + excess.shape[0] / _LANES))
 
 
