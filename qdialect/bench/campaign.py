@@ -83,13 +83,12 @@ class Campaign:
         run = _Run(list(self._load(case)))
         for number in range(self._plan.rounds):
             self._progress(f"{case.name}: round {number + 1} of {self._plan.rounds}, threads: {self._plan.threads}")
-            run.peaks.append(self._peak())
             self._round(run)
             if number == 0:
                 run.drop_hopeless()
         for worker in self._workers.values():
             worker.ask("drop")
-        peak = statistics.median(run.peaks)
+        peak = statistics.median(run.peaks or [0.0])
         rows = tuple(entry.row() for entry in run.entries) + tuple(run.dead)
         fields = case.name, case.kind, case.text, case.macs, case.bytes_moved
         return Measurement(*fields, self._plan.threads, peak, rows)
@@ -107,6 +106,7 @@ class Campaign:
     def _round(self, run: _Run) -> None:
         seconds = self._plan.seconds / self._plan.rounds
         for entry in run.running():
+            run.peaks.append(self._peak())
             try:
                 worker = self._worker(entry.engine)
                 entry.rounds.append(worker.ask("measure", variant=entry.variant, seconds=seconds))

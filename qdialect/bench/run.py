@@ -41,11 +41,12 @@ class Settings:
     rounds: int
     seconds: float
     is_quick: bool = False
-    """Whether of footprints only that which there is a goal for is measured."""
+    """Whether one thread is enough, and of footprints only that whose time there is a goal for."""
 
     def plans(self, engines: Sequence[str]) -> list[Plan]:
         """One for each number of threads; raises `InputError` where there are not as many cores."""
-        counts = self.threads or range(1, min(2, len(os.sched_getaffinity(0))) + 1)
+        most = 1 if self.is_quick else 2
+        counts = self.threads or range(1, min(most, len(os.sched_getaffinity(0))) + 1)
         for count in counts:
             cores_for(count)
         return [Plan(engines, count, self.rounds, self.seconds) for count in counts]

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds, no slow engines: figures are rough",
+        help=f"{_QUICK_ROUNDS} rounds, {_QUICK_SECONDS} seconds, one thread, no slow engines: figures are rough",
     )
     parser.add_argument("--output-dir", metavar="DIR", help="write results.json, RESULTS.md and pictures there")
     parser.add_argument(

@@ -17,15 +17,18 @@ from qdialect.bench.engines.base import EngineError
 from qdialect.bench.engines.iree_text import layer_text
 from qdialect.bench.footprint import footprint
 from qdialect.bench.layers import LAYERS, ConvolutionLayer, draw_input, layer_network
+from qdialect.bench.model_networks import model_sources
 from qdialect.bench.onnx_writer import write_qdq
 from qdialect.bench.process import WorkerProcess
 from qdialect.bench.random_networks import RANDOM_NETWORKS, Drawing
 from qdialect.bench.run import Run, Selection, Settings, select
+from qdialect.bench.tflite_writer import signed_channels_last, write_tflite
 from qdialect.bench.timing import measure, summary
 from qdialect.cli import bench
 from qdialect.context import make_context
 from qdialect.diagnostics import InputError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 
 LAYER = ConvolutionLayer(1, 4, 6, 6, 5, (3, 3), padding=1, activation="relu")
@@ -127,6 +130,36 @@ def test_networks_that_are_not_here_are_named(monkeypatch: pytest.MonkeyPatch) -
     chosen = select([], [], *sources.all_sources())
     assert chosen.absent["kws_ref_model"] == "'kws_ref_model.tflite' is in no folder of models"
     assert "kws_ref_model" not in [source.name for source in chosen.sources]
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_real_network_has_recorded_data_or_drawn(
+    is_recorded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = layer_network("tiny", LAYER)
+    model, recorded = tmp_path / "kws_ref_model.tflite", tmp_path / "recorded.npz"
+    model.write_bytes(write_tflite(network))
+    data = signed_channels_last(draw_input(network, "tiny"))
+    np.savez(recorded, in_0=data, in_names=["x"], ref_0=data[:, :1], out_0=data[:, :2])
+
+    def find(name: str) -> Path | None:
+        return model if name == "kws_ref_model.tflite" else None
+
+    def find_reference(_: str) -> Path | None:
+        return recorded if is_recorded else None
+
+    monkeypatch.setattr("qdialect.models.find", find)
+    monkeypatch.setattr("qdialect.models.find_reference", find_reference)
+    (source,) = model_sources()[0]
+    case = source.prepare(tmp_path)
+    form = case.forms["tflite"]
+    assert case.macs == network.macs
+    if is_recorded:
+        np.testing.assert_array_equal(form.inputs()[0], data)
+        np.testing.assert_array_equal(form.outputs()[0], data[:, :1])
+    else:
+        (wanted,) = interpreter.run(import_tflite(model), form.inputs())
+        np.testing.assert_array_equal(form.outputs()[0], wanted)
 
 
 def test_more_threads_than_cores_are_refused() -> None:
