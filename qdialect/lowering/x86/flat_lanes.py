@@ -5,7 +5,7 @@ Around such a tile are only ops that compute each element by itself, so a change
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, is_tile
 def flatten_lanes(module: ir.Module) -> None:
     """Make the tiles flat in each function where dot products are, in place; what is written is cast before."""
     for function in module.body.operations:
-        ops = list(_walk(function.operation))
+        ops = _operations(function.operation)
         if any(op.name == "vector.shape_cast" and is_tile(op.results[0].type) for op in ops):
             for op in ops:
                 with op.location:
@@ -36,12 +36,16 @@ def _flat_type(tile: ir.Type) -> ir.VectorType:
     return ir.VectorType.get([*type_.shape[:-RANK], 4, 16], type_.element_type)
 
 
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                yield child.operation
-                yield from _walk(child.operation)
+def _operations(function: ir.Operation) -> list[ir.Operation]:
+    """The ops inside, in program order; MLIR's walk is many times as fast as one over regions and blocks."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
 
 
 def _flatten(op: ir.Operation) -> None:

@@ -7,6 +7,7 @@ and l and one for i: [2, 2, 2, 2, 4].  In memory its bytes lie side by side, or 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -81,7 +82,12 @@ def _at(indices: Sequence[ir.Value], place: int) -> list[ir.Value]:
 def _offsets(buffer: ir.Value) -> list[int]:
     """How far each of the 64 bytes is from the first one."""
     strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
-    return [sum(digit * stride for digit, stride in zip(digits, strides[-RANK:], strict=True)) for digits in _digits()]
+    return list(_distances(tuple(strides[-RANK:])))
+
+
+@cache
+def _distances(strides: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sum(digit * stride for digit, stride in zip(digits, strides, strict=True)) for digits in _digits())
 
 
 def _digits() -> Iterator[list[int]]:
