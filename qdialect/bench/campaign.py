@@ -86,8 +86,7 @@ class Campaign:
             self._round(run)
             if number == 0:
                 run.drop_hopeless()
-        for worker in self._workers.values():
-            worker.ask("drop")
+        self._drop()
         peak = statistics.median(run.peaks or [0.0])
         rows = tuple(entry.row() for entry in run.entries) + tuple(run.dead)
         fields = case.name, case.kind, case.text, case.macs, case.bytes_moved
@@ -113,6 +112,14 @@ class Campaign:
             except EngineError as error:
                 self._bury(entry.engine)
                 run.bury(entry.engine, str(error))
+
+    def _drop(self) -> None:
+        for name, worker in list(self._workers.items()):
+            try:
+                worker.ask("drop")
+            except EngineError:
+                # It has its figures, and is started again when it is needed.
+                self._bury(name)
 
     def _peak(self) -> float:
         for worker in self._limits:

@@ -17,7 +17,7 @@ from qdialect.bench.engines.base import EngineError
 from qdialect.bench.footprint import Footprint, footprint
 from qdialect.bench.goals import COMPILED
 from qdialect.bench.results import Measurement, Results
-from qdialect.diagnostics import InputError
+from qdialect.diagnostics import InputError, QDialectError
 
 # What has layers enough to be divided among threads, and a footprint worth telling.
 _NETWORKS = ("network", "model")
@@ -131,7 +131,12 @@ class Run:
     def _measure(self, source: Source, campaigns: Sequence[Campaign]) -> Iterator[Measurement]:
         with tempfile.TemporaryDirectory(prefix="qdialect-bench-") as folder:
             self.progress(f"{source.name}: preparing")
-            case = source.prepare(Path(folder))
+            try:
+                case = source.prepare(Path(folder))
+            except QDialectError as error:
+                # One network that cannot be read is no reason to lose the others.
+                self.selection.absent[source.name] = str(error)
+                return
             for campaign in campaigns:
                 if self.settings.wants(case, campaign.threads):
                     measurement = campaign.measure(case)

@@ -89,6 +89,18 @@ def test_a_run_leaves_out_an_engine_that_does_not_start(case: Case) -> None:
     assert one.kernels > 0
 
 
+def test_a_network_that_cannot_be_read_is_left_out(case: Case) -> None:
+    def broken(_: Path) -> Case:
+        raise InputError("it is damaged")
+
+    chosen = Selection(
+        [Source("bad", "layer", broken), Source("tiny", "layer", lambda _: exact(case))], ["qdialect"], {}
+    )
+    results = Run(chosen, Settings((1,), 1, 0.01), ignore, ignore).results()
+    assert results.absent == {"bad": "it is damaged"}
+    assert [m.name for m in results.measurements] == ["tiny"]
+
+
 def test_a_model_that_does_not_compile_is_named(case: Case) -> None:
     Path(case.forms["qdq"].model).write_bytes(b"damaged")
     with pytest.raises(EngineError, match=r"compiling 'tiny' ended with status 1: .*damaged"):
