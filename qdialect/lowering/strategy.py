@@ -7,6 +7,10 @@ A step of four taps takes R * V dot products, one a cycle, and R + V loads.  It 
 dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
 quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
 4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
+
+Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
+vector instructions ahead.  After a short reduction a tile is small, so that the next one's products start meanwhile: 8
+accumulators, two for each cycle that a product takes to arrive.
 """
 
 from __future__ import annotations
@@ -37,12 +41,16 @@ class LaneBlock:
 
 @dataclass(frozen=True)
 class ChannelBlock:
-    """`tiles` neighbouring tiles, each of `vectors` vectors of `lanes` channels, from channel `start` on."""
+    """`tiles` neighbouring tiles, each of `vectors` vectors of `lanes` channels, from channel `start` on.
+
+    `rows` is the most that a register tile has.
+    """
 
     start: int
     tiles: int
     vectors: int
     lanes: int
+    rows: int = 1
 
     @property
     def channels(self) -> int:
@@ -51,13 +59,20 @@ class ChannelBlock:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
+
+    rows: Mapping[int, int]
+    taps: int = _ANY
+    size: int = _ANY
+
+
+@dataclass(frozen=True)
 class Strategy:
     """The register tiles of one kind of target."""
 
-    rows: Mapping[int, int]
-    """Contraction: most rows of a tile by its number of vectors."""
-    widest: Sequence[tuple[int, int]]
-    """Contraction: (bytes, vectors), the most vectors of a tile where the weights have fewer than so many bytes."""
+    tiles: Sequence[Tiles]
+    """Contraction: the first that holds for a reduction."""
     depthwise_pixels: int
     """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
     sum_rows: int
@@ -70,32 +85,21 @@ class Strategy:
 
         `depth` is the number of taps of each channel.
         """
+        size = lanes_total * depth
+        rows = next(tiles.rows for tiles in self.tiles if depth <= tiles.taps and size < tiles.size)
         if lanes_total < 16:
-            return [ChannelBlock(0, 1, 1, lanes_total)]
-        widest = next(vectors for size, vectors in self.widest if lanes_total * depth < size)
+            return [ChannelBlock(0, 1, 1, lanes_total, rows[1])]
+        widest = max(rows)
         vectors, tail = divmod(lanes_total, 16)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, 16))
+            blocks.append(ChannelBlock(0, full, widest, 16, rows[widest]))
         if rest:
-            blocks.append(ChannelBlock(full * widest * 16, 1, rest, 16))
+            blocks.append(ChannelBlock(full * widest * 16, 1, rest, 16, rows[rest]))
         if tail:
-            blocks.append(ChannelBlock(vectors * 16, 1, 1, tail))
+            blocks.append(ChannelBlock(vectors * 16, 1, 1, tail, rows[1]))
         return blocks
-
-    def row_tiles(self, extents: Sequence[int], vectors: int) -> list[list[tuple[int, int, int]]]:
-        """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
-
-        A tile has one row of every axis but the last; of a short last axis it has all, and several of the one before.
-        """
-        most, (*outer, last) = self.rows[vectors], extents
-        if outer and 2 * last <= most:
-            *outer, several = outer
-            parts = [split(several, rows_for(several, most // last)), [(0, last, last)]]
-        else:
-            parts = [split(last, rows_for(last, most))]
-        return [[(0, extent, 1)] for extent in outer] + parts
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, pixels per tile) of the parts of a row of pixels."""
@@ -108,9 +112,17 @@ class Strategy:
 
 STRATEGIES = {
     "avx512": Strategy(
-        rows={4: 6, 3: 9, 2: 14, 1: 16}, widest=((1 << 18, 4), (_ANY, 2)), depthwise_pixels=8, sum_rows=16, quad_rows=3
+        tiles=(
+            Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15),
+            Tiles({2: 4, 1: 8}, taps=192),
+            Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
+            Tiles({2: 14, 1: 16}),
+        ),
+        depthwise_pixels=8,
+        sum_rows=16,
+        quad_rows=3,
     ),
-    "generic": Strategy(rows={1: 6}, widest=((_ANY, 1),), depthwise_pixels=6, sum_rows=0, quad_rows=0),
+    "generic": Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, quad_rows=0),
 }
 """Strategies by kind of target."""
 
@@ -160,3 +172,18 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     whole = extent // tile * tile
     parts = [(0, whole, tile)] if whole else []
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
+
+
+def row_tiles(extents: Sequence[int], most: int) -> list[list[tuple[int, int, int]]]:
+    """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
+
+    A tile of up to `most` rows has one of every axis but the last; of a short last axis it has all, and several of the
+    one before.
+    """
+    *outer, last = extents
+    if outer and 2 * last <= most:
+        *outer, several = outer
+        parts = [split(several, rows_for(several, most // last)), [(0, last, last)]]
+    else:
+        parts = [split(last, rows_for(last, most))]
+    return [[(0, extent, 1)] for extent in outer] + parts

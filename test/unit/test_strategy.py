@@ -17,6 +17,7 @@ from qdialect.lowering.strategy import (
     Strategy,
     depthwise_blocks,
     lane_blocks,
+    row_tiles,
     rows_for,
     split,
     strategy_of,
@@ -62,55 +63,67 @@ def test_at_most_one_block_has_narrow_vectors(lanes: int, depth: int) -> None:
 @pytest.mark.parametrize(
     ("lanes", "expected"),
     [
-        (4, [(0, 1, 1, 4)]),
-        (8, [(0, 1, 1, 8)]),
-        (24, [(0, 1, 1, 16), (16, 1, 1, 8)]),
-        (64, [(0, 1, 4, 16)]),
-        (200, [(0, 3, 4, 16), (192, 1, 1, 8)]),
-        (176, [(0, 2, 4, 16), (128, 1, 3, 16)]),
+        (4, [(0, 1, 1, 4, 16)]),
+        (8, [(0, 1, 1, 8, 16)]),
+        (24, [(0, 1, 1, 16, 16), (16, 1, 1, 8, 16)]),
+        (64, [(0, 1, 4, 16, 6)]),
+        (200, [(0, 3, 4, 16, 6), (192, 1, 1, 8, 16)]),
+        (176, [(0, 2, 4, 16, 6), (128, 1, 3, 16, 9)]),
     ],
 )
-def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int]]) -> None:
-    assert AVX512.channel_blocks(lanes, 64) == [ChannelBlock(*block) for block in expected]
+def test_channel_blocks(lanes: int, expected: list[tuple[int, int, int, int, int]]) -> None:
+    assert AVX512.channel_blocks(lanes, 300) == [ChannelBlock(*block) for block in expected]
 
 
-def test_large_weights_get_tall_tiles() -> None:
-    assert AVX512.channel_blocks(128, 9 * 128) == [ChannelBlock(0, 2, 4, 16)]
-    assert AVX512.channel_blocks(512, 9 * 512) == [ChannelBlock(0, 16, 2, 16)]
-    assert AVX512.channel_blocks(176, 9 * 512) == [ChannelBlock(0, 5, 2, 16), ChannelBlock(160, 1, 1, 16)]
+@pytest.mark.parametrize(
+    ("lanes", "depth", "expected"),
+    [
+        (128, 9 * 128, [(0, 2, 4, 16, 6)]),
+        (512, 9 * 512, [(0, 16, 2, 16, 14)]),
+        (176, 9 * 512, [(0, 5, 2, 16, 14), (160, 1, 1, 16, 16)]),
+        (64, 192, [(0, 1, 4, 16, 2)]),
+        (64, 193, [(0, 1, 4, 16, 6)]),
+        (144, 24, [(0, 2, 4, 16, 2), (128, 1, 1, 16, 8)]),
+        (256, 192, [(0, 8, 2, 16, 4)]),
+    ],
+)
+def test_large_weights_get_tall_tiles_and_short_reductions_small_ones(
+    lanes: int, depth: int, expected: list[tuple[int, int, int, int, int]]
+) -> None:
+    assert AVX512.channel_blocks(lanes, depth) == [ChannelBlock(*block) for block in expected]
 
 
-@given(st.lists(EXTENTS, min_size=1, max_size=4))
+@given(CHANNELS, DEPTHS, st.lists(EXTENTS, min_size=1, max_size=4))
 @pytest.mark.parametrize(("strategy", "registers", "width"), BUDGETS)
 def test_rows_are_covered_by_tiles_that_fit_the_registers(
-    strategy: Strategy, registers: int, width: int, extents: list[int]
+    strategy: Strategy, registers: int, width: int, lanes: int, depth: int, extents: list[int]
 ) -> None:
-    for vectors in strategy.rows:
-        axes = strategy.row_tiles(extents, vectors)
+    for block in strategy.channel_blocks(lanes, depth):
+        axes = row_tiles(extents, block.rows)
         for extent, parts in zip(extents, axes, strict=True):
             assert covered(parts) == list(range(extent))
             assert all(size % rows == 0 for _, size, rows in parts)
         for tile in product(*axes):
             rows = prod(rows for _, _, rows in tile)
             # Accumulators, weights and one broadcast row.
-            assert width * (rows * vectors + vectors + 1) <= registers
+            assert width * (rows * block.vectors + block.vectors + 1) <= registers
 
 
 @pytest.mark.parametrize(
-    ("extents", "vectors", "expected"),
+    ("extents", "most", "expected"),
     [
-        ([49], 2, [[(0, 39, 13), (39, 10, 10)]]),
-        ([7, 7], 4, [[(0, 7, 1)], [(0, 4, 4), (4, 3, 3)]]),
-        ([7, 7], 2, [[(0, 6, 2), (6, 1, 1)], [(0, 7, 7)]]),
-        ([5, 4, 4], 2, [[(0, 5, 1)], [(0, 4, 2)], [(0, 4, 4)]]),
-        ([14, 14], 2, [[(0, 14, 1)], [(0, 14, 14)]]),
-        ([3, 1], 4, [[(0, 3, 3)], [(0, 1, 1)]]),
+        ([49], 14, [[(0, 39, 13), (39, 10, 10)]]),
+        ([7, 7], 6, [[(0, 7, 1)], [(0, 4, 4), (4, 3, 3)]]),
+        ([7, 7], 14, [[(0, 6, 2), (6, 1, 1)], [(0, 7, 7)]]),
+        ([5, 4, 4], 14, [[(0, 5, 1)], [(0, 4, 2)], [(0, 4, 4)]]),
+        ([14, 14], 14, [[(0, 14, 1)], [(0, 14, 14)]]),
+        ([3, 1], 6, [[(0, 3, 3)], [(0, 1, 1)]]),
     ],
 )
 def test_a_short_axis_shares_the_tile_with_the_one_before(
-    extents: list[int], vectors: int, expected: list[list[tuple[int, int, int]]]
+    extents: list[int], most: int, expected: list[list[tuple[int, int, int]]]
 ) -> None:
-    assert AVX512.row_tiles(extents, vectors) == expected
+    assert row_tiles(extents, most) == expected
 
 
 @given(EXTENTS)

@@ -29,6 +29,7 @@ from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
 from qdialect.lowering.packing import CenteredWeights, clip_outliers
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.storage import Storage
+from qdialect.lowering.strategy import row_tiles
 from qdialect.lowering.views import Axis, collapse
 
 
@@ -104,7 +105,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
         reduction = op.reduction(group)
         for block in program.strategy.channel_blocks(group.lanes, reduction.taps):
             nest = ContractionNest(kernel, op, columns, stages, group, block, reduction, summed)
-            parts = program.strategy.row_tiles([axis.size for axis in axes], block.vectors)
+            parts = row_tiles([axis.size for axis in axes], block.rows)
             for segment in tile_segments(with_sums(axes), parts):
                 nest.emit(buffers, segment)
     program.call(kernel, label, op.macs)

@@ -23,7 +23,7 @@
 
 // VECTOR-LABEL: func.func private @kernel_0(
 // VECTOR: vector.contract
-// VECTOR: %[[FOUND:.*]] = vector.gather %{{.*}} : memref<256xi8>, {{.*}} into vector<4x1x4x16xi8>
+// VECTOR: %[[FOUND:.*]] = vector.gather %{{.*}} : memref<256xi8>, {{.*}} into vector<2x1x4x16xi8>
 // VECTOR-NEXT: vector.transfer_write %[[FOUND]]
 // VECTOR-LABEL: func.func @main(
 
@@ -36,7 +36,7 @@
 // Without VBMI it stays a gather, of one vector at a time.
 // VNNI: vpdpbusd.512
 // VNNI: vector.gather %{{.*}} into vector<16xi8>
-// VNNI-NOT: vector.gather %{{.*}} into vector<4x
+// VNNI-NOT: vector.gather %{{.*}} into vector<2x
 // VNNI-NOT: vpermi2var
 func.func @main(%x: tensor<1x1x4x8xui8>) -> tensor<1x1x4x64xui8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<64x1x1x8xi8>} : () -> tensor<64x1x1x8xi8>
