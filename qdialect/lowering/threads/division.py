@@ -40,8 +40,10 @@ class Work:
         found = np.full(1, self.start, np.int64)
         for trips, stride in list(zip(self.trips, self.strides, strict=True))[:depth]:
             found = (found[:, None] + np.arange(trips) * stride).reshape(-1)
-        ascends = bool((np.diff(found) >= 0).all())
-        return found if ascends else np.linspace(found.min(), found.max(), len(found)).astype(np.int64)
+        if (np.diff(found) >= 0).all():
+            return found
+        even: NDArray[np.float64] = np.linspace(float(found.min()), float(found.max()), len(found))
+        return even.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def _cut(works: Sequence[Work], parts: int, depth: int) -> list[Cut]:
     costs = np.repeat([work.cost / count for work, count in zip(works, units, strict=True)], units)
     order = np.argsort(places, kind="stable")
     middles = np.cumsum(costs[order]) - costs[order] / 2
-    wanted = np.arange(1, parts) * (costs.sum() / parts)
-    ends = np.concatenate(([0], np.searchsorted(middles, wanted), [len(order)]))
+    share = float(costs.sum()) / parts
+    ends = [0, *(int(np.count_nonzero(middles < share * part)) for part in range(1, parts)), len(order)]
     owner = np.empty(len(order), np.int64)
     for part, (first, last) in enumerate(pairwise(ends)):
         owner[order[first:last]] = part
