@@ -18,6 +18,7 @@ from qdialect import target
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import EngineError
 from qdialect.diagnostics import QDialectError
+from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.runtime.executable import Executable
@@ -44,6 +45,10 @@ class Footprint:
     """Packed weights, biases, multipliers and tables."""
     weights: int
     """Weights and biases in the model."""
+    packed: int
+    """Packed weights."""
+    codes: int
+    """8-bit constants in the model."""
 
 
 def footprint(case: Case) -> Footprint:
@@ -72,7 +77,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _compile(model: str, batch: int) -> dict[str, Any]:
     start = time.perf_counter()
-    lowered = lower(read_model(model, ImportOptions(batch)), target.host(), Phase.LLVM)
+    module = read_model(model, ImportOptions(batch))
+    lowered = lower(module, target.host(), Phase.LLVM)
     executable = Executable(lowered)
     seconds = time.perf_counter() - start
     return {
@@ -83,6 +89,8 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
         "arena": executable.working_memory,
         "live": lowered.live_bytes,
         "constants": executable.constants_bytes,
+        "packed": lowered.weights_bytes,
+        "codes": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
     }
 
 

@@ -33,7 +33,7 @@ COMPILE_BYTES = 1 << 30
 ARENA = 1.1
 """Working memory over what lives at once, at most."""
 
-CONSTANTS = 1.15
+WEIGHTS = 1.15
 """Packed weights over the model's, at most."""
 
 
@@ -130,7 +130,7 @@ def _memory(results: Results) -> Iterator[Verdict]:
     for one in results.footprints:
         parts = (
             ("working memory", "what lives at once", one.arena, one.live, ARENA),
-            ("packed weights", "the model's", one.constants, one.weights, CONSTANTS),
+            ("packed weights", "the model's", one.packed, one.codes, WEIGHTS),
         )
         for what, over, size, least, most in parts:
             if least:

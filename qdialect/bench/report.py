@@ -121,6 +121,7 @@ def _footprints(results: Results) -> Iterator[str]:
             _over(one.arena, one.live),
             _size(one.constants),
             _over(one.constants, one.weights),
+            _over(one.packed, one.codes),
         )
         for one in results.footprints
     ]
@@ -133,6 +134,7 @@ def _footprints(results: Results) -> Iterator[str]:
         "over what lives",
         "constants",
         "over the model's",
+        "packed weights over the model's",
     )
     yield _table(header, rows)
 

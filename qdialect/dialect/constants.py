@@ -42,6 +42,14 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     return elements_array(attr, dtype_of(value.type), shape_of(value.type))
 
 
+def constants_of(module: ir.Module) -> list[NDArray[Any]]:
+    """The constant tensors of every function of `module`."""
+    functions = (function.operation for function in module.body.operations)
+    operations = (op.operation for function in functions for op in function.regions[0].blocks[0].operations)
+    values = [constant_value(op.results[0]) for op in operations if op.name in CONSTANT_OPS]
+    return [value for value in values if value is not None]
+
+
 def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """The values of a dense attribute as an array of `dtype` and `shape`; splats are broadcast, not copied."""
     if attr.is_splat:

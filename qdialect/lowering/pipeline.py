@@ -64,6 +64,8 @@ class Lowered:
     outputs: tuple[Port, ...]
     live_bytes: int = 0
     """Size of the intermediate values that live at once, where that is most, as the model knows them."""
+    weights_bytes: int = 0
+    """Size of the packed weights among the constants."""
     steps: tuple[Step, ...] = ()
     """The kernel calls, in order."""
     buffers: tuple[tuple[str, int], ...] = ()
@@ -113,6 +115,7 @@ def lower(
         constants=program.constants,
         arena_bytes=program.arena_bytes,
         live_bytes=program.live_bytes,
+        weights_bytes=program.weights_bytes,
         steps=program.steps,
         buffers=program.buffers,
         kernels=program.kernels,

@@ -21,6 +21,8 @@ from qdialect.lowering.strategy import Strategy
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
+# How the parameters begin that hold packed weights, and what is multiplied beside them.
+_PACKED_WEIGHTS = ("weights", "beyond", "ones")
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -115,6 +117,8 @@ class Kernel(KernelText):
     def data(self, name: str, array: NDArray[Any]) -> Buffer:
         """A parameter for constant data."""
         found = self.program.constant(array)
+        if name.startswith(_PACKED_WEIGHTS):
+            self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length)
 
@@ -136,6 +140,8 @@ class Program:
     calls: list[Call] = field(default_factory=list[Call])
     names: tuple[str, ...] = ()
     """Names of the model's nodes that the next calls compute."""
+    packed_weights: dict[Data, int] = field(default_factory=dict[Data, int])
+    """Where weights lie among the constants, and their bytes."""
     _arena: list[Storage] = field(default_factory=list[Storage])
     _constants: bytearray = field(default_factory=bytearray)
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])

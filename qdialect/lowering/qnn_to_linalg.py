@@ -31,6 +31,7 @@ class LinalgProgram:
     constants: NDArray[np.uint8]
     arena_bytes: int
     live_bytes: int
+    weights_bytes: int
     steps: tuple[Step, ...]
     buffers: tuple[tuple[str, int], ...]
     kernels: int
@@ -46,7 +47,8 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> L
         text, arena = program.render(clocked)
     lowered = context.parse(text, module.context, file_name="kernels")
     counts = program.steps(), program.buffers(), len(program.kernels)
-    return LinalgProgram(lowered, program.constants(), arena, program.live_bytes(), *counts)
+    sizes = arena, program.live_bytes(), sum(program.packed_weights.values())
+    return LinalgProgram(lowered, program.constants(), *sizes, *counts)
 
 
 def main_function(module: ir.Module) -> ir.Operation:

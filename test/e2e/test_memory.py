@@ -3,19 +3,15 @@
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import qdialect
 from qdialect import target
 from qdialect._mlir import ir
-from qdialect.dialect.constants import CONSTANT_OPS, constant_value
-from qdialect.lowering.kernel_text import Buffer
+from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.program import Data, Kernel
 from qdialect.runtime import compile_module
 from qdialect.runtime.workload import random_inputs
 
@@ -35,7 +31,6 @@ NETWORKS = {
     "tflite/deeplabv3_mnv2_dm05_pascal_quant.tflite": (1.03, 1.16, 1.37),
     "onnx/mobilenet_v2_torch_qat_qdq.onnx": (1.04, 1.02, 1.04),
 }
-_PACKED = ("weights", "beyond", "ones")
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
@@ -54,36 +49,13 @@ def model_constants(module: ir.Module) -> int:
     return sum(array.nbytes for array in constants_of(module)) + sum(4 * len(ir.DenseF64ArrayAttr(s)) for s in scales)
 
 
-def constants_of(module: ir.Module) -> list[NDArray[Any]]:
-    values = [constant_value(op.results[0]) for op in operations(module) if op.name in CONSTANT_OPS]
-    return [value for value in values if value is not None]
-
-
-@pytest.fixture
-def packed(monkeypatch: pytest.MonkeyPatch) -> dict[Data, int]:
-    """Places and sizes of packed weights, filled while networks are lowered."""
-    found: dict[Data, int] = {}
-    declare = Kernel.data
-
-    def data(self: Kernel, name: str, array: NDArray[Any]) -> Buffer:
-        buffer = declare(self, name, array)
-        if name.startswith(_PACKED):
-            found[self.program.constant(array)] = array.nbytes
-        return buffer
-
-    monkeypatch.setattr(Kernel, "data", data)
-    return found
-
-
 @pytest.mark.parametrize("name", NETWORKS)
-def test_memory_is_near_what_the_network_needs(
-    require_model: Callable[[str], Path], packed: dict[Data, int], name: str
-) -> None:
+def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
     module = qdialect.read_model(require_model(name))
     lowered = lower(module, target.TARGETS["avx512vbmi"], Phase.LINALG)
     most_arena, most_weights, most_constants = NETWORKS[name]
     assert lowered.live_bytes <= lowered.arena_bytes <= most_arena * lowered.live_bytes
-    assert model_weights(module) <= sum(packed.values()) <= most_weights * model_weights(module)
+    assert model_weights(module) <= lowered.weights_bytes <= most_weights * model_weights(module)
     assert lowered.constants.size <= most_constants * model_constants(module)
 
 
