@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder
 
-from qdialect.cli import import_model, opt, run
+from qdialect.cli import bench, import_model, opt, run
 from qdialect.frontends.tflite import write_mobilenet
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
-COMMANDS = {"qdialect-import": import_model.main, "qdialect-opt": opt.main, "qdialect-run": run.main}
+COMMANDS = {
+    "qdialect-bench": bench.main,
+    "qdialect-import": import_model.main,
+    "qdialect-opt": opt.main,
+    "qdialect-run": run.main,
+}
 
 
 def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +28,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     relu = builder.node("Relu", builder.input("image", (1, 4)))
     Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
-    assert len(lines) == 8
+    assert len(lines) == 11
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
         assert COMMANDS[program](arguments) == 0, line
