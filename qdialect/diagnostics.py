@@ -75,5 +75,9 @@ class CompileError(QDialectError):
     """A module cannot be lowered; the offenders are notes."""
 
 
+class RegistrationError(QDialectError):
+    """Two definitions claim one name: two handlers of an op, say."""
+
+
 class InputError(QDialectError):
     """A compiled model was called with arrays it does not take."""

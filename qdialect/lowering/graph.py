@@ -43,12 +43,13 @@ from qdialect.lowering.storage import (
 )
 from qdialect.lowering.strategy import Strategy
 from qdialect.lowering.transposed_phases import transposed_halo
+from qdialect.registry import Registry
 
 Op = TypeVar("Op", bound=QnnOp)
 Transposed = ConvTranspose2DOp | FusedConvTranspose2DOp
 Convolution = Conv2DOp | FusedConv2DOp | Transposed
 Handler = Callable[["GraphLowering", Any], None]
-_HANDLERS: dict[str, Handler] = {}
+_HANDLERS = Registry[Handler]("lowering")
 _TAKES_ARRAYS: set[str] = {"func.return"}
 
 
@@ -71,7 +72,7 @@ def lowers_each(
     names: Sequence[str], handler: Callable[[GraphLowering, Any], None], takes_arrays: bool = False
 ) -> None:
     """Register the handler of ops by their names: upstream's have no class here."""
-    _HANDLERS.update(dict.fromkeys(names, handler))
+    _HANDLERS.add(names, handler)
     if takes_arrays:
         _TAKES_ARRAYS.update(names)
 

@@ -7,7 +7,7 @@ then it *rewrites*, which cannot fail any more.  `explain_matches` collects the 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -78,8 +78,8 @@ class Rewriter:
         return erased
 
 
-class Pattern(Generic[M]):
-    """A rewrite with one op as its root.
+class Pattern(ABC, Generic[M]):
+    """A rewrite with one op as its root; one that lacks a method, or misspells it, cannot be instantiated.
 
     `check` must not change anything; `rewrite` gets what `check` returned and must not fail.
     """

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import QnnOp
+from qdialect.registry import Registry
 
 Array = NDArray[Any]
 Arrays = Sequence[Array]
@@ -17,7 +18,7 @@ Evaluator = Callable[[Any, Arrays], Array]
 
 Op = TypeVar("Op", bound=QnnOp)
 
-EVALUATORS: dict[str, Evaluator] = {}
+EVALUATORS = Registry[Evaluator]("evaluator")
 """By op name."""
 
 
@@ -25,7 +26,7 @@ def evaluates(*op_classes: type[Op]) -> Callable[[Callable[[Op, Arrays], Array]]
     """Register the decorated function as the meaning of a `qnn` op, or of several."""
 
     def register(evaluator: Callable[[Op, Arrays], Array]) -> Callable[[Op, Arrays], Array]:
-        EVALUATORS.update({op_class.OPERATION_NAME: evaluator for op_class in op_classes})
+        EVALUATORS.add([op_class.OPERATION_NAME for op_class in op_classes], evaluator)
         return evaluator
 
     return register

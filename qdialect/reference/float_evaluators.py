@@ -154,11 +154,14 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
     return value
 
 
-EVALUATORS.update({name: _evaluator(function) for name, function in FLOAT_FUNCTIONS.items()})
-EVALUATORS.update({name: _evaluator(function, _signed) for name, function in _ON_SIGNED.items()})
-EVALUATORS.update({name: _evaluator(function, _unsigned) for name, function in _ON_UNSIGNED.items()})
-EVALUATORS["arith.bitcast"] = _bitcast
-EVALUATORS["arith.cmpf"] = _compare
-EVALUATORS["arith.cmpi"] = _compare_integers
-EVALUATORS["arith.constant"] = _constant
-EVALUATORS["tensor.concat"] = _concatenate
+for _name, _function in FLOAT_FUNCTIONS.items():
+    EVALUATORS.add([_name], _evaluator(_function))
+for _name, _function in _ON_SIGNED.items():
+    EVALUATORS.add([_name], _evaluator(_function, _signed))
+for _name, _function in _ON_UNSIGNED.items():
+    EVALUATORS.add([_name], _evaluator(_function, _unsigned))
+EVALUATORS.add(["arith.bitcast"], _bitcast)
+EVALUATORS.add(["arith.cmpf"], _compare)
+EVALUATORS.add(["arith.cmpi"], _compare_integers)
+EVALUATORS.add(["arith.constant"], _constant)
+EVALUATORS.add(["tensor.concat"], _concatenate)

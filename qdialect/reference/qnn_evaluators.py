@@ -206,4 +206,4 @@ def _unary(op: UnaryOp, operands: Arrays) -> Array:
     return look_up(unary_table(op), operands[0], dtype_of(op.output.type))
 
 
-EVALUATORS.update({op_class.OPERATION_NAME: _unary for op_class in UNARY_OPS})
+EVALUATORS.add([op_class.OPERATION_NAME for op_class in UNARY_OPS], _unary)

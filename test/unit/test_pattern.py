@@ -166,3 +166,23 @@ def test_nothing_is_recorded_outside_of_explain_matches() -> None:
 def test_patterns_that_undo_each_other_are_stopped() -> None:
     with pytest.raises(PassError, match=r"patterns \[flip-flop\] must reach an end, but \d+ rewrites did not"):
         apply_patterns(chain(3), [FlipFlop()])
+
+
+class Misspelt(Pattern[int]):
+    """Never matches, if it could be made: nobody calls `chekc`."""
+
+    name: ClassVar[str] = "misspelt"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
+
+    def chekc(self, op: ClipOp) -> int:
+        return 1
+
+    def rewrite(self, op: ClipOp, match: int, rewriter: Rewriter) -> None: ...
+
+
+def test_a_pattern_whose_check_is_misspelt_cannot_be_made() -> None:
+    def make(pattern: type[Pattern[int]]) -> Pattern[int]:
+        return pattern()
+
+    with pytest.raises(TypeError, match="check"):
+        make(Misspelt)

@@ -13,6 +13,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.constants import constant, elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.passes.quant_types import storage_type
+from qdialect.registry import Registry
 
 Array = NDArray[Any]
 
@@ -108,14 +109,14 @@ def _elements(old: ir.Value, what: str) -> ir.DenseElementsAttr:
 Converter = Callable[[Conversion, ir.Operation], ir.Value]
 """Builds, at the current insertion point, what gives the result of a `tosa` op."""
 
-_CONVERTERS: dict[str, Converter] = {}
+_CONVERTERS = Registry[Converter]("converter")
 
 
 def converts(*names: str) -> Callable[[Converter], Converter]:
     """Register the converter of the `tosa` ops called `names`."""
 
     def register(converter: Converter) -> Converter:
-        _CONVERTERS.update(dict.fromkeys(names, converter))
+        _CONVERTERS.add(names, converter)
         return converter
 
     return register

@@ -11,6 +11,7 @@ from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -98,15 +99,15 @@ RealPlanner = Callable[[Call], Computed]
 """A planner that computes in float32 whatever the inputs are."""
 
 T = TypeVar("T")
-_PLANNERS: dict[str, Planner] = {}
-_REAL_PLANNERS: dict[str, RealPlanner] = {}
+_PLANNERS = Registry[Planner]("importer")
+_REAL_PLANNERS = Registry[RealPlanner]("float importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators by their names, those of other domains with the domain in front."""
 
     def register(planner: Planner) -> Planner:
-        _PLANNERS.update(dict.fromkeys(kinds, planner))
+        _PLANNERS.add(kinds, planner)
         return planner
 
     return register
@@ -116,7 +117,7 @@ def imports_reals(*kinds: str) -> Callable[[RealPlanner], RealPlanner]:
     """Register the decorated planner for what operators compute in float32 where no integer op expresses them."""
 
     def register(planner: RealPlanner) -> RealPlanner:
-        _REAL_PLANNERS.update(dict.fromkeys(kinds, planner))
+        _REAL_PLANNERS.add(kinds, planner)
         return planner
 
     return register

@@ -8,6 +8,7 @@ from qdialect._mlir import ir
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
+from qdialect.registry import Registry
 
 Emission = Callable[[Emitter], ir.Value | Sequence[ir.Value]]
 """Builds a node's ops and gives the value of its output, or a value for each of its outputs."""
@@ -16,15 +17,15 @@ Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
 
-_PLANNERS: dict[str, Planner] = {}
-_REAL_PLANNERS: dict[str, Planner] = {}
+_PLANNERS = Registry[Planner]("importer")
+_REAL_PLANNERS = Registry[Planner]("float importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators by their schema names."""
 
     def register(planner: Planner) -> Planner:
-        _PLANNERS.update(dict.fromkeys(kinds, planner))
+        _PLANNERS.add(kinds, planner)
         return planner
 
     return register
@@ -34,7 +35,7 @@ def imports_reals(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators from float32 to float32."""
 
     def register(planner: Planner) -> Planner:
-        _REAL_PLANNERS.update(dict.fromkeys(kinds, planner))
+        _REAL_PLANNERS.add(kinds, planner)
         return planner
 
     return register

@@ -13,6 +13,7 @@ from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.tensors import Computed, Plan, Quantized, Real, Result, Tensor
+from qdialect.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def as_real(name: str, tensor: Tensor) -> Real:
 Planner = Callable[[Call], Result]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
-_PLANNERS: dict[str, Planner] = {}
+_PLANNERS = Registry[Planner]("importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -110,7 +111,7 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
 
     def register(planner: Planner) -> Planner:
         names = (kind if kind.count(".") > 1 or "." not in kind else f"aten.{kind}" for kind in kinds)
-        _PLANNERS.update(dict.fromkeys(names, planner))
+        _PLANNERS.add(names, planner)
         return planner
 
     return register

@@ -1,0 +1,57 @@
+"""Tables that modules fill while they are imported: an entry for each name, and never two.
+
+A second entry under a name would win or lose by the order of imports, and nobody would hear of it; so it is an error::
+
+    EVALUATORS = Registry[Evaluator]("evaluator")
+    EVALUATORS.add(["qnn.clip"], clip)
+    EVALUATORS.add(["qnn.clip"], other)  # RegistrationError
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from qdialect.diagnostics import RegistrationError
+
+V = TypeVar("V")
+
+
+class Registry(Mapping[str, V], Generic[V]):
+    """A mapping from names to what was registered for them; `subject` says in errors what that is."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._entries: dict[str, V] = {}
+
+    def add(self, names: Iterable[str], entry: V) -> None:
+        """Register `entry` under each of `names`.
+
+        Raises `RegistrationError` where a name is taken already.  The same definition may come again: a notebook or
+        `importlib.reload` executes a module twice.
+        """
+        names = tuple(names)
+        for name in names:
+            known = self._entries.get(name)
+            if known is not None and not _is_same_definition(known, entry):
+                found = f"{_title(known)} and {_title(entry)}"
+                raise RegistrationError(f"{self._subject} of '{name}' must be registered once, but got {found}")
+        self._entries.update(dict.fromkeys(names, entry))
+
+    def __getitem__(self, name: str) -> V:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _is_same_definition(one: object, other: object) -> bool:
+    """Whether both are one object, or what one definition of a module made when it was executed twice."""
+    return one is other or (_title(one) == _title(other) and "<" not in _title(one))
+
+
+def _title(entry: object) -> str:
+    return f"{getattr(entry, '__module__', '')}.{getattr(entry, '__qualname__', repr(entry))}"
