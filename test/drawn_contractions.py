@@ -19,65 +19,87 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
+from qdialect.dialect.epilogue import shortened
+from qdialect.dialect.stages.activation import ActivationStage
+from qdialect.dialect.stages.add import AddStage
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.dequantize import DequantizeStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
-from qdialect.quant_math import Activation, AddArithmetic, RealScaling, ResidualPlace, Rounding
+from qdialect.quant_math import Activation, AddArithmetic, Multiplier, Rounding, Scaling
 
 # Root mean square of a random code less its zero point, more or less.
 _SPREAD = 75.0
 
 
-def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool, with_real: bool) -> dict[str, Any]:
-    """Attributes of the stages after accumulators of the real size `accumulated`, for a result of type `element`."""
+def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, with_f32: bool) -> dict[str, Any]:
+    """Output and epilogue of accumulators of the real size `accumulated`, for a result of type `element`."""
     with_table = d.flag()
-    # The last stage's codes are the result's; a table may translate from the other type.
+    # The last stage's values are the result's; a table may translate from the other type.
     before = d.element() if with_table else element
-    early = with_real and with_residual and d.flag()
-    first = d.element() if with_residual and not early else before
-    low, high = d.bounds(first)
+    early = with_f32 and residual is not None and d.flag()
+    first = d.element() if residual is not None and not early else before
+    bounds = d.bounds(first)
     # Multipliers far from the usual ones have shifts of their own.
     extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
-    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
-    values: dict[str, Any] = {
+    scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
+    how: dict[str, Any] = {"rounding": d.rounding(), "multiplier": d.multiplier()}
+    own = {"scale": scale, "zero_point": d.zero_point(first), "element": first}
+    stages: list[Stage] = [RequantizeStage(**how, **own)]
+    if with_f32:
+        stages = _f32_stages(d, how["multiplier"], own)
+    stages.append(ClampStage(min=bounds[0], max=bounds[1]))
+    if early:
+        stages[1:1] = [SumStage(**_residual_parameters(d, scale, residual))]
+    elif residual is not None:
+        own, added = _added(d, scale, before, residual)
+        stages += added
+    if with_table:
+        own = {"scale": 0.5, "zero_point": d.zero_point(element), "element": element}
+        stages.append(LutStage(**own, table=d.table()))
+    output = Quantized(**own)
+    epilogue = shortened(stages, output)
+    return {"output_scale": output.scale, "output_zero_point": output.zero_point, "epilogue": epilogue}
+
+
+def _f32_stages(d: Draw, multiplier: Multiplier, own: dict[str, Any]) -> list[Stage]:
+    """The stages of f32 values, with one rounding."""
+    activation = d.one_of((None, *Activation))
+    rounding = d.one_of([rounding for rounding in Rounding if not rounding.is_fixed])
+    scaling = d.one_of((Scaling.DIVIDE, Scaling.RECIPROCAL))
+    has_alpha = activation is not None and activation.has_alpha
+    alpha = d.one_of((0.01, 0.25, 1.0, -2.0)) if has_alpha else 0.0
+    activated = [] if activation is None else [ActivationStage(function=activation, alpha=alpha)]
+    return [
+        DequantizeStage(multiplier=multiplier),
+        *activated,
+        QuantizeStage(rounding=rounding, scaling=scaling, **own),
+    ]
+
+
+def _added(d: Draw, scale: float, element: str, residual: str) -> tuple[dict[str, Any], list[Stage]]:
+    """What the sum with a residual means, of type `element`, and its stages."""
+    is_lhs = d.one_of((False, True))
+    residual_scale = scale * d.scale(0.2, 3.0)
+    how: dict[str, Any] = {
+        "arithmetic": d.one_of(tuple(AddArithmetic)),
         "rounding": d.rounding(),
         "multiplier": d.multiplier(),
-        "output_scale": output_scale,
-        "output_zero_point": d.zero_point(first),
-        "output_min": low,
-        "output_max": high,
     }
-    last = {name: values[f"output_{name}"] for name in ("scale", "zero_point", "min", "max")}
-    if with_real:
-        values |= _real_stage(d)
-    if early:
-        place = ResidualPlace.BEFORE_ROUNDING
-        values |= {"residual_place": place, "residual_scale": output_scale * d.scale(0.2, 3.0)}
-    elif with_residual:
-        values |= {
-            "residual_place": d.one_of((ResidualPlace.RIGHT, ResidualPlace.LEFT)),
-            "residual_scale": output_scale * d.scale(0.2, 3.0),
-            "sum_arithmetic": d.one_of(tuple(AddArithmetic)),
-            "sum_rounding": d.rounding(),
-            "sum_multiplier": d.multiplier(),
-        }
-        low, high = d.bounds(before)
-        last = {"scale": output_scale * d.scale(0.5, 3.0), "zero_point": d.zero_point(before), "min": low, "max": high}
-    values |= {f"sum_{name}": value for name, value in last.items()}
-    values |= {"table": d.table() if with_table else None}
-    values["table_scale"] = 0.5 if with_table else last["scale"]
-    values["table_zero_point"] = d.zero_point(element) if with_table else last["zero_point"]
-    return values
+    low, high = d.bounds(element)
+    own = {"scale": scale * d.scale(0.5, 3.0), "zero_point": d.zero_point(element), "element": element}
+    zero_point = d.zero_point(residual)
+    parameters = {"residual_scale": residual_scale, "residual_zero_point": zero_point, "residual_is_lhs": is_lhs}
+    return own, [AddStage(**parameters, **how, **own), ClampStage(min=low, max=high)]
 
 
-def _real_stage(d: Draw) -> dict[str, Any]:
-    """Attributes of a stage of real numbers with one rounding."""
-    activation = d.one_of(tuple(Activation))
-    floats = [rounding for rounding in Rounding if not rounding.is_fixed]
-    return {
-        "rounding": d.one_of(floats),
-        "real_scaling": d.one_of((RealScaling.DIVIDE, RealScaling.RECIPROCAL)),
-        "activation": activation,
-        "activation_alpha": d.one_of((0.01, 0.25, 1.0, -2.0)) if activation.has_alpha else 0.0,
-    }
+def _residual_parameters(d: Draw, scale: float, residual: str | None) -> dict[str, Any]:
+    assert residual is not None
+    return {"residual_scale": scale * d.scale(0.2, 3.0), "residual_zero_point": d.zero_point(residual)}
 
 
 def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any]:
@@ -116,12 +138,11 @@ def _fused(
     element = d.element()
     attributes = _parameters(d, element_of(x.type), weight, shape[0])
     real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
-    with_real = d.integer(0, 2) == 0
-    attributes |= _stages(d, element, real, with_residual=residual is not None, with_real=with_real)
-    if residual is not None:
-        attributes["residual_zero_point"] = d.zero_point(element_of(residual.type))
+    with_f32 = d.integer(0, 2) == 0
+    of_residual = None if residual is None else element_of(residual.type)
+    attributes |= _stages(d, element, real, of_residual, with_f32=with_f32)
     bias = _bias(d, element_of(x.type), weight, shape, attributes)
-    if with_real and d.flag():
+    if with_f32 and d.flag():
         bias = constant((d.rng.normal(size=shape[0]) * real).astype(np.float32))
     operands = (x, d.codes_constant(weight, shape) if weights is None else weights, bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]

@@ -27,14 +27,12 @@ class AttributeKind(Generic[T]):
     """A kind of attribute.
 
     `problem` gives what the attribute must be, or None where it is right; `from_attribute` may then be called.
-    `accepts_none`: the kind has an "absent" value, written as ``unit``.
     """
 
     description: str
     to_attribute: Callable[[T], ir.Attribute]
     from_attribute: Callable[[ir.Attribute], T]
     problem: Callable[[ir.Attribute], str | None]
-    accepts_none: bool = False
 
 
 def _is_f64(attr: ir.Attribute) -> bool:
@@ -143,9 +141,7 @@ def _is_table(attr: ir.Attribute) -> bool:
     return str(attr.type) == f"tensor<{TABLE_ENTRIES}xi8>"
 
 
-def _table_to_attribute(value: NDArray[np.uint8] | None) -> ir.Attribute:
-    if value is None:
-        return ir.UnitAttr.get()
+def _table_to_attribute(value: NDArray[np.uint8]) -> ir.Attribute:
     if value.dtype != np.uint8 or value.shape != (TABLE_ENTRIES,):
         raise ValueError(f"table must be uint8[{TABLE_ENTRIES}], but got {value.dtype}{list(value.shape)}")
     signed = np.ascontiguousarray(value).view(np.int8)
@@ -164,13 +160,15 @@ TABLE: AttributeKind[NDArray[np.uint8]] = AttributeKind(
 )
 """A look-up table: 256 bit patterns, indexed by the unsigned bit pattern of the input byte."""
 
-OPTIONAL_TABLE: AttributeKind[NDArray[np.uint8] | None] = AttributeKind(
-    f"{_TABLE} or unit",
-    _table_to_attribute,
-    lambda attr: None if isinstance(attr, ir.UnitAttr) else _table_value(attr),
-    lambda attr: None if isinstance(attr, ir.UnitAttr) or _is_table(attr) else f"{_TABLE} or unit",
-    accepts_none=True,
+_ELEMENT_TYPE = "the type i8 or ui8"
+
+ELEMENT_TYPE: AttributeKind[str] = AttributeKind(
+    _ELEMENT_TYPE,
+    lambda value: ir.TypeAttr.get(ir.Type.parse(value)),
+    lambda attr: str(ir.TypeAttr(attr).value),
+    lambda attr: None if isinstance(attr, ir.TypeAttr) and str(attr.value) in ("i8", "ui8") else _ELEMENT_TYPE,
 )
+"""Element type of 8-bit values, as its text."""
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import AttributeKind
@@ -15,24 +16,40 @@ T = TypeVar("T")
 
 
 class AttributeField(Generic[T]):
-    """A declared attribute; reading it from an op gives the Python value."""
+    """A declared attribute; reading it from an op gives the Python value.
+
+    One with a default may be left out of the text, and is where it has that value.
+    """
 
     def __init__(self, kind: AttributeKind[T], default: T | None) -> None:
-        self.kind = kind
+        self.kind: AttributeKind[T] = kind
         self.default = default
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
+    @property
+    def is_required(self) -> bool:
+        """Whether the attribute must be written."""
+        return self.default is None
+
+    def value_in(self, attributes: Mapping[str, ir.Attribute] | ir.OpAttributeMap) -> T:
+        """The Python value of the attribute; the default where it is left out."""
+        if self.default is not None and self.name not in attributes:
+            return self.default
+        return self.kind.from_attribute(attributes[self.name])
+
+    def is_default(self, encoded: ir.Attribute) -> bool:
+        """Whether a written attribute says what its absence says."""
+        return self.default is not None and encoded == self.kind.to_attribute(self.default)
+
     @overload
     def __get__(self, op: None, owner: type) -> AttributeField[T]: ...
     @overload
     def __get__(self, op: QnnOp, owner: type) -> T: ...
     def __get__(self, op: QnnOp | None, owner: type) -> AttributeField[T] | T:
-        if op is None:
-            return self
-        return self.kind.from_attribute(op.operation.attributes[self.name])
+        return self if op is None else self.value_in(op.operation.attributes)
 
 
 class AnyOperandField:
@@ -117,10 +134,51 @@ def variadic_operand(constraint: TypeConstraint) -> VariadicOperandField:
 
 
 def attribute(kind: AttributeKind[T], default: T | None = None) -> AttributeField[T]:
-    """Declare an attribute; `default` is what the builder writes when it is not given (the text always has it)."""
+    """Declare an attribute; one with a `default` may be left out of the text, and is where it has that value."""
     return AttributeField(kind, default)
 
 
 def result(constraint: TypeConstraint) -> ResultField:
     """Declare the result."""
     return ResultField(constraint)
+
+
+class DeclaredAttribute(Protocol):
+    """What the verifier asks about an attribute."""
+
+    @property
+    def kind(self) -> AttributeKind[Any]:
+        """What it may be."""
+        ...
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it must be written."""
+        ...
+
+
+def attribute_violations(found: Mapping[str, ir.Attribute], declared: Mapping[str, DeclaredAttribute]) -> Iterator[str]:
+    """What is wrong with written attributes: those unknown, those missing, those of another kind.
+
+    All unknown ones are one finding, all missing ones another; a name with a dot belongs to another dialect.
+    """
+    unknown = [name for name in found if name not in declared and "." not in name]
+    if unknown:
+        yield f"has no {_attributes_text(unknown)}; it has {names_text(declared)}"
+    missing = {name: one.kind for name, one in declared.items() if one.is_required and name not in found}
+    if missing:
+        kinds = ", ".join(f"'{name}' ({kind.description})" for name, kind in missing.items())
+        yield f"must have attribute{'s' * (len(missing) > 1)} {kinds}"
+    for name, one in declared.items():
+        problem = one.kind.problem(found[name]) if name in found else None
+        if problem:
+            yield f"{name} must be {problem}, but got {found[name]}"
+
+
+def names_text(names: Iterable[str]) -> str:
+    """Quoted names, separated by commas."""
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def _attributes_text(names: Sequence[str]) -> str:
+    return f"attribute{'s' * (len(names) > 1)} {names_text(names)}"

@@ -24,6 +24,8 @@ from qdialect.dialect.fields import (
     OptionalOperandField,
     ResultField,
     VariadicOperandField,
+    attribute_violations,
+    names_text,
 )
 from qdialect.dialect.type_constraints import MOST_ELEMENTS, shape_of
 
@@ -82,7 +84,8 @@ class QnnOp(Qnn.Operation):
         for index, operand_field in enumerate(operands):
             operand_field.index = index
         cls.__annotations__ = {key: kind for f in operands for key, kind in _operand_annotations(f).items()}
-        cls.__annotations__ |= dict.fromkeys(attributes, Any)
+        # The bindings demand what is declared to them: what may be left out is known to the verifier alone.
+        cls.__annotations__ |= {key: Any for key, f in attributes.items() if f.is_required}
         cls.__annotations__ |= {results[0].name: ext.Result[Any]}
         # The bindings refuse class attributes they do not know and put untyped properties in the fields' places:
         # take the fields out of their sight, and put them back.
@@ -108,9 +111,9 @@ class QnnOp(Qnn.Operation):
         """Check the labelled constraints of the op's docstring; raise `ConstraintError` at the first that fails."""
 
     def attribute_values(self) -> dict[str, Any]:
-        """Every declared attribute as a Python value."""
+        """Every declared attribute as a Python value, defaults for those left out."""
         attributes = self.operation.attributes
-        return {name: f.kind.from_attribute(attributes[name]) for name, f in self.attribute_fields.items()}
+        return {name: field.value_in(attributes) for name, field in self.attribute_fields.items()}
 
     def operand_shapes(self) -> list[Shape]:
         """Shapes of all operands, in order."""
@@ -156,16 +159,7 @@ class QnnOp(Qnn.Operation):
         found = dict(self.operation.attributes.items())
         if _is_variadic(self.operand_fields):
             yield from _segment_violations(found.pop(SEGMENTS, None), len(self.operation.operands))
-        for name in found:
-            if name not in self.attribute_fields and "." not in name:
-                yield f"has no attribute '{name}'; it has {_names_text(self.attribute_fields)}"
-        for name, field in self.attribute_fields.items():
-            if name not in found:
-                yield f"must have attribute '{name}' ({field.kind.description})"
-                return
-            problem = field.kind.problem(found[name])
-            if problem:
-                yield f"{name} must be {problem}, but got {found[name]}"
+        yield from attribute_violations(found, self.attribute_fields)
 
     def _type_violations(self) -> Iterator[str]:
         for field, value in self._typed_operands():
@@ -195,7 +189,8 @@ def build(
     """Create an op at the current insertion point; its result shape is inferred.
 
     `operands` in declared order, ``None`` for a missing optional one; `element` is the result's element type, as a type
-    or its text (``"ui8"``); `attributes` are Python values, defaults fill the rest.
+    or its text (``"ui8"``); `attributes` are Python values. Those that are not given, or equal their default, are left
+    out.
 
     Raises `ConstraintError` where the shapes have no meaning, and `TypeError` for operands, attributes or a result that
     are missing, unknown or not of the declared kind. The other constraints are the verifier's.
@@ -203,6 +198,7 @@ def build(
     values = _checked_operands(op_class, operands)
     complete = _complete(op_class, attributes)
     encoded = {name: _encoded(op_class, name, value) for name, value in complete.items()}
+    encoded = {name: one for name, one in encoded.items() if not op_class.attribute_fields[name].is_default(one)}
     shape = op_class.infer_shape([shape_of(value.type) for value in values], complete)
     if _is_variadic(op_class.operand_fields):
         encoded[SEGMENTS] = ir.DenseI32ArrayAttr.get(_segments(len(values)))
@@ -260,15 +256,11 @@ def _raise_problem(op_class: type[QnnOp], what: str, problem: str | None, found:
 def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str, Any]:
     unknown = attributes.keys() - op_class.attribute_fields.keys()
     if unknown:
-        raise TypeError(f"'{op_class.OPERATION_NAME}' has no attribute {_names_text(sorted(unknown))}")
+        raise TypeError(f"'{op_class.OPERATION_NAME}' has no attribute {names_text(sorted(unknown))}")
     complete = {name: attributes.get(name, field.default) for name, field in op_class.attribute_fields.items()}
-    missing = [
-        name
-        for name, value in complete.items()
-        if value is None and not op_class.attribute_fields[name].kind.accepts_none
-    ]
+    missing = [name for name, value in complete.items() if value is None]
     if missing:
-        raise TypeError(f"'{op_class.OPERATION_NAME}' needs attribute {_names_text(missing)}")
+        raise TypeError(f"'{op_class.OPERATION_NAME}' needs attribute {names_text(missing)}")
     return complete
 
 
@@ -308,7 +300,3 @@ def _count_text(least: int, most: int) -> str:
 
 def _shape_text(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a scalar"
-
-
-def _names_text(names: Any) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"

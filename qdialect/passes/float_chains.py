@@ -25,9 +25,7 @@ _COMMUTATIVE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf")
 
 
 def build_activation(activation: Activation, value: ir.Value, alpha: float = 0.0) -> ir.Value:
-    """`activation` of the f32 tensor `value` as float ops at the insertion point; `value` itself for ``none``."""
-    if activation is Activation.NONE:
-        return value
+    """`activation` of the f32 tensor `value` as float ops at the insertion point."""
     return _build(CHAINS[activation], value, alpha)
 
 

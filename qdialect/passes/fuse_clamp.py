@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp
+from qdialect._mlir import ir
+from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.pool_ops import PoolOp
-from qdialect.dialect.type_constraints import dtype_of
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.stage_base import Stage
+from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import differences, producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
+from qdialect.passes.stage_decomposition import decomposes
 from qdialect.passes.tabulate import table_of
 from qdialect.quant_math import clamp_of_table
 
@@ -38,7 +44,7 @@ class FuseClamp(Pattern[_Match]):
         clamped = producer(op.input)
         if not isinstance(clamped, AnyFused | BinaryOp | PoolOp | ClipOp):
             return None
-        if isinstance(clamped, AnyFused) and clamped.table is not None:
+        if isinstance(clamped, AnyFused) and isinstance(clamped.epilogue[-1], LutStage):
             return Refusal("must come before the table of the fused op that feeds it")
         bounds = clamp_of(op)
         reason = second_use(op.input) or _mismatch(clamped, op)
@@ -64,32 +70,41 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
 
 
 def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
-    if isinstance(op, ClipOp) or isinstance(clamped, PoolOp | ClipOp):
+    if isinstance(op, ClipOp) or not isinstance(clamped, AnyFused | BinaryOp):
         return None
-    stage = "sum" if isinstance(clamped, AnyFused) else "output"
-    values = clamped.attribute_values()
     return differences(
-        input_scale=(values[f"{stage}_scale"], op.input_scale),
-        input_zero_point=(values[f"{stage}_zero_point"], op.input_zero_point),
+        input_scale=(clamped.output_scale, op.input_scale),
+        input_zero_point=(clamped.output_zero_point, op.input_zero_point),
     )
 
 
 def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:
-    """The changed attributes: bounds within bounds, in every stage that says the same."""
-    if isinstance(clamped, ClipOp):
-        return _narrowed(clamped, ("min", "max"), bounds)
-    if not isinstance(clamped, AnyFused):
-        return _narrowed(clamped, ("output_min", "output_max"), bounds)
-    total = _narrowed(clamped, ("sum_min", "sum_max"), bounds)
-    if clamped.adds_codes:
-        return total
-    return {**total, "output_min": total["sum_min"], "output_max": total["sum_max"]}
+    """The changed attributes: bounds within bounds."""
+    if isinstance(clamped, AnyFused):
+        return {"epilogue": _clamped_epilogue(clamped, bounds)}
+    return _narrowed(clamped, ("min", "max") if isinstance(clamped, ClipOp) else ("output_min", "output_max"), bounds)
+
+
+def _clamped_epilogue(clamped: AnyFused, bounds: Bounds) -> tuple[Stage, ...]:
+    stages, clamp = clamped.epilogue, ClampStage(min=bounds[0], max=bounds[1])
+    found = whole = range_of(clamped.output.type)
+    last = stages[-1]
+    if isinstance(last, ClampStage):
+        stages, found = stages[:-1], (last.min, last.max)
+    low, high = clamp.narrowed(found)
+    return stages if (low, high) == whole else (*stages, ClampStage(min=low, max=high))
 
 
 def _narrowed(clamped: QnnOp, names: tuple[str, str], bounds: Bounds) -> dict[str, Any]:
     values = clamped.attribute_values()
     low, high = bounds
     return {name: min(max(values[name], low), high) for name in names}
+
+
+@decomposes(ClampStage)
+def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    return build(ClipOp, value, element=element_of(value.type), min=stage.min, max=stage.max).output
 
 
 @register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,14 +13,20 @@ from qdialect._mlir import ir
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.activation import ActivationStage
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.dequantize import DequantizeStage
+from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.stages.stage_base import Stage
+from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.passes.float_chains import match_activation
 from qdialect.passes.matching import differences, not_constant, producer, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
-from qdialect.passes.real_stage import SCALINGS, channel_values, contraction_behind, multiplier_of
+from qdialect.passes.real_stage import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit, uniform_value
-from qdialect.quant_math import Activation, FloatRounding, Multiplier, ResidualPlace, Rounding, quantize_array
+from qdialect.quant_math import Activation, FloatRounding, Multiplier, quantize_array
 
 Bounds = tuple[int, int]
 _CLAMPS = ("arith.maximumf", "arith.minimumf")
@@ -31,7 +37,7 @@ class _Epilogue:
     """What stands between a contraction and the quantization of its real numbers, found from below."""
 
     bounds: Bounds
-    activation: Activation = Activation.NONE
+    activation: Activation | None = None
     alpha: float = 0.0
     residual: DequantizeOp | None = None
     bias: NDArray[np.float32] | None = None
@@ -78,23 +84,32 @@ class FuseFloatEpilogue(Pattern[_Match]):
 
     def rewrite(self, op: QuantizeOp, match: _Match, rewriter: Rewriter) -> None:
         contraction, epilogue = match.contraction, match.epilogue
-        stages: dict[str, Any] = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": match.multiplier, "table": None}
-        stages |= {"real_scaling": SCALINGS[op.scaling]}
-        stages |= {"activation": epilogue.activation, "activation_alpha": epilogue.alpha}
-        for stage in ("output", "sum", "table"):
-            stages |= {f"{stage}_scale": op.scales[0], f"{stage}_zero_point": op.zero_points[0]}
-        for stage in ("output", "sum"):
-            stages |= {f"{stage}_min": epilogue.bounds[0], f"{stage}_max": epilogue.bounds[1]}
-        residual = epilogue.residual
-        if residual is not None:
-            parameters = {"residual_scale": residual.scales[0], "residual_zero_point": residual.zero_points[0]}
-            stages |= {"residual_place": ResidualPlace.BEFORE_ROUNDING, **parameters}
         with rewriter.before(op):
             operands = [contraction.data, contraction.weight, _bias(contraction, epilogue)]
-            operands += [] if residual is None else [residual.input]
-            fused_class, element = FUSED_CLASSES[type(contraction)], element_of(op.output.type)
-            fused = build(fused_class, *operands, element=element, **contraction.attribute_values(), **stages)
+            operands += [] if epilogue.residual is None else [epilogue.residual.input]
+            fused = build(
+                FUSED_CLASSES[type(contraction)],
+                *operands,
+                element=element_of(op.output.type),
+                output_scale=op.scales[0],
+                output_zero_point=op.zero_points[0],
+                epilogue=tuple(_stages(op, match)),
+                **contraction.attribute_values(),
+            )
         rewriter.replace(op, fused.output)
+
+
+def _stages(op: QuantizeOp, match: _Match) -> Iterator[Stage]:
+    epilogue = match.epilogue
+    yield DequantizeStage(multiplier=match.multiplier)
+    if epilogue.residual is not None:
+        scale, zero_point = epilogue.residual.scales[0], epilogue.residual.zero_points[0]
+        yield SumStage(residual_scale=scale, residual_zero_point=zero_point)
+    if epilogue.activation is not None:
+        yield ActivationStage(function=epilogue.activation, alpha=epilogue.alpha)
+    yield QuantizeStage(scaling=op.scaling)
+    if epilogue.bounds != range_of(op.output.type):
+        yield ClampStage(min=epilogue.bounds[0], max=epilogue.bounds[1])
 
 
 def _bias(contraction: AnyContraction, epilogue: _Epilogue) -> ir.Value:

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from qdialect.dialect import AnyFused, LutOp
+from qdialect._mlir import ir
+from qdialect.dialect import AnyFused, LutOp, build
+from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.matching import differences, producer, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
+from qdialect.passes.stage_decomposition import decomposes, quantized
+from qdialect.passes.stage_fusion import resolved_stages, with_stages
 from qdialect.quant_math import compose_tables
 
 
@@ -25,21 +31,36 @@ class FuseLut(Pattern[AnyFused]):
         if not isinstance(fused, AnyFused):
             return None
         reason = second_use(op.input) or differences(
-            input_scale=(fused.table_scale, op.input_scale),
-            input_zero_point=(fused.table_zero_point, op.input_zero_point),
+            input_scale=(fused.output_scale, op.input_scale),
+            input_zero_point=(fused.output_zero_point, op.input_zero_point),
         )
         return Refusal(reason) if reason else fused
 
     def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:
+        output = Quantized(op.output_scale, op.output_zero_point, element_of(op.output.type))
+        stages, table = resolved_stages(match), op.table
+        last = stages[-1]
+        if isinstance(last, LutStage):
+            stages, table = stages[:-1], compose_tables(last.table, table)
         with rewriter.before(op):
-            fused = rebuilt(
-                match,
-                element=element_of(op.output.type),
-                table=op.table if match.table is None else compose_tables(match.table, op.table),
-                table_scale=op.output_scale,
-                table_zero_point=op.output_zero_point,
-            )
+            fused = with_stages(match, (*stages, LutStage(table=table)), output)
         rewriter.replace(op, fused.output)
+
+
+@decomposes(LutStage)
+def _decompose(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    before, after = quantized(placed.before), quantized(placed.after)
+    return build(
+        LutOp,
+        value,
+        element=after.element,
+        table=stage.table,
+        input_scale=before.scale,
+        input_zero_point=before.zero_point,
+        output_scale=after.scale,
+        output_zero_point=after.zero_point,
+    ).output
 
 
 @register

@@ -14,13 +14,13 @@ from qdialect.passes.fuse_clamp import FuseClampPass
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
-from qdialect.passes.fuse_residual import FuseResidualPass
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.raise_float_requantize import RaiseFloatRequantizePass
 from qdialect.passes.raise_qdq import RaiseQdqPass
-from qdialect.passes.registry import register
+from qdialect.passes.registry import all_passes, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
+from qdialect.passes.stage_fusion import StageFusionPass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
 
 
@@ -31,7 +31,8 @@ class FuseQnnPass(CompositePass):
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-bias, raise-float-requantize, fold-padding,
     tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut,
-    canonicalize.  `leaky-relu` is the option of qnn-tabulate-unary.
+    canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is registered.  `leaky-relu` is the option
+    of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -59,9 +60,14 @@ class FuseQnnPass(CompositePass):
             FuseFloatEpiloguePass(),
             # A clamp goes before the sum it belongs to and before the table that ends the op.
             FuseClampPass(),
-            FuseResidualPass(),
+            *stage_fusions(),
             # The relu after a sum.
             FuseClampPass(),
             FuseLutPass(),
             CanonicalizePass(),
         )
+
+
+def stage_fusions() -> tuple[Pass, ...]:
+    """Every registered pass that fuses an op as another stage, with its default options, in the order of the names."""
+    return tuple(one() for one in all_passes().values() if issubclass(one, StageFusionPass))

@@ -8,12 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect.dialect import FUSED_CLASSES, AnyContraction, RequantizeOp, build
+from qdialect._mlir import ir
+from qdialect.dialect import FUSED_CLASSES, AnyContraction, AnyFused, RequantizeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.matching import differences, not_constant, producer, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
+from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.tabulate import is_eight_bit
 
 
@@ -36,20 +40,38 @@ class FuseRequantize(Pattern[AnyContraction]):
         return Refusal(reason) if reason else contraction
 
     def rewrite(self, op: RequantizeOp, match: AnyContraction, rewriter: Rewriter) -> None:
-        low, high = range_of(op.output.type)
-        element = element_of(op.output.type)
-        stages: dict[str, Any] = {"rounding": op.rounding, "multiplier": op.multiplier, "table": None}
-        for stage in ("output", "sum", "table"):
-            stages |= {f"{stage}_scale": op.output_scale, f"{stage}_zero_point": op.output_zero_point}
-        for stage in ("output", "sum"):
-            stages |= {f"{stage}_min": low, f"{stage}_max": high}
         with rewriter.before(op):
             bias = match.bias
             if bias is None:
                 bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
-            operands = (match.data, match.weight, bias)
-            fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **match.attribute_values(), **stages)
+            fused = build(
+                FUSED_CLASSES[type(match)],
+                *(match.data, match.weight, bias),
+                element=element_of(op.output.type),
+                output_scale=op.output_scale,
+                output_zero_point=op.output_zero_point,
+                epilogue=(RequantizeStage(rounding=op.rounding, multiplier=op.multiplier),),
+                **match.attribute_values(),
+            )
         rewriter.replace(op, fused.output)
+
+
+@decomposes(RequantizeStage)
+def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    after = quantized(placed.after)
+    return build(
+        RequantizeOp,
+        value,
+        element=after.element,
+        input_scale=op.input_scale,
+        weight_scales=op.weight_scales,
+        output_scale=after.scale,
+        output_zero_point=after.zero_point,
+        axis=len(shape_of(value.type)) - 1,
+        rounding=stage.rounding,
+        multiplier=stage.multiplier,
+    ).output
 
 
 def _wide_result(op: RequantizeOp) -> str | None:

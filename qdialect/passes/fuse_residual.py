@@ -7,23 +7,29 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, AnyFused
+from qdialect.dialect import AddOp, AnyFused, build
+from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.stages.add import AddStage
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.matching import differences, producer, rebuilt, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.matching import differences, producer, second_use
+from qdialect.passes.pattern import Pattern, Refusal, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math import ResidualPlace
+from qdialect.passes.stage_decomposition import decomposes, quantized
+from qdialect.passes.stage_fusion import StageFusionPass, resolved_stages, with_stages
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other, at `place`."""
+    """One operand of the addition as the fused one; `scale` and `zero_point` are those of the other."""
 
     fused: AnyFused
     residual: ir.Value
     scale: float
     zero_point: int
-    place: ResidualPlace
+    residual_is_lhs: bool
 
 
 class FuseResidual(Pattern[_Side]):
@@ -41,26 +47,21 @@ class FuseResidual(Pattern[_Side]):
         return last if first.fused.is_before_in_block(last.fused) else first
 
     def rewrite(self, op: AddOp, match: _Side, rewriter: Rewriter) -> None:
-        fused = match.fused
+        output = Quantized(op.output_scale, op.output_zero_point, element_of(op.output.type))
+        added = AddStage(
+            residual_scale=match.scale,
+            residual_zero_point=match.zero_point,
+            residual_is_lhs=match.residual_is_lhs,
+            arithmetic=op.arithmetic,
+            rounding=op.rounding,
+            multiplier=op.multiplier,
+        )
+        bounds = op.output_min, op.output_max
+        clamp = () if bounds == output.range else (ClampStage(min=bounds[0], max=bounds[1]),)
         with rewriter.before(op):
-            summed = rebuilt(
-                fused,
-                *(fused.data, fused.weight, fused.bias, match.residual),
-                element=element_of(op.output.type),
-                residual_place=match.place,
-                residual_scale=match.scale,
-                residual_zero_point=match.zero_point,
-                sum_arithmetic=op.arithmetic,
-                sum_rounding=op.rounding,
-                sum_multiplier=op.multiplier,
-                sum_scale=op.output_scale,
-                sum_zero_point=op.output_zero_point,
-                sum_min=op.output_min,
-                sum_max=op.output_max,
-                table_scale=op.output_scale,
-                table_zero_point=op.output_zero_point,
-            )
-        rewriter.replace(op, summed.output)
+            stages = (*resolved_stages(match.fused), added, *clamp)
+            fused = with_stages(match.fused, stages, output, match.residual)
+        rewriter.replace(op, fused.output)
 
 
 def _left(op: AddOp) -> _Side | Refusal | None:
@@ -68,9 +69,9 @@ def _left(op: AddOp) -> _Side | Refusal | None:
     if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or differences(
-        lhs_scale=(fused.sum_scale, op.lhs_scale), lhs_zero_point=(fused.sum_zero_point, op.lhs_zero_point)
+        lhs_scale=(fused.output_scale, op.lhs_scale), lhs_zero_point=(fused.output_zero_point, op.lhs_zero_point)
     )
-    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, ResidualPlace.RIGHT)
+    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
 
 
 def _right(op: AddOp) -> _Side | Refusal | None:
@@ -78,24 +79,52 @@ def _right(op: AddOp) -> _Side | Refusal | None:
     if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or differences(
-        rhs_scale=(fused.sum_scale, op.rhs_scale), rhs_zero_point=(fused.sum_zero_point, op.rhs_zero_point)
+        rhs_scale=(fused.output_scale, op.rhs_scale), rhs_zero_point=(fused.output_zero_point, op.rhs_zero_point)
     )
-    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, ResidualPlace.LEFT)
+    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
 
 
 def _obstacle(op: AddOp, fused: AnyFused) -> str | None:
-    if fused.table is not None or fused.residual is not None:
-        stage = "table" if fused.table is not None else "residual"
-        return f"needs a fused op that ends in its clamp, but it has a {stage}"
+    ends_in_table = isinstance(fused.epilogue[-1], LutStage)
+    if ends_in_table or fused.residual is not None:
+        return f"needs a fused op that ends in its clamp, but it has a {'table' if ends_in_table else 'residual'}"
     shapes = [shape_of(value.type) for value in (op.lhs, op.rhs)]
     if shapes[0] != shapes[1]:
         return f"must have operands of one shape, but got {list(shapes[0])} and {list(shapes[1])}"
     return second_use(fused.output)
 
 
+@decomposes(AddStage)
+def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    assert op.residual is not None, "the verifier has seen a residual"
+    before, after = quantized(placed.before), quantized(placed.after)
+    sides = [(value, before.scale, before.zero_point), (op.residual, stage.residual_scale, stage.residual_zero_point)]
+    if stage.residual_is_lhs:
+        sides.reverse()
+    (lhs, lhs_scale, lhs_zero_point), (rhs, rhs_scale, rhs_zero_point) = sides
+    return build(
+        AddOp,
+        lhs,
+        rhs,
+        element=after.element,
+        lhs_scale=lhs_scale,
+        lhs_zero_point=lhs_zero_point,
+        rhs_scale=rhs_scale,
+        rhs_zero_point=rhs_zero_point,
+        output_scale=after.scale,
+        output_zero_point=after.zero_point,
+        output_min=after.range[0],
+        output_max=after.range[1],
+        arithmetic=stage.arithmetic,
+        rounding=stage.rounding,
+        multiplier=stage.multiplier,
+    ).output
+
+
 @register
 @dataclass(frozen=True)
-class FuseResidualPass(PatternPass):
+class FuseResidualPass(StageFusionPass):
     """Fuse the addition of another tensor into the fused contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-residual"

@@ -1,6 +1,8 @@
-"""A fused op's stage of real numbers as separate ops: how it is spelled out, and what tells that it is one."""
+"""A fused op's stages of f32 values as separate ops: what they stand for, and what tells that ops are such stages."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,56 +11,74 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import AnyContraction, AnyFused, BroadcastOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE
 from qdialect.dialect.constants import constant_value
+from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.stages.activation import ActivationStage
+from qdialect.dialect.stages.dequantize import DequantizeStage
+from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.float_chains import build_activation
 from qdialect.passes.matching import producer
 from qdialect.passes.pattern import Refusal
-from qdialect.quant_math import Multiplier, RealScaling, Rounding, Scaling, real_multiplier
-
-SCALINGS = {Scaling.DIVIDE: RealScaling.DIVIDE, Scaling.RECIPROCAL: RealScaling.RECIPROCAL}
-"""The real scaling of a fused op for that of a `qnn.quantize`."""
+from qdialect.passes.stage_decomposition import decomposes, quantized
+from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 
 
-def has_real_bias(op: AnyFused) -> bool:
-    """Whether the bias of `op` is added to real numbers and not to accumulators."""
-    return element_of(op.bias.type) == "f32"
-
-
-def spelling_obstacle(op: AnyFused) -> str | None:
-    """Why the stage cannot be spelled out, None where it can."""
-    if op.rounding is not Rounding.F32_RNE_ZP_LAST:
-        return f"must have rounding f32_rne_zp_last, that of qnn.quantize, but got {op.rounding}"
-    scales = _scales(op)
-    outside = next((scale for scale in scales if not 0 < scale <= LARGEST_SCALE), None)
+def _scale_obstacle(op: AnyFused, stage: DequantizeStage) -> str | None:
+    outside = next((scale for scale in _scales(op, stage) if not 0 < scale <= LARGEST_SCALE), None)
     return None if outside is None else f"must have products of scales in (0, 2^30], but got {outside}"
 
 
-def spelled_out(op: AnyFused, accumulators: ir.Value, element: str) -> ir.Value:
-    """The codes, of type `element`, that the real stage of `op` makes of `accumulators`, unclamped."""
-    axis = len(shape_of(accumulators.type)) - 1
-    real = _dequantized(accumulators, _scales(op), 0, axis)
-    if has_real_bias(op):
-        bias = build(BroadcastOp, op.bias, element="f32", shape=shape_of(accumulators.type)).output
-        real = arith.addf(real, bias)
-    if op.residual is not None and not op.adds_codes:
-        real = arith.addf(real, _dequantized(op.residual, (op.residual_scale,), op.residual_zero_point, axis))
+@decomposes(DequantizeStage, _scale_obstacle)
+def _dequantize(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    dequantized = _dequantized(value, _scales(op, placed.stage), 0)
+    if element_of(op.bias.type) == "i32":
+        return dequantized
+    bias = build(BroadcastOp, op.bias, element="f32", shape=shape_of(value.type)).output
+    return arith.addf(dequantized, bias)
+
+
+@decomposes(SumStage)
+def _sum(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    assert op.residual is not None, "the verifier has seen a residual"
+    return arith.addf(value, _dequantized(op.residual, (stage.residual_scale,), stage.residual_zero_point))
+
+
+@decomposes(ActivationStage)
+def _activation(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    return build_activation(stage.function, value, stage.alpha)
+
+
+def _rounding_obstacle(_: AnyFused, stage: QuantizeStage) -> str | None:
+    if stage.rounding is Rounding.F32_RNE_ZP_LAST:
+        return None
+    return f"must have rounding f32_rne_zp_last, that of qnn.quantize, but got {stage.rounding}"
+
+
+@decomposes(QuantizeStage, _rounding_obstacle)
+def _quantize(_: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
+    stage: Any = placed.stage
+    after = quantized(placed.after)
     return build(
         QuantizeOp,
-        build_activation(op.activation, real, op.activation_alpha),
-        element=element,
-        scales=(op.output_scale,),
-        zero_points=(op.output_zero_point,),
-        axis=axis,
-        scaling=next(plain for plain, real in SCALINGS.items() if real is op.real_scaling),
+        value,
+        element=after.element,
+        scales=(after.scale,),
+        zero_points=(after.zero_point,),
+        axis=len(shape_of(value.type)) - 1,
+        scaling=stage.scaling,
     ).output
 
 
-def _dequantized(codes: ir.Value, scales: tuple[float, ...], zero_point: int, axis: int) -> ir.Value:
-    return build(DequantizeOp, codes, element="f32", scales=scales, zero_points=(zero_point,), axis=axis).output
+def _dequantized(values: ir.Value, scales: tuple[float, ...], zero_point: int) -> ir.Value:
+    axis = len(shape_of(values.type)) - 1
+    return build(DequantizeOp, values, element="f32", scales=scales, zero_points=(zero_point,), axis=axis).output
 
 
-def _scales(op: AnyFused) -> tuple[float, ...]:
-    products = real_multiplier(op.input_scale, op.weight_scales, 1.0, op.multiplier)
+def _scales(op: AnyFused, stage: Any) -> tuple[float, ...]:
+    products = real_multiplier(op.input_scale, op.weight_scales, 1.0, stage.multiplier)
     return tuple(products.astype(np.float32).astype(np.float64).tolist())
 
 

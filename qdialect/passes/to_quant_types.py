@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import DequantizeOp, FusedOp, QnnOp, QuantizeOp
+from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.quant_types import cast, codes_of, note, quantized, quantized_type
 from qdialect.passes.registry import register
@@ -91,12 +91,11 @@ def _replace(op: ir.Operation, value: ir.Value) -> None:
 
 def _show(op: QnnOp) -> None:
     """Let the users of the result see its quantized type on the way."""
-    stage = "table" if isinstance(op, FusedOp) else "output"
     values = op.attribute_values()
     result = op.operation.results[0]
-    if f"{stage}_scale" not in values or f"{stage}_zero_point" not in values:
+    if "output_scale" not in values or "output_zero_point" not in values:
         return
-    type_ = quantized_type(result.type, [values[f"{stage}_scale"]], [values[f"{stage}_zero_point"]])
+    type_ = quantized_type(result.type, [values["output_scale"]], [values["output_zero_point"]])
     if type_ is None or next(iter(result.uses), None) is None:
         return
     users = [(use.owner.operation, use.operand_number) for use in result.uses]

@@ -23,7 +23,6 @@ FloatArray = NDArray[np.float32]
 class Activation(StrEnum):
     """A function of a real accumulator; clamps have none, for they commute with the rounding and bound the codes."""
 
-    NONE = "none"
     LEAKY_RELU = "leaky_relu"
     """x where x > 0, alpha * x elsewhere."""
     ELU = "elu"
@@ -123,8 +122,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 def activate(activation: Activation, alpha: float, x: FloatArray) -> FloatArray:
     """`activation` of float32 numbers, step by step in float32; `alpha` matters where the function has one."""
-    if activation is Activation.NONE:
-        return x
     with np.errstate(all="ignore"):
         return _evaluate(CHAINS[activation], x, np.float32(alpha))
 

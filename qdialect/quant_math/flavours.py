@@ -76,32 +76,12 @@ class FloatRounding(StrEnum):
 
 
 class Scaling(StrEnum):
-    """Whether a real number is divided by the scale or multiplied by its float32 reciprocal."""
+    """Whether an f32 value is divided by the scale or multiplied by its float32 reciprocal."""
 
     DIVIDE = "divide"
+    """ONNX."""
     RECIPROCAL = "reciprocal"
-
-
-class RealScaling(StrEnum):
-    """Whether a fused op turns its accumulators into real numbers before it rounds, and how those become codes."""
-
-    NONE = "none"
-    """Accumulators become codes by one multiplier."""
-    DIVIDE = "divide"
-    """Real numbers are divided by the output scale: ONNX."""
-    RECIPROCAL = "reciprocal"
-    """Real numbers are multiplied by its float32 reciprocal: PyTorch, oneDNN."""
-
-
-class ResidualPlace(StrEnum):
-    """Where a fused op's residual stands in the sum; ``float_once`` rounds differently on either side."""
-
-    RIGHT = "right"
-    """Code of the accumulator + residual."""
-    LEFT = "left"
-    """Residual + code of the accumulator."""
-    BEFORE_ROUNDING = "before_rounding"
-    """As a real number beside the accumulator's, before the activation and the one rounding: oneDNN's sum."""
+    """PyTorch, oneDNN."""
 
 
 class AddArithmetic(StrEnum):
@@ -125,7 +105,7 @@ class AddArithmetic(StrEnum):
     """The same, multiplied by the reciprocal of the scale: PyTorch."""
 
     @property
-    def real_scaling(self) -> RealScaling | None:
+    def real_scaling(self) -> Scaling | None:
         """How sums of real numbers become codes; None for other arithmetics."""
         return _REAL_SCALINGS.get(self)
 
@@ -136,8 +116,8 @@ class AddArithmetic(StrEnum):
 
 
 _REAL_SCALINGS = {
-    AddArithmetic.REAL_DIVIDE: RealScaling.DIVIDE,
-    AddArithmetic.REAL_RECIPROCAL: RealScaling.RECIPROCAL,
+    AddArithmetic.REAL_DIVIDE: Scaling.DIVIDE,
+    AddArithmetic.REAL_RECIPROCAL: Scaling.RECIPROCAL,
 }
 _SHIFTED_ROUNDINGS = {
     AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),

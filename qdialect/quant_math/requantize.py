@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qdialect.quant_math.affine import along_axis, round_real, saturate_real
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import FloatRounding, RealScaling, Rounding
+from qdialect.quant_math.flavours import FloatRounding, Rounding, Scaling
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
 
 _FLOAT_ROUNDING = {
@@ -66,7 +66,7 @@ def requantize_real(
     lo: int,
     hi: int,
     rounding: Rounding,
-    scaling: RealScaling,
+    scaling: Scaling,
 ) -> IntArray:
     """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float flavour `rounding`.
 
@@ -74,12 +74,12 @@ def requantize_real(
     infinite bias may lead to, becomes `lo`.
 
     Raises:
-        ValueError: `rounding` is a fixed-point flavour or `scaling` is ``none``.
+        ValueError: `rounding` is a fixed-point one.
     """
-    if rounding.is_fixed or scaling is RealScaling.NONE:
-        raise ValueError(f"rounding and scaling must be of floats, but got {rounding} and {scaling}")
+    if rounding.is_fixed:
+        raise ValueError(f"rounding must be of f32 values, but got {rounding}")
     scale = np.float32(output_scale)
     with np.errstate(over="ignore"):
-        value = values / scale if scaling is RealScaling.DIVIDE else values * (np.float32(1) / scale)
+        value = values / scale if scaling is Scaling.DIVIDE else values * (np.float32(1) / scale)
     value = np.where(np.isnan(value), -np.float32(np.inf), value)
     return _round_real(value, output_zero_point, lo, hi, rounding)

@@ -13,8 +13,8 @@ from qdialect.quant_math import (
     AddArithmetic,
     IntArray,
     Multiplier,
-    RealScaling,
     Rounding,
+    Scaling,
     code_range,
     dequantize_array,
     float_sum,
@@ -75,7 +75,7 @@ def add(
 
 
 def _add_real(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, scaling: RealScaling
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, scaling: Scaling
 ) -> IntArray:
     """half_even(((l - z_l) * s_l + (r - z_r) * s_r) / s_y) + z_y in float32, or times 1 / s_y."""
     left, right = (

@@ -13,9 +13,9 @@ from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers, lowers_each
-from qdialect.lowering.handlers.contraction import stored_table
 from qdialect.lowering.handlers.tables import table_read
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.kernels.table import stored_table
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import Table, encode_table, identity_table, table_codes

@@ -8,23 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
-from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.arithmetic import requantization
-from qdialect.lowering.code_forms import code_form
+from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
-from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
-from qdialect.lowering.kernels.epilogue import Epilogue, Residual
-from qdialect.lowering.kernels.real_stage import RealStage
+from qdialect.lowering.kernels.epilogue import Epilogue, stage_kernels
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, accumulator_reach, center, folded_bias
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import IntArray, RealScaling, ResidualPlace, Table, real_multiplier, requantize_parameters
+from qdialect.quant_math import IntArray
 
 
 @lowers(Conv2DOp, FusedConv2DOp)
@@ -62,7 +56,7 @@ def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
-    """What the accumulators of each output channel start at: the bias, zeros where it is absent or real."""
+    """What the accumulators of each output channel start at: the bias, zeros where it is absent or f32."""
     bias = None if op.bias is None else required_constant("bias", op.bias)
     if bias is None or bias.dtype != np.int32:
         return np.zeros(shape_of(op.operation.results[0].type)[-1], np.int32)
@@ -103,80 +97,8 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
 
 
 def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, reach: tuple[IntArray, IntArray]) -> Epilogue:
-    """The stages of a fused op on stored codes, for accumulators in `reach`, by channel; none of any other op.
-
-    Between the stages codes are 8-bit numbers of either sign; they are shifted so that they start at 0 or above, as
-    stored codes do, and a table's index and entries with them.
-    """
+    """The stages of a fused op for accumulators in `reach`, by channel; no stages of any other op."""
     if not isinstance(op, AnyFused):
         return Epilogue()
-    final = signed_shift(op.operation.results[0].type)
-    last = (op.sum_min, op.sum_max) if op.adds_codes else (op.output_min, op.output_max)
-    shift = final if op.table is None else (128 if last[0] < 0 else 0)
-    table = None if op.table is None else stored_table(op.table, shift, final)
-    residual = _residual(lowering, op, shift)
-    first_shift = 0 if op.adds_codes else shift
-    if op.real_scaling is not RealScaling.NONE:
-        return Epilogue(residual=residual, table=table, real=_real_stage(op, first_shift))
-    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    params = requantize_parameters(op.rounding, real)
-    bounds = (op.output_min, op.output_max)
-    form = code_form(op.rounding, params, op.output_zero_point, bounds, first_shift, reach)
-    how = requantization(op.rounding, params, int(max(-reach[0].min(), reach[1].max()))) if form is None else None
-    return Epilogue(form, how, op.output_zero_point, bounds, first_shift, residual, table)
-
-
-def _residual(lowering: GraphLowering, op: AnyFused, shift: int) -> Residual | None:
-    """The residual and how it is added to codes that are stored with `shift`."""
-    if op.residual is None:
-        return None
-    place = lowering.place(op.residual)
-    if not op.adds_codes:
-        return Residual(place, None)
-    addition = Addition(
-        Quantization(op.output_scale, op.output_zero_point),
-        Quantization(op.residual_scale, op.residual_zero_point, signed_shift(op.residual.type)),
-        Quantization(op.sum_scale, op.sum_zero_point, shift),
-        (op.sum_min, op.sum_max),
-        op.sum_arithmetic,
-        op.sum_rounding,
-        op.sum_multiplier,
-        swapped=op.residual_place is ResidualPlace.LEFT,
-        left=(op.output_min, op.output_max),
-    )
-    return Residual(place, addition)
-
-
-def _real_stage(op: AnyFused, shift: int) -> RealStage:
-    """The stage of real numbers, whose codes get `shift`."""
-    bias = required_constant("bias", op.bias)
-    if not np.all(np.isfinite(bias)):
-        raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
-    residual = None
-    if op.residual is not None and not op.adds_codes:
-        residual = Quantization(op.residual_scale, op.residual_zero_point, signed_shift(op.residual.type))
-    return RealStage(
-        real_multiplier(op.input_scale, op.weight_scales, 1.0, op.multiplier).astype(np.float32),
-        bias if bias.dtype == np.float32 else None,
-        residual,
-        op.activation,
-        op.activation_alpha,
-        Quantization(op.output_scale, op.output_zero_point, shift),
-        (op.output_min, op.output_max),
-        op.rounding,
-        op.real_scaling,
-    )
-
-
-def stored_table(table: Table, input_shift: int, output_shift: int) -> Table:
-    """A table between bit patterns as one between stored codes; shifts are 128 for signed, else 0."""
-    index = (np.arange(256) - input_shift) % 256
-    return ((table[index].astype(np.int64) + output_shift) % 256).astype(np.uint8)
-
-
-def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
-    """The array behind an operand that must be a constant; raises `CompileError`."""
-    array = constant_value(value)
-    if array is None:
-        raise CompileError(f"{name} must be a constant to be compiled, but got a value that is known at run time only")
-    return array
+    residual = None if op.residual is None else lowering.place(op.residual)
+    return Epilogue(stage_kernels(op, reach), residual)

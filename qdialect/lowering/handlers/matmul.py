@@ -35,7 +35,7 @@ def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     output = lowering.result(op.operation.results[0])
     places = [(op.data, data), (op.operation.results[0], output)]
     if epilogue.residual is not None:
-        places.append((op.operation.results[0], epilogue.residual.place))
+        places.append((op.operation.results[0], epilogue.residual))
     axes = _axes(op, places)
     rows = [Axis(axis.size, axis.strides[:-1]) for axis in axes if axis.strides[-1] == 0]
     among = [axis for axis in axes if axis.strides[-1] != 0]

@@ -11,9 +11,9 @@ from qdialect._mlir import ir
 from qdialect.dialect import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
-from qdialect.lowering.handlers.contraction import required_constant
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction

@@ -11,11 +11,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.handlers.contraction import stored_table
 from qdialect.lowering.handlers.maps import Declare, Stored, map_stored, map_values
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
-from qdialect.lowering.kernels.epilogue import declare_table
+from qdialect.lowering.kernels.table import declare_table, stored_table
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
 from qdialect.quant_math import Table

@@ -16,8 +16,8 @@ from qdialect.lowering.program import Kernel
 from qdialect.quant_math import (
     AddArithmetic,
     Multiplier,
-    RealScaling,
     Rounding,
+    Scaling,
     float_sum_numbers,
     quantize_multiplier,
     real_multiplier,
@@ -156,7 +156,7 @@ class Addition:
 
         return emit
 
-    def _real(self, kernel: Kernel, scaling: RealScaling) -> EmitSum:
+    def _real(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
         lhs, rhs = (declare_real(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
         last = Rounding.F32_RNE_ZP_LAST
         to_code = declare_code_of_real(kernel, "sum", self.output, self.bounds, last, scaling)

@@ -54,7 +54,7 @@ class SumOfProducts(ABC):
     def places(self) -> list[Place]:
         """What moves from pixel to pixel: data, output and, where there is one, residual."""
         residual = self.epilogue.residual
-        return [self.data, self.output, *([residual.place] if residual else [])]
+        return [self.data, self.output, *([residual] if residual else [])]
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
-from qdialect.quant_math import RealScaling, Rounding
+from qdialect.quant_math import Rounding, Scaling
 
 Emit = Callable[[Body, str], str]
 
@@ -37,14 +37,14 @@ def declare_real(kernel: Kernel, name: str, own: Quantization) -> Emit:
 
 
 def declare_code_of_real(
-    kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: RealScaling
+    kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: Scaling
 ) -> Emit:
     """Emit the stored code (i32) of a real number (f32), by the float flavour `rounding`.
 
     `bounds` are those of the codes; they are integers, so that they may be applied before the rounding.
     """
     scale = np.float32(output.scale)
-    divides, early = scaling is RealScaling.DIVIDE, rounding in ZERO_POINT_FIRST
+    divides, early = scaling is Scaling.DIVIDE, rounding in ZERO_POINT_FIRST
     factor = kernel.number(f"{name}_scale", float(scale if divides else np.float32(1) / scale), "f32")
     joined, left = (output.zero_point, 0) if early else (0, output.zero_point)
     point = kernel.number(f"{name}_zero_point", joined, "f32")

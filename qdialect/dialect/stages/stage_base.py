@@ -1,0 +1,236 @@
+"""What every stage of an epilogue is: a dictionary of attributes, with constraints, between two kinds of values.
+
+A stage is a frozen dataclass, registered under its name::
+
+    @stage("clamp")
+    @dataclass(frozen=True, kw_only=True)
+    class ClampStage(Stage):
+        takes: ClassVar[Domain] = Domain.QUANTIZED
+        leaves: ClassVar[Domain] = Domain.QUANTIZED
+        min: int = field(metadata=kind(I64))
+
+Its fields are its attributes; one with a default may be left out of the text, and is where it has that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, ClassVar, Self, TypeVar
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import ELEMENT_TYPE, I64, SCALE, AttributeKind
+from qdialect.dialect.fields import attribute_violations
+from qdialect.dialect.op_base import require
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+
+NAME = "stage"
+"""The attribute that says which stage a dictionary is."""
+
+
+class Domain(StrEnum):
+    """What values are between two stages."""
+
+    ACCUMULATORS = "accumulators"
+    """i32, with the product of the input's and the weights' scales."""
+    F32 = "f32 values"
+    """The numbers themselves, as float32."""
+    QUANTIZED = "quantized values"
+    """8-bit, with a scale and a zero point."""
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """What 8-bit values mean: ``scale * (value - zero_point)``, and their element type, ``i8`` or ``ui8``."""
+
+    scale: float
+    zero_point: int
+    element: str
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The smallest and the largest value that the element type holds."""
+        return ELEMENT_RANGES[self.element]
+
+
+@dataclass(frozen=True)
+class StagePosition:
+    """Where a stage stands in its op, for its constraints."""
+
+    path: str
+    """What messages call the stage: ``epilogue[1] 'clamp'``."""
+    before: Quantized | None
+    """What the values mean that it takes; None where they are not quantized."""
+    residual: str | None
+    """Element type of the residual operand, None without one."""
+    is_last: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Base of all stages."""
+
+    name: ClassVar[str]
+    takes: ClassVar[Domain]
+    leaves: ClassVar[Domain]
+    reads_residual: ClassVar[bool] = False
+
+    def check(self, position: StagePosition) -> None:
+        """Check the labelled constraints of the docstring; raise `ConstraintError` at the first that fails."""
+
+    def resolved(self, output: Quantized) -> Self:
+        """The stage with everything said that was left out because the op's `output` says it."""
+        return self
+
+    def shortened(self, output: Quantized) -> Self:
+        """The stage with everything left out that the op's `output` says."""
+        return self
+
+    def meaning(self, before: Quantized | None) -> Quantized | None:
+        """What the values mean that a resolved stage leaves; None where they are not quantized."""
+        return before if self.leaves is Domain.QUANTIZED else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizedStage(Stage):
+    """A stage that leaves quantized values of its own scale, zero point and element type, saturated to that type.
+
+    Each of the three may be left out where it is that of the op's result.
+
+    Constraints:
+      C1: zero_point must lie in the range of element
+    """
+
+    leaves: ClassVar[Domain] = Domain.QUANTIZED
+    scale: float | None = None
+    zero_point: int | None = None
+    element: str | None = None
+
+    def check(self, position: StagePosition) -> None:
+        after = self.quantized
+        low, high = after.range
+        found = after.zero_point
+        text = f"{position.path} zero_point must be in [{low}, {high}], but got {found}"
+        require(low <= found <= high, "C1", text)
+
+    def resolved(self, output: Quantized) -> Self:
+        return replace(
+            self,
+            scale=output.scale if self.scale is None else self.scale,
+            zero_point=output.zero_point if self.zero_point is None else self.zero_point,
+            element=output.element if self.element is None else self.element,
+        )
+
+    def shortened(self, output: Quantized) -> Self:
+        return replace(
+            self,
+            scale=None if self.scale == output.scale else self.scale,
+            zero_point=None if self.zero_point == output.zero_point else self.zero_point,
+            element=None if self.element == output.element else self.element,
+        )
+
+    def meaning(self, before: Quantized | None) -> Quantized:
+        return self.quantized
+
+    @property
+    def quantized(self) -> Quantized:
+        """What the values mean that a resolved stage leaves."""
+        assert self.scale is not None, "resolved"
+        assert self.zero_point is not None, "resolved"
+        assert self.element is not None, "resolved"
+        return Quantized(self.scale, self.zero_point, self.element)
+
+
+def check_residual_zero_point(label: str, position: StagePosition, zero_point: int) -> None:
+    """The zero point of the residual lies in its range."""
+    assert position.residual is not None, "the op's own constraints come first"
+    low, high = ELEMENT_RANGES[position.residual]
+    text = f"{position.path} residual_zero_point must be in [{low}, {high}], but got {zero_point}"
+    require(low <= zero_point <= high, label, text)
+
+
+@dataclass(frozen=True)
+class StageAttribute:
+    """An attribute of a stage: its kind, and whether it must be written."""
+
+    kind: AttributeKind[Any]
+    default: Any
+    is_required: bool
+
+
+S = TypeVar("S", bound=type[Stage])
+
+STAGES: dict[str, type[Stage]] = {}
+"""Every stage by its name."""
+
+_OUTPUT_KINDS: dict[str, AttributeKind[Any]] = {"scale": SCALE, "zero_point": I64, "element": ELEMENT_TYPE}
+
+
+def stage(name: str) -> Callable[[S], S]:
+    """Class decorator: register a stage under `name`.
+
+    Raises `ValueError` where another stage has the name.
+    """
+
+    def register(stage_class: S) -> S:
+        if name in STAGES:
+            raise ValueError(f"stage '{name}' is registered already, by {STAGES[name].__qualname__}")
+        stage_class.name = name
+        STAGES[name] = stage_class
+        return stage_class
+
+    return register
+
+
+def kind(value: AttributeKind[Any]) -> dict[str, AttributeKind[Any]]:
+    """The metadata of a dataclass field that make it an attribute of this kind."""
+    return {"kind": value}
+
+
+def attributes_of(stage_class: type[Stage]) -> dict[str, StageAttribute]:
+    """The attributes of a stage by name."""
+    return {one.name: _attribute(one) for one in fields(stage_class)}
+
+
+def encoded(one: Stage) -> ir.Attribute:
+    """The dictionary of a stage; what equals its default is left out."""
+    found: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(one.name)}
+    for name, attribute in attributes_of(type(one)).items():
+        value = getattr(one, name)
+        if attribute.is_required or not _equal(value, attribute.default):
+            found[name] = attribute.kind.to_attribute(value)
+    return ir.DictAttr.get(found)
+
+
+def decoded(attribute: ir.Attribute) -> Stage:
+    """The stage that a dictionary without violations is."""
+    found = _entries(attribute)
+    stage_class = STAGES[ir.StringAttr(found.pop(NAME)).value]
+    declared = attributes_of(stage_class)
+    return stage_class(**{name: declared[name].kind.from_attribute(value) for name, value in found.items()})
+
+
+def violations(attribute: ir.Attribute) -> Iterator[str]:
+    """What is wrong with the names and kinds in a dictionary that has a string `stage`."""
+    found = _entries(attribute)
+    name = ir.StringAttr(found.pop(NAME)).value
+    if name not in STAGES:
+        yield f"must be one of {', '.join(sorted(STAGES))}, but got '{name}'"
+        return
+    for text in attribute_violations(found, attributes_of(STAGES[name])):
+        yield f"'{name}' {text}"
+
+
+def _entries(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
+    return {one.name: one.attr for one in ir.DictAttr(attribute)}
+
+
+def _attribute(one: Field[Any]) -> StageAttribute:
+    metadata: Mapping[str, AttributeKind[Any]] = one.metadata
+    own = metadata["kind"] if metadata else _OUTPUT_KINDS[one.name]
+    return StageAttribute(own, one.default, one.default is MISSING)
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return value is default or (default is not None and value == default)

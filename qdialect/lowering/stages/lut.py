@@ -1,0 +1,41 @@
+"""`lut` in a kernel: an entry for each byte; entries outside the bounds of the index are those at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.table import declare_table, stored_table
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+from qdialect.quant_math import Table
+
+
+@lowers_stage(LutStage)
+@dataclass(frozen=True)
+class LutKernel(StageKernel):
+    """The table between stored values."""
+
+    takes_any_byte: ClassVar[bool] = True
+    table: Table
+    leaves_byte: bool = True
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        low, high = (bound + site.before_shift for bound in site.before_bounds)
+        stored = stored_table(site.stage.table, site.before_shift, site.shift)
+        return cls(stored[np.clip(np.arange(256), low, high)])
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        table = declare_table(kernel, self.table)
+
+        def emit(body: Body, value: str, _: Sequence[str], __: str | None) -> str:
+            index = body.cast("arith.index_cast", value, "i32", "index")
+            return body.op(f"tensor.extract {table}[{index}] : tensor<256xi8>")
+
+        return emit

@@ -1,0 +1,132 @@
+"""What a stage contributes to a kernel: parameters by channel, scalars, and what it emits for each element."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import AnyFused
+from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.real_codes import Quantization
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.storage import signed_shift
+from qdialect.quant_math import IntArray
+
+EmitStage = Callable[[Body, str, Sequence[str], str | None], str]
+"""(body, value, the stage's own parameters by channel, residual as i8) -> value.
+
+Accumulators and quantized values are i32, the latter with their shift; f32 values are f32.
+"""
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class StageSite:
+    """A stage in its op, as a kernel must know it.
+
+    Clamps are no stages of a kernel: they bound the values of the stage before them. A quantized value is held with a
+    shift, so that it starts at 0 where it is stored or looked up; bounds are those of the values themselves.
+    """
+
+    op: AnyFused
+    stage: Any
+    before: Quantized | None
+    after: Quantized | None
+    before_bounds: Bounds
+    """Of the quantized values that the stage takes."""
+    bounds: Bounds
+    """Of the quantized values that the stage leaves."""
+    before_shift: int
+    """Of the quantized values that the stage takes."""
+    shift: int
+    """Of the quantized values that the stage leaves."""
+    reach: tuple[IntArray, IntArray]
+    """The range of the accumulators, by channel."""
+    follower: type[StageKernel] | None
+    """What computes the next stage."""
+
+    @property
+    def quantization(self) -> Quantization:
+        """Scale, zero point and shift of the quantized values that the stage leaves."""
+        return _quantization(self.after, self.shift)
+
+    @property
+    def before_quantization(self) -> Quantization:
+        """Scale, zero point and shift of the quantized values that the stage takes."""
+        return _quantization(self.before, self.before_shift)
+
+    @property
+    def residual_shift(self) -> int:
+        """What is added to an element of the residual when it is stored."""
+        assert self.op.residual is not None, "the verifier has seen a residual"
+        return signed_shift(self.op.residual.type)
+
+    @property
+    def stored_bounds(self) -> Bounds:
+        """Bounds of the quantized values that the stage leaves, with their shift."""
+        return self.bounds[0] + self.shift, self.bounds[1] + self.shift
+
+
+class StageKernel(ABC):
+    """A stage of one op as a part of its kernel."""
+
+    takes_any_byte: ClassVar[bool] = False
+    """Whether values between 0 and 255 need no other bounds before the stage."""
+
+    leaves_byte: bool = False
+    """Whether the stage leaves the byte to store rather than an i32."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, site: StageSite) -> Self:
+        """The kernel's part for the stage at `site`; raises `CompileError` where it cannot be compiled."""
+
+    @classmethod
+    def wanted_shift(cls, bounds: Bounds) -> int:
+        """The shift with which the stage takes quantized values within `bounds`: that which makes them bytes from 0."""
+        return 128 if bounds[0] < 0 else 0
+
+    @property
+    def offset(self) -> NDArray[np.int32]:
+        """What is added to the start of each channel's accumulator, or to all."""
+        return np.zeros(1, np.int32)
+
+    def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
+        """Arrays by channel: name and values."""
+        return []
+
+    @abstractmethod
+    def declare(self, kernel: Kernel) -> EmitStage:
+        """Declare scalars and tables as parameters of `kernel`; returns what emits the stage into a body."""
+
+
+K = TypeVar("K", bound=type[StageKernel])
+
+STAGE_KERNELS: dict[type[Stage], type[StageKernel]] = {}
+
+
+def lowers_stage(stage_class: type[Stage]) -> Callable[[K], K]:
+    """Class decorator: register what computes a stage.
+
+    Raises `ValueError` where something computes it already.
+    """
+
+    def register(kernel_class: K) -> K:
+        if stage_class in STAGE_KERNELS:
+            raise ValueError(f"stage '{stage_class.name}' is lowered already, by {STAGE_KERNELS[stage_class].__name__}")
+        STAGE_KERNELS[stage_class] = kernel_class
+        return kernel_class
+
+    return register
+
+
+def _quantization(values: Quantized | None, shift: int) -> Quantization:
+    assert values is not None, "the verifier has seen that values are quantized here"
+    return Quantization(values.scale, values.zero_point, shift)

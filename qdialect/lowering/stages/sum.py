@@ -1,0 +1,36 @@
+"""`sum` in a kernel: f32 values plus the dequantized residual."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from qdialect.dialect.stages.sum import SumStage
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.real_codes import Quantization, declare_real
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
+
+
+@lowers_stage(SumStage)
+@dataclass(frozen=True)
+class SumKernel(StageKernel):
+    """What the stored residual means."""
+
+    residual: Quantization
+
+    @classmethod
+    def of(cls, site: StageSite) -> Self:
+        stage = site.stage
+        return cls(Quantization(stage.residual_scale, stage.residual_zero_point, site.residual_shift))
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        dequantize = declare_real(kernel, "residual", self.residual)
+
+        def emit(body: Body, value: str, _: Sequence[str], residual: str | None) -> str:
+            assert residual is not None, "the verifier has seen a residual"
+            stored = body.cast("arith.extui", residual, "i8", "i32")
+            return body.binary("arith.addf", value, dequantize(body, stored), "f32")
+
+        return emit

@@ -1,0 +1,25 @@
+"""`add`: see `qdialect.reference.elementwise.add`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect.dialect.stages.add import AddStage
+from qdialect.reference.elementwise import Affine, add
+from qdialect.reference.evaluators import Array
+from qdialect.reference.stages.stage_evaluators import StageInputs, evaluates_stage, quantized
+
+
+@evaluates_stage(AddStage)
+def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
+    assert inputs.residual is not None, "the verifier has seen a residual"
+    before, after = quantized(inputs.before), stage.quantized
+    sides = [
+        (values.astype(np.int64), Affine(before.scale, before.zero_point)),
+        (inputs.residual, Affine(stage.residual_scale, stage.residual_zero_point)),
+    ]
+    if stage.residual_is_lhs:
+        sides.reverse()
+    (lhs, lhs_affine), (rhs, rhs_affine) = sides
+    how = (stage.arithmetic, stage.rounding, stage.multiplier)
+    return add(lhs, rhs, lhs_affine, rhs_affine, Affine(after.scale, after.zero_point), *after.range, *how)
