@@ -53,6 +53,7 @@ def compile(
     batch: int = 1,
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
+    trust: bool = False,
 ) -> Executable:
     """Compile a model for a CPU.
 
@@ -60,13 +61,15 @@ def compile(
     module, which stays as it is. `target` is ``host`` or the name of a CPU. A call is divided among `threads`
     threads, which needs an OpenMP runtime where they are more than one; results do not depend on their number. Of a
     model file `batch` is the first extent of inputs that leave it open, `dims` has other open extents by their
-    name, and `profile` says whose arithmetic it has, the format's own by default.
+    name, and `profile` says whose arithmetic it has, the format's own by default. A ``.pt2`` file is read without
+    running anything in it; with `trust` PyTorch loads it, and it can run any code.
 
     Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
     """
     from qdialect.runtime import compile_module
 
-    return compile_module(read_model(model, ImportOptions(batch, dims, profile)), target=target, threads=threads)
+    options = ImportOptions(batch, dims, profile, trust)
+    return compile_module(read_model(model, options), target=target, threads=threads)
 
 
 def __getattr__(name: str) -> object:

@@ -21,6 +21,8 @@ class ImportOptions:
     """Other extents that inputs leave open, by their name or as ``INPUT:AXIS``."""
     profile: str = ""
     """Whose arithmetic the module has, by name; empty for the format's own."""
+    trust: bool = False
+    """Whether a .pt2 archive may run code: PyTorch itself then loads it, pickles and all."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,16 @@ def _tosa_operators() -> Sequence[str]:
     return supported_operators()
 
 
-def _load_torch(path: Path, _: ImportOptions) -> ir.Module:
+def _load_torch(path: Path, options: ImportOptions) -> ir.Module:
     from qdialect.frontends.torch import import_torch
 
-    return import_torch(path)
+    return import_torch(path, trust=options.trust)
 
 
-def _torch_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     from qdialect.frontends.torch import nodes_of
 
-    return nodes_of(path)
+    return nodes_of(path, trust=options.trust)
 
 
 def _torch_operators() -> Sequence[str]:

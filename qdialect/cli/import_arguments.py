@@ -24,11 +24,18 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", default="", metavar="NAME", help=f"whose arithmetic, the first by default ({profiles})"
     )
+    parser.add_argument(
+        "--trust-pt2",
+        action="store_true",
+        help="let PyTorch load a .pt2 file, which can run any code; needed for pickled weights and older files",
+    )
 
 
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
     """What the arguments say."""
-    return ImportOptions(batch=arguments.batch, dims=dict(arguments.dim), profile=arguments.profile)
+    return ImportOptions(
+        batch=arguments.batch, dims=dict(arguments.dim), profile=arguments.profile, trust=arguments.trust_pt2
+    )
 
 
 def _dim(text: str) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import zipfile
@@ -219,6 +220,8 @@ def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path)]) == 0
     text = capsys.readouterr().out
     assert text == str(import_torch(model.exported()))
+    assert main([str(path), "--trust-pt2"]) == 0
+    assert capsys.readouterr().out == text
     titles = [node.title for node in nodes_of(path)]
     assert "node 'linear' aten.linear (layers.0)" in titles
 
@@ -226,12 +229,14 @@ def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_damaged_archives(capfd: pytest.CaptureFixture[str]) -> None:
     """One error says what is wrong; PyTorch's log of it is not shown."""
     whole = archive(codes, torch.zeros(3))
+    readers = {False: "(file must be a zip archive|member '.*' is damaged): ", True: "file is no archive that .* reads: "}
     for content in (b"", b"no zip at all", whole[: len(whole) // 2], whole[200:]):
-        with pytest.raises(qdialect.ImportModelError) as caught:
-            import_torch(content)
-        message = str(caught.value)
-        assert message.startswith("'model.pt2': file is no archive that torch.export.load reads: ")
-        assert "\n" not in message
+        for trust, reason in readers.items():
+            with pytest.raises(qdialect.ImportModelError) as caught:
+                import_torch(content, trust=trust)
+            message = str(caught.value)
+            assert re.match(f"'model.pt2': {reason}", message)
+            assert "\n" not in message
     assert capfd.readouterr() == ("", "")
 
 
@@ -239,7 +244,10 @@ def test_unregistered_operators_are_named(capfd: pytest.CaptureFixture[str]) -> 
     whole = archive(codes, torch.zeros(3))
     renamed = rewritten(whole, b"quantize_per_tensor", b"of_another_package")
     with pytest.raises(qdialect.ImportModelError, match=r"reads: .*quantized_decomposed\.of_another_package\.default"):
+        import_torch(renamed, trust=True)
+    with pytest.raises(qdialect.ImportModelError) as caught:
         import_torch(renamed)
+    assert notes_of(caught.value) == ["node 'of_another_package' of_another_package: operator is not supported"]
     assert capfd.readouterr() == ("", "")
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import (
-    Array,
     GraphNode,
     UnsupportedError,
     content_of,
@@ -19,21 +17,30 @@ from qdialect.frontends.common import (
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
 from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.torch.archive import read_archive
+from qdialect.frontends.torch.archive.fields import shown
+from qdialect.frontends.torch.budget import Budget
+from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
-from qdialect.frontends.torch.reader import load_archive, read_program
-from qdialect.frontends.torch.tensors import Computed, Plan, Real, Result, Tensor
+from qdialect.frontends.torch.reader import read_program
+from qdialect.frontends.torch.tensors import Computed, Plan, Quantized, Real, Result, Tensor
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 _ELEMENTS = ("i8", "ui8", "i16", "i32", "f32")
 _NAME = "program"
-# Its constant operand stays one: codes that mean real numbers.
-_DEQUANTIZE = "quantized_decomposed.dequantize"
+# Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
+_MIN_STEPS = 1000
+_STEPS_PER_NODE = 64
+# Tensors between a dequantization and a quantization, which ask each other for what they hold.
+_MAX_DEPTH = 64
 
 
-def import_torch(source: ExportedProgram | str | Path | bytes, context: ir.Context | None = None) -> ir.Module:
+def import_torch(
+    source: ExportedProgram | str | Path | bytes, context: ir.Context | None = None, *, trust: bool = False
+) -> ir.Module:
     """A verified module with one public function ``@main`` from an exported program that PT2E quantized.
 
     `source` is what `torch.export.export` gives for a model after ``convert_pt2e``, the path of an archive that
@@ -41,25 +48,27 @@ def import_torch(source: ExportedProgram | str | Path | bytes, context: ir.Conte
     types; their attribute is `qnn.name`.  Operators between ``dequantize`` and ``quantize`` become integer ops and
     tables; what has none runs in float32.  Every op is located at the name of the node that it computes.
 
-    Raises `ImportModelError` for a damaged archive, where the package `torch` is not installed, and for a program with
-    nodes that the dialect cannot express; then every such node is a note.
+    Nothing in an archive is run unless `trust` is set; then PyTorch reads it, and it may run any code.
+
+    Raises `ImportModelError` for a damaged archive, one that cannot be read without `trust`, where the package `torch`
+    is not installed, and for a program with nodes that the dialect cannot express; then every such node is a note.
     """
-    graph, name = _read(source)
+    graph, name = _read(source, trust)
     return import_graph(graph, name, context)
 
 
-def nodes_of(source: ExportedProgram | str | Path | bytes) -> tuple[GraphNode, ...]:
+def nodes_of(source: ExportedProgram | str | Path | bytes, *, trust: bool = False) -> tuple[GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source)
+    graph, _ = _read(source, trust)
     return tuple(GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
-def _read(source: ExportedProgram | str | Path | bytes) -> tuple[Graph, str]:
+def _read(source: ExportedProgram | str | Path | bytes, trust: bool) -> tuple[Graph, str]:
     if not isinstance(source, str | Path | bytes):
         return read_program(source), _NAME
     content, name = content_of(source, "model.pt2")
     try:
-        return read_program(load_archive(content)), name
+        return read_archive(content, trust=trust), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error}") from error
 
@@ -70,15 +79,18 @@ def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> 
     return module_of(planned, name, context)
 
 
-@dataclass
 class _Planner:
-    """Finds what every name of the graph stands for; None is what an offender gives."""
+    """Finds what every name of the graph stands for; None is what an unsupported node gives."""
 
-    graph: Graph
-    name: str
-    plan: Plan = field(default_factory=Plan)
-    results: dict[str, Result | None] = field(default_factory=dict[str, "Result | None"])
-    offences: list[str] = field(default_factory=list[str])
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+        self.plan = Plan(limit=_MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes))
+        self.budget = Budget.of(sum(array.nbytes for array in graph.constants.values()))
+        self.results: dict[str, Result | None] = {}
+        # How many tensors wait for each other until one is quantized.
+        self.depths: dict[str, int] = {}
+        self.offences: list[str] = []
 
     def run(self) -> Planned:
         self.results.update({key: Constant(array) for key, array in self.graph.constants.items()})
@@ -93,24 +105,39 @@ class _Planner:
 
     def _visit(self, node: Node) -> None:
         self.results[node.name] = None
-        inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
         try:
+            inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
             if len(inputs) < len(node.refs()):
-                # What depends on an offender cannot be planned, but its operator can be one too.
+                # What depends on an unsupported node cannot be planned, but its operator can be unsupported too.
                 planner_of(node.kind)
             else:
-                self.results[node.name] = self._result(node, inputs)
+                self.results[node.name] = self._bounded(node, self._result(node, inputs))
         except UnsupportedError as error:
             self.offences.append(f"{node.title}: {error}")
+        except Exception as error:
+            # Arguments are whatever a file says, and what they lead to is as various.
+            reason = shown(f"{type(error).__name__}: {error}")
+            self.offences.append(f"{node.title}: arguments must be such as the operator takes ({reason})")
 
     def _result(self, node: Node, inputs: dict[str, Result]) -> Result:
         arrays = {name: found.array for name, found in inputs.items() if isinstance(found, Constant)}
-        if len(arrays) == len(inputs) and not node.kind.startswith(_DEQUANTIZE):
-            return Constant(_folded(node, arrays))
+        if len(arrays) == len(inputs) and node.kind in FOLDABLE:
+            return Constant(fold(node, arrays, self.budget))
+        self.budget.spend(sum(map(_constant_bytes, inputs.values())))
         planner = planner_of(node.kind)
         result = planner(Call(self.plan, node, inputs))
         _check_shape(node, result)
         return result
+
+    def _bounded(self, node: Node, result: Result) -> Result:
+        """`result`, computed in f32 where too many tensors would wait for it."""
+        depth = 1 + max((self.depths.get(name, 0) for name in node.refs()), default=0)
+        if isinstance(result, Quantized | Computed | Constant | Value):
+            return result
+        if depth < _MAX_DEPTH or isinstance(result, tuple):
+            self.depths[node.name] = depth
+            return result
+        return Computed(result.shape, result.real(self.plan, node.name))
 
     def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
@@ -137,12 +164,14 @@ def _live(graph: Graph) -> list[Node]:
     return found[::-1]
 
 
-def _folded(node: Node, arrays: dict[str, Array]) -> Array:
-    """What PyTorch itself computes of constants."""
-    try:
-        return node.evaluate(arrays)
-    except (ImportModelError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise UnsupportedError(f"operator is not supported on constants: {error}") from error
+def _constant_bytes(result: Result) -> int:
+    """How much of a constant a reader of `result` may copy."""
+    if isinstance(result, tuple):
+        return sum(map(_constant_bytes, result))
+    if isinstance(result, Constant):
+        return result.array.nbytes
+    value = result.codes if isinstance(result, Quantized) else result
+    return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
 
 
 def _check_shape(node: Node, result: Result) -> None:

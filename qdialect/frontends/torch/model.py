@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -47,8 +47,7 @@ class Node:
     """A call of an operator; `kind` is its name with its overload, ``aten.add.Tensor``.
 
     Arguments are `Ref`, `Element`, numbers, strings, None and tuples of these, those that have defaults among them, by
-    the names of the operator's schema.  `evaluate` runs the operator itself on arrays in the place of what the `Ref`
-    name; `where` is the path of the module that called it.
+    the names of the operator's schema.  `where` is the path of the module that called it.
     """
 
     name: str
@@ -56,7 +55,6 @@ class Node:
     arguments: Mapping[str, Any]
     outputs: tuple[Output, ...]
     where: str
-    evaluate: Callable[[Mapping[str, Array]], Array]
 
     @property
     def title(self) -> str:

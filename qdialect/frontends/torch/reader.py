@@ -1,14 +1,11 @@
-"""Reads what PyTorch holds: exported programs, archives of them and graphs that Dynamo captured.
+"""Reads what PyTorch holds in memory: exported programs and graphs that Dynamo captured.
 
-The one module that needs the package `torch`, and only when it is called.  Its classes are taken as they come, untyped.
+Classes of the package `torch` are taken as they come, untyped.
 """
 
 from __future__ import annotations
 
-import io
-import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,64 +14,12 @@ import numpy as np
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
-from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Element, Graph, Node, Output, Ref
+from qdialect.frontends.torch.inplace import functional
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
+from qdialect.frontends.torch.schemas import element_of
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 _CALLS = ("call_function", "call_method", "call_module")
-
-
-def load_archive(content: bytes) -> Any:
-    """The exported program of an archive that `torch.export.save` wrote.
-
-    Raises `ImportModelError` for a damaged one, one that calls operators which are not registered, and where the
-    package `torch` is not installed.
-    """
-    torch = _package()
-    with _held_back("torch.export") as records:
-        try:
-            # Registers the operators that quantized programs call.
-            import_module("torch.ao.quantization.fx._decomposed")
-            return torch.export.load(io.BytesIO(content))
-        # The archive is a zip of JSON and pickles, and its reader lets through whatever these raise.
-        except Exception as error:
-            # The first failure is logged; the error is that of another try, at the format before this one.
-            logged = next((record.exc_info[1] for record in records if record.exc_info), None)
-            raise ImportModelError(
-                f"file is no archive that torch.export.load reads: {_reason(logged or error)}"
-            ) from error
-
-
-@contextmanager
-def _held_back(logger: str) -> Generator[list[logging.LogRecord]]:
-    """What is logged meanwhile, instead of being shown."""
-    records: list[logging.LogRecord] = []
-
-    def keep(record: logging.LogRecord) -> bool:
-        records.append(record)
-        return False
-
-    source = logging.getLogger(logger)
-    source.addFilter(keep)
-    try:
-        yield records
-    finally:
-        source.removeFilter(keep)
-
-
-def _reason(error: BaseException) -> str:
-    """The first sentence of the innermost error; what follows is advice on PyTorch's own use."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    text = str(error) or type(error).__name__
-    return text.splitlines()[0].split(". ")[0].rstrip(".")
-
-
-def _package() -> Any:
-    try:
-        return import_module("torch")
-    except ImportError as error:
-        needed = "needs the package 'torch', which the extra 'torch' brings: pip install 'qdialect[torch]'"
-        raise ImportModelError(f"reading .pt2 files {needed}") from error
 
 
 def read_program(program: Any) -> Graph:
@@ -142,7 +87,7 @@ def _graph(graph: Any, module: Any, inputs: Sequence[Interface], constants: dict
             outputs = tuple(_result(result) for result in _flat(node.args[0]))
         elif node.op in _CALLS and not _is_number(_value(node)):
             nodes.append(_node(node))
-    return Graph(tuple(nodes), tuple(inputs), outputs, constants)
+    return Graph(functional(nodes, outputs), tuple(inputs), outputs, constants)
 
 
 def _flat(results: Any) -> list[Any]:
@@ -221,7 +166,7 @@ def _node(node: Any) -> Node:
     value = _value(node)
     outputs = tuple(_output(result, node.name) for result in (_parts(value) if _is_list(value) else (value,)))
     call = _Call(node)
-    return Node(node.name, call.kind(), call.arguments(), outputs, _where(node), call.evaluate)
+    return Node(node.name, call.kind(), call.arguments(), outputs, _where(node))
 
 
 def _where(node: Any) -> str:
@@ -240,19 +185,11 @@ class _Call:
         return getattr(self.node.target, "_schema", None)
 
     def kind(self) -> str:
-        """``namespace.operator.overload``; an operator that works in place is the one that gives a new tensor.
-
-        That is the same where nobody else reads what is overwritten; where somebody does, the name stays.
-        """
+        """``namespace.operator.overload``."""
         target = self.node.target
-        schema = self._schema()
-        if schema is None:
-            return target if isinstance(target, str) else getattr(target, "__name__", str(target))
-        name = str(target)
-        overload = name.rsplit(".", 1)[1]
-        if schema.is_mutable and _is_own(self.node.args[0]):
-            return name.replace(f"_.{overload}", f".{overload}")
-        return name
+        if self._schema() is not None:
+            return str(target)
+        return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
     def arguments(self) -> dict[str, Any]:
         """By the names in the operator's schema, defaults among them."""
@@ -265,32 +202,6 @@ class _Call:
         defaults = {a.name: a.default_value for a in schema.arguments if a.name not in given}
         return {name: _argument(argument) for name, argument in (given | defaults).items()}
 
-    def evaluate(self, arrays: Mapping[str, Array]) -> Array:
-        """Run the operator; raises what it raises."""
-        torch = import_module("torch")
-
-        def held(argument: Any) -> Any:
-            return torch.from_numpy(np.array(arrays[argument.name])) if argument.name in arrays else argument
-
-        fx = import_module("torch.fx.node")
-        args, kwargs = fx.map_arg((self.node.args, dict(self.node.kwargs)), held)
-        with torch.no_grad():
-            result = self.node.target(*args, **kwargs)
-        if not _is_tensor(result):
-            raise ImportModelError(f"'{self.node.name}' must give a tensor")
-        return result.numpy()
-
-
-def _is_own(operand: Any) -> bool:
-    """Whether nobody but its one reader sees what `operand`, a node, holds."""
-    if not hasattr(operand, "op") or operand.op in ("placeholder", "get_attr") or len(operand.users) > 1:
-        return False
-    schema = getattr(operand.target, "_schema", None)
-    if schema is None:
-        return False
-    is_view = any(result.alias_info is not None and not result.alias_info.is_write for result in schema.returns)
-    return not is_view or all(_is_own(source) for source in operand.all_input_nodes)
-
 
 def _argument(argument: Any) -> Any:
     if _is_list(argument):
@@ -302,6 +213,5 @@ def _argument(argument: Any) -> Any:
         return _integer(value, argument.name) if _is_number(value) else Ref(argument.name)
     name = str(argument)
     if name.startswith("torch."):
-        dtype = name.removeprefix("torch.")
-        return Element(ELEMENTS.get(dtype, dtype))
+        return element_of(name)
     return _integer(argument, name) if _is_number(argument) else name

@@ -17,7 +17,7 @@ from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning import tensors as planning
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
     CodedTensor,
@@ -89,12 +89,35 @@ class Real(ABC):
             plan.reals[self] = self.computed(plan, name)
         return plan.reals[self]
 
+    def encoded(self, plan: Plan, name: str, to: Parameters) -> Value:
+        """As `quantized`, once for all readers."""
+        key = self, to
+        if key not in plan.encoded:
+            plan.encoded[key] = self.quantized(plan, name, to)
+        return plan.encoded[key]
+
 
 @dataclass
 class Plan(planning.Plan):
-    """The values to emit, in order, and which of them hold real numbers that somebody asked for."""
+    """The values to emit, in order, and which of them hold f32 or quantized values that somebody asked for.
 
+    A tensor that many others are computed of may be asked for with as many parameters; `limit` is how many values and
+    evaluations that may take in all.
+    """
+
+    limit: int = 0
+    counted: int = 0
     reals: dict[Real, Value] = field(default_factory=dict["Real", Value])
+    encoded: dict[tuple[Real, Parameters], Value] = field(default_factory=dict[tuple["Real", Parameters], Value])
+
+    def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
+        self.count()
+        return super().compute(name, shape, element, emission)
+
+    def count(self) -> None:
+        """One value or evaluation more; raises `UnsupportedError` where there are too many."""
+        self.counted += 1
+        require(self.counted <= self.limit, f"program must not take more than {self.limit} ops and evaluations")
 
 
 Tensor = Constant | Value | Real

@@ -28,7 +28,7 @@ class Joined(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         if to.element not in EIGHT_BIT:
             return quantize(plan, name, self.real(plan, self.name), to)
-        return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
+        return self.joined(plan, name, [part.encoded(plan, name, to) for part in self.parts], to)
 
     def joined(self, plan: Plan, name: str, codes: list[Value], to: Parameters) -> Value:
         """Codes side by side."""

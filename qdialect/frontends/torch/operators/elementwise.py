@@ -6,7 +6,7 @@ A function of one quantized tensor, however many operators it is made of, is a t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, clip
+from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_real
 from qdialect.frontends.torch.tensors import Computed, Parameters, Plan, Quantized, Real, limit, look_up, quantize
@@ -65,7 +66,7 @@ class Pointwise(Real):
     operands: tuple[Real, ...]
     formula: Formula
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
-    """The quantized tensors on which this depends alone, beside single numbers; None where it depends on others."""
+    """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
@@ -74,7 +75,7 @@ class Pointwise(Real):
         source = self._single(to)
         if source is not None:
             key = source.key
-            return look_up(plan, name, source, to, lambda reals: self.values({key: reals}))
+            return look_up(plan, name, source, to, lambda reals: self.values(plan, {key: reals}))
         return self._joined(plan, name, to) or quantize(plan, name, self.real(plan, name), to)
 
     def _single(self, to: Parameters) -> Quantized | None:
@@ -91,7 +92,7 @@ class Pointwise(Real):
         if joins is None or len(pair) != 2 or len(self.parts) != 2 or to.element not in EIGHT_BIT:
             return None
         joined = _Joined(joins, pair[0], pair[1], to)
-        wanted = to.codes(self.values({side.key: joined.grid(i) for i, side in enumerate(pair)}))
+        wanted = to.codes(self.values(plan, {side.key: joined.grid(i) for i, side in enumerate(pair)}))
         if np.count_nonzero(joined.codes() != wanted) > _FEW:
             return None
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
@@ -110,41 +111,54 @@ class Pointwise(Real):
 
         return plan.compute(own, self.shape, "f32", emit)
 
-    def values(self, reals: Mapping[Leaf, Array]) -> Array:
-        """What PyTorch computes for numbers in the places of `leaves`."""
-        arrays = {name: _values(part, reals) for name, part in self.parts.items()}
-        return self.node.evaluate(arrays)
+    def values(self, plan: Plan, numbers: Mapping[Leaf, Array]) -> Array:
+        """What PyTorch computes for f32 `numbers` in place of `leaves`."""
+        return _Evaluation(plan, numbers).of(self)
 
 
-def _values(part: Real, reals: Mapping[Leaf, Array]) -> Array:
-    if isinstance(part, Quantized):
-        return reals[part.key]
-    if isinstance(part, Pointwise):
-        return part.values(reals)
-    if isinstance(part, Clamped):
-        return np.clip(_values(part.source, reals), np.float32(part.least), np.float32(part.most))
-    assert isinstance(part, Computed)
-    assert part.value.data is not None
-    return part.value.data.reshape(())
+@dataclass
+class _Evaluation:
+    """The elements of every tensor that others are computed of, each evaluated once for all its readers."""
+
+    plan: Plan
+    numbers: Mapping[Leaf, Array]
+    found: dict[Real, Array] = field(default_factory=dict["Real", Array])
+
+    def of(self, part: Real) -> Array:
+        """The elements of `part`."""
+        if part not in self.found:
+            self.found[part] = self._evaluated(part)
+        return self.found[part]
+
+    def _evaluated(self, part: Real) -> Array:
+        if isinstance(part, Quantized):
+            return self.numbers[part.key]
+        if isinstance(part, Clamped):
+            return np.clip(self.of(part.source), np.float32(part.least), np.float32(part.most))
+        if isinstance(part, Pointwise):
+            self.plan.count()
+            return evaluate(part.node, {name: self.of(below) for name, below in part.parts.items()})
+        assert isinstance(part, Computed)
+        assert part.value.data is not None
+        return part.value.data.reshape(())
 
 
-def _leaves(parts: Any) -> Mapping[Leaf, Quantized] | None:
+def _leaves(parts: Iterable[Real]) -> Mapping[Leaf, Quantized] | None:
+    """The one quantized tensor below `parts`, or none; None where there are several, or others than quantized ones."""
     found: dict[Leaf, Quantized] = {}
     for part in parts:
         below = _leaves_of(part)
         if below is None:
             return None
         found.update(below)
-    return found
+    return found if len(found) <= 1 else None
 
 
 def _leaves_of(part: Real) -> Mapping[Leaf, Quantized] | None:
     if isinstance(part, Quantized):
         return {part.key: part}
-    if isinstance(part, Pointwise):
+    if isinstance(part, Pointwise | Clamped):
         return part.leaves
-    if isinstance(part, Clamped):
-        return _leaves_of(part.source)
     is_number = isinstance(part, Computed) and part.value.data is not None and part.value.data.size == 1
     return {} if is_number else None
 
@@ -160,9 +174,14 @@ class Clamped(Real):
     source: Real
     least: float
     most: float
+    leaves: Mapping[Leaf, Quantized] | None = field(init=False)
+    """As of `Pointwise`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaves", _leaves((self.source,)))
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        source = self.source.quantized(plan, name, to)
+        source = self.source.encoded(plan, name, to)
         low, high = to.code(self.least), to.code(self.most)
         return source if (low, high) == (to.least, to.most) else clip(plan, name, source, low, high)
 

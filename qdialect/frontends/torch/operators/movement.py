@@ -41,7 +41,7 @@ class Moved(Real):
     movement: Movement
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
+        return _move(plan, name, self.source.encoded(plan, name, to), self.movement)
 
     def computed(self, plan: Plan, name: str) -> Value:
         return _move(plan, name, self.source.real(plan, name), self.movement)

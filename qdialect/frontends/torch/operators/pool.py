@@ -35,7 +35,7 @@ class Largest(Real):
     window: Window
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return self.pooled(plan, name, self.source.quantized(plan, name, to))
+        return self.pooled(plan, name, self.source.encoded(plan, name, to))
 
     def pooled(self, plan: Plan, name: str, codes: Value) -> Value:
         """The largest code of each window."""

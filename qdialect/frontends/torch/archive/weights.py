@@ -1,0 +1,138 @@
+"""Parameters, buffers and constants of an archive: raw bytes with a shape, strides and an offset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.frontends.common import Array
+from qdialect.frontends.torch.archive.fields import Field, shown
+from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Members
+
+DTYPES = {
+    1: "uint8",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float16",
+    7: "float32",
+    8: "float64",
+    9: "complex32",
+    10: "complex64",
+    11: "complex128",
+    12: "bool",
+    13: "bfloat16",
+    28: "uint16",
+    29: "float8_e4m3fn",
+    30: "float8_e5m2",
+    31: "float8_e4m3fnuz",
+    32: "float8_e5m2fnuz",
+    33: "float8_e8m0fnu",
+    34: "uint32",
+    35: "uint64",
+}
+"""PyTorch's names of element types by their numbers in archives."""
+_RAW = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool")
+_STRIDED = 7
+# As NumPy's.
+_MOST_DIMENSIONS = 32
+_FOLDERS = ("data/weights", "data/constants")
+
+
+def dtype_name(code: Field) -> str:
+    """PyTorch's name of an element type."""
+    number = code.integer()
+    return DTYPES[number] if number in DTYPES else code.refuse(f"must be an element type, but got {number}")
+
+
+def extent(size: Field) -> int:
+    """A size, stride or offset.
+
+    What is no integer is an expression of sizes that are open.  It is not evaluated: a program with open sizes is not
+    one for known shapes.
+    """
+    kind, value = size.union()
+    if kind != "as_int":
+        found = value.get("expr_str") if kind == "as_expr" else None
+        size.refuse(f"must be a known extent, but got {shown(found.text()) if found is not None else kind}")
+    if value.integer() < 0:
+        value.refuse(f"must not be negative, but got {value.integer()}")
+    return value.integer()
+
+
+@dataclass
+class Weights:
+    """Reads the tensors of an archive by their names in the program."""
+
+    members: Members
+    payloads: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def __post_init__(self) -> None:
+        self._entries = {name: entry for folder in reversed(_FOLDERS) for name, entry in self._config(folder)}
+
+    def _config(self, folder: str) -> Iterator[tuple[str, tuple[str, Field]]]:
+        kind = folder.rpartition("/")[2]
+        config = self.members.json(f"{folder}/model_{kind}_config.json")
+        for name, entry in config["config"].entries():
+            yield name, (folder, entry)
+
+    def tensor(self, name: str, reader: Field) -> Array:
+        """The array of a tensor, read-only; `reader` is the part of the program that asks for it.
+
+        Tensors of one payload share its memory.  Raises `ImportModelError` for one that is pickled, lies outside of its
+        payload, or has more elements than that.
+        """
+        if name not in self._entries:
+            reader.refuse(f"must name a tensor of the archive, but got '{shown(name)}'")
+        folder, entry = self._entries[name]
+        if entry["use_pickle"].boolean():
+            entry["use_pickle"].refuse(f"must be false, {UNLESS_TRUSTED}: loading a pickle can run any code")
+        return _strided(self._payload(f"{folder}/{entry['path_name'].text()}"), entry["tensor_meta"])
+
+    def _payload(self, member: str) -> bytes:
+        if member not in self.payloads:
+            self.payloads[member] = self.members.read(member)
+        return self.payloads[member]
+
+
+def _strided(payload: bytes, meta: Field) -> Array:
+    name = dtype_name(meta["dtype"])
+    if name not in _RAW:
+        meta["dtype"].refuse(f"must not be {name}")
+    if meta["layout"].integer() != _STRIDED:
+        meta["layout"].refuse(f"must be {_STRIDED}, but got {meta['layout'].integer()}")
+    dtype = np.dtype(name)
+    if len(payload) % dtype.itemsize:
+        meta.refuse(f"must have whole elements of {name}, but its member has {len(payload)} bytes")
+    flat = np.frombuffer(payload, dtype)
+    shape, strides = (tuple(extent(size) for size in meta[part].items()) for part in ("sizes", "strides"))
+    _check_layout(meta, shape, strides, flat.size)
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    steps = tuple(stride * dtype.itemsize for stride in strides)
+    begin = flat[extent(meta["storage_offset"]) :]
+    return np.lib.stride_tricks.as_strided(begin, shape, steps, writeable=False)
+
+
+def _check_layout(meta: Field, shape: tuple[int, ...], strides: tuple[int, ...], held: int) -> None:
+    """The elements are among the `held` ones of the payload, and none is repeated so that there are more."""
+    if len(strides) != len(shape):
+        meta.refuse(f"must have a stride for each of {len(shape)} sizes, but got {len(strides)}")
+    if len(shape) > _MOST_DIMENSIONS:
+        meta.refuse(f"must have at most {_MOST_DIMENSIONS} dimensions, but got {len(shape)}")
+    known = math.prod(size for size in shape if size)
+    if known > MOST_ELEMENTS:
+        meta.refuse(f"must have at most {MOST_ELEMENTS} elements, but got {known}")
+    if 0 in shape:
+        return
+    count, last = 1, extent(meta["storage_offset"])
+    for size, stride in zip(shape, strides, strict=True):
+        count *= size
+        last += (size - 1) * stride
+    if count > held or last >= held:
+        meta.refuse(f"must lie among the {held} elements of its member, but has {count}, the last at {last}")

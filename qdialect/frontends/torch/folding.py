@@ -1,0 +1,166 @@
+"""Runs PyTorch's own operators on arrays: to fold constants, and to fill in tables.
+
+Only operators of a fixed list are run: those that compute their result from their operands and from nothing else, in
+memory of their own, in time that grows with the elements they read and write.  They are called by their names in
+PyTorch's registry; nothing that a program carries is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from qdialect.frontends.common import Array, UnsupportedError, require
+from qdialect.frontends.torch.budget import Budget
+from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
+from qdialect.frontends.torch.package import torch_package
+from qdialect.frontends.torch.schemas import schema_of
+
+_ELEMENTWISE = """
+    abs.default acos.default add.Tensor add.Scalar asin.default atan.default bitwise_and.Tensor bitwise_not.default
+    bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.default clamp.Tensor clamp_max.default clamp_min.default
+    cos.default cosh.default div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode elu.default eq.Tensor eq.Scalar
+    erf.default exp.default exp2.default expm1.default floor.default floor_divide.default fmod.Tensor fmod.Scalar
+    ge.Tensor ge.Scalar gelu.default gt.Tensor gt.Scalar hardsigmoid.default hardswish.default hardtanh.default
+    le.Tensor le.Scalar leaky_relu.default log.default log10.default log1p.default log2.default logical_and.default
+    logical_not.default logical_or.default lt.Tensor lt.Scalar masked_fill.Scalar maximum.default minimum.default
+    mish.default mul.Tensor mul.Scalar ne.Tensor ne.Scalar neg.default pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
+    reciprocal.default relu.default relu6.default remainder.Tensor remainder.Scalar round.default rsqrt.default
+    rsub.Tensor rsub.Scalar sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
+    sqrt.default square.default sub.Tensor sub.Scalar tan.default tanh.default trunc.default where.self
+"""
+# `detach_` changes what autograd knows of a tensor, not its elements.
+_MOVING = """
+    _unsafe_view.default alias.default cat.default clone.default concat.default constant_pad_nd.default
+    contiguous.default detach.default detach_.default embedding.default expand.default expand_as.default flatten.using_ints flip.default index_select.default lift_fresh.default
+    lift_fresh_copy.default     narrow.default numpy_T.default permute.default repeat.default reshape.default select.int slice.Tensor
+    squeeze.default squeeze.dim squeeze.dims stack.default swapaxes.default t.default tile.default transpose.int
+    tril.default triu.default unflatten.int unsqueeze.default view.default view_as.default
+"""
+_REDUCING = """
+    _log_softmax.default _softmax.default amax.default amin.default cumsum.default log_softmax.int mean.default
+    mean.dim prod.default prod.dim_int softmax.int sum.default sum.dim_IntList
+"""
+_CREATING = """
+    arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default linspace.default
+    ones.default ones_like.default scalar_tensor.default zeros.default zeros_like.default
+"""
+_CONVERTING = "_to_copy.default to.dtype to.dtype_layout to.device to.other type_as.default"
+# By the operand whose last dimension is summed over.
+_MULTIPLYING = {
+    "aten.addmm.default": "mat1",
+    "aten.bmm.default": "self",
+    "aten.linear.default": "input",
+    "aten.matmul.default": "self",
+    "aten.mm.default": "self",
+}
+_QUANTIZING = """
+    quantize_per_tensor.default quantize_per_tensor.tensor quantize_per_tensor.tensor2 quantize_per_channel.default
+"""
+FOLDABLE = frozenset(
+    [
+        *(
+            f"aten.{name}"
+            for names in (_ELEMENTWISE, _MOVING, _REDUCING, _CREATING, _CONVERTING)
+            for name in names.split()
+        ),
+        *_MULTIPLYING,
+        *(f"quantized_decomposed.{name}" for name in _QUANTIZING.split()),
+    ]
+)
+"""The operators that may be run, by their names with overload."""
+
+_TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
+# What an argument may be that is an attribute of the package.
+_ATTRIBUTES = frozenset(
+    "bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64 complex128 strided "
+    "contiguous_format preserve_format channels_last".split()
+)
+
+
+def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
+    """The result of a node of known operands.
+
+    Its shape is found first, by the operator itself on tensors without memory, and taken from the `budget`.  Raises
+    `UnsupportedError` for an operator that is not `FOLDABLE`, one that fails, and where the budget is exceeded.
+    """
+    result = _call(node, arrays, "meta")
+    elements = math.prod(result.shape)
+    if node.kind in _MULTIPLYING:
+        elements *= _last_extent(node, arrays)
+    read = sum(array.nbytes for array in arrays.values())
+    budget.spend(elements * result.element_size() + read)
+    return _call(node, arrays, "cpu").numpy()
+
+
+def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
+    """The result of a node, with `arrays` in place of the tensors that it reads.
+
+    Raises `UnsupportedError` for an operator that is not `FOLDABLE`, and one that fails.
+    """
+    return _call(node, arrays, "cpu").numpy()
+
+
+def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
+    operand = node.arguments[_MULTIPLYING[node.kind]]
+    return arrays[operand.name].shape[-1] if isinstance(operand, Ref) else 1
+
+
+def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
+    """The tensor that the operator gives on a device; on ``meta`` it has a shape and no memory."""
+    require(node.kind in FOLDABLE, "operator is not supported on constants")
+    torch, schema = torch_package(), schema_of(node.kind)
+    unknown = node.arguments.keys() - {argument.name for argument in schema.arguments}
+    require(not unknown, f"operator must not have arguments {sorted(unknown)}")
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    try:
+        for argument in schema.arguments:
+            value = _held(torch, node.arguments[argument.name], arrays, device)
+            value = torch.device(device) if argument.name == "device" else value
+            if argument.kwarg_only:
+                named[argument.name] = value
+            else:
+                positional.append(value)
+        with torch.no_grad():
+            result = _operator(torch, node.kind)(*positional, **named)
+    except UnsupportedError:
+        raise
+    except Exception as error:
+        # Operators raise whatever their kernels do, AssertionError among it.
+        raise UnsupportedError(f"operator is not supported on constants: {_first_line(error)}") from error
+    require(isinstance(result, torch.Tensor), "operator must give one tensor")
+    return result
+
+
+def _operator(torch: Any, kind: str) -> Any:
+    package, name, overload = kind.split(".")
+    return getattr(getattr(getattr(torch.ops, package), name), overload)
+
+
+def _held(torch: Any, argument: Any, arrays: Mapping[str, Array], device: str) -> Any:
+    """An argument as PyTorch takes it."""
+    if isinstance(argument, Ref):
+        array = arrays[argument.name]
+        # PyTorch wants memory that it could write to.
+        whole = torch.from_numpy(array if array.flags.writeable else np.array(array)) if device != "meta" else None
+        return _shape_of(torch, array) if whole is None else whole
+    if isinstance(argument, tuple):
+        return [_held(torch, part, arrays, device) for part in cast("tuple[Any, ...]", argument)]
+    if not isinstance(argument, Element):
+        return argument
+    name = _TORCH_NAMES.get(argument.name, argument.name)
+    require(name in _ATTRIBUTES, f"argument must be a type or format of PyTorch, but got {name}")
+    return getattr(torch, name)
+
+
+def _shape_of(torch: Any, array: Array) -> Any:
+    dtype = getattr(torch, array.dtype.name)
+    return torch.empty(array.shape, dtype=dtype, device="meta")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

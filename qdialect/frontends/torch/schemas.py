@@ -1,0 +1,56 @@
+"""What PyTorch's registry says of an operator: its arguments, their defaults, and whether it writes or shares memory.
+
+An operator is looked up by its name.  Nothing is loaded or run by that, and only the two packages that the front end
+knows are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from qdialect.frontends.torch.model import ELEMENTS, Element
+from qdialect.frontends.torch.package import torch_package
+
+_PACKAGES = ("aten", "quantized_decomposed")
+
+
+@cache
+def schema_of(kind: str) -> Any:
+    """The schema of an operator ``package.operator.overload``, None where it is not one of the known packages."""
+    package, _, rest = kind.partition(".")
+    name, _, overload = rest.partition(".")
+    if package not in _PACKAGES:
+        return None
+    try:
+        return torch_package()._C._get_schema(f"{package}::{name}", "" if overload == "default" else overload)
+    except RuntimeError:
+        return None
+
+
+def defaults_of(schema: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of the arguments of a schema that are not given."""
+    return {a.name: default_of(a.default_value) for a in schema.arguments if a.name not in given}
+
+
+def default_of(value: Any) -> Any:
+    """A default of a schema as the argument of a node."""
+    if isinstance(value, list):
+        parts: list[Any] = value
+        return tuple(default_of(part) for part in parts)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    name = str(value)
+    return element_of(name) if name.startswith("torch.") else name
+
+
+def element_of(name: str) -> Element:
+    """The argument for a dtype, a layout or a memory format of PyTorch, given its name."""
+    name = name.removeprefix("torch.")
+    return Element(ELEMENTS.get(name, name))
+
+
+def is_view(schema: Any) -> bool:
+    """Whether a result of the operator shares the memory of an operand."""
+    return any(result.alias_info is not None and not result.alias_info.is_write for result in schema.returns)
