@@ -151,6 +151,7 @@ signal.signal(signal.SIGALRM, handler)
 for n in range(60):
     signal.setitimer(signal.ITIMER_REAL, 0.0003 * (n + 1))
     qdialect.parse(text(16))
+signal.setitimer(signal.ITIMER_REAL, 0)
 assert parsed
 """
 
@@ -171,3 +172,126 @@ def test_imports_in_many_threads(tmp_path: Path) -> None:
 def test_the_torch_backend_in_many_threads() -> None:
     pytest.importorskip("torch")
     output_of(PROLOGUE + BACKEND)
+
+
+FORK_IN_A_CALL = """
+executable = qdialect.compile(qdialect.parse(text(1 << 22)))
+array = np.arange(1 << 22, dtype=np.int32).astype(np.int8)
+output = np.empty_like(array)
+binding = executable.bind([array], [np.empty_like(array)])
+stop = False
+def busy():
+    while not stop:
+        executable.run([array], [output])
+        binding()
+def work():
+    executable(array)
+    binding()
+    assert (binding.outputs[0] == array.clip(-5, 9)).all()
+thread = threading.Thread(target=busy)
+thread.start()
+try:
+    assert all(child_ends(work) for _ in range(12))
+finally:
+    stop = True
+    thread.join()
+"""
+
+FORK_IN_A_COMPILATION = """
+stop = False
+def busy():
+    while not stop:
+        qdialect.compile(qdialect.parse(text(16)))
+def work():
+    found = qdialect.compile(qdialect.parse(text(16)))(np.arange(-8, 8, dtype=np.int8))
+    assert found.tolist() == [-5] * 4 + list(range(-4, 8)), found
+thread = threading.Thread(target=busy)
+thread.start()
+try:
+    assert all(child_ends(work) for _ in range(12))
+finally:
+    stop = True
+    thread.join()
+"""
+
+CHILD_AND_PARENT = """
+from qdialect.runtime import memory
+for size in (1 << 10, 1 << 22):
+    block = memory.allocate(size)
+    block[:] = 5
+    def work():
+        assert (block == 5).all()
+        block[:] = 7
+    assert child_ends(work)
+    assert (block == 5).all(), size
+"""
+
+HANDLER_IN_A_CALL = """
+executable = qdialect.compile(qdialect.parse(text(64)))
+array, other = np.zeros(64, np.int8), np.full(64, 3, np.int8)
+output, inner = np.empty_like(array), np.empty_like(array)
+calls = 0
+def handler(*_):
+    global calls
+    executable.run([other], [inner])
+    assert (inner == 3).all()
+    calls += 1
+signal.signal(signal.SIGALRM, handler)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + int(time.monotonic() * 1e6) % 50))
+    executable.run([array], [output])
+    assert (output == 0).all()
+    output[:] = 9
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert calls > 100, calls
+
+# And where the handler's own call is interrupted in turn.
+def failing(*_):
+    raise KeyboardInterrupt
+def nested(*_):
+    signal.signal(signal.SIGALRM, failing)
+    signal.setitimer(signal.ITIMER_REAL, 2e-5)
+    try:
+        for _ in range(50):
+            executable.run([other], [inner])
+    except KeyboardInterrupt:
+        pass
+for _ in range(300):
+    signal.signal(signal.SIGALRM, nested)
+    signal.setitimer(signal.ITIMER_REAL, 1e-5)
+    for _ in range(20):
+        output[:] = 9
+        executable.run([array], [output])
+        assert (output == 0).all()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+OTHERS_OPENMP = """
+to_threads.WORTH = 0
+from ctypes import CDLL
+from qdialect.runtime import openmp
+openmp.addresses()
+library = CDLL(openmp.NAMES[0])
+levels = library.omp_get_max_active_levels()
+assert levels > 0
+array = np.arange(1 << 12, dtype=np.int32).astype(np.int8)
+executable = qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)
+binding = executable.bind([array], [np.empty_like(array)])
+executable(array)
+def work():
+    assert (executable(array) == array.clip(-5, 9)).all()
+    binding()
+    assert (binding.outputs[0] == array.clip(-5, 9)).all()
+    assert (qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)(array) == array.clip(-5, 9)).all()
+    assert library.omp_get_max_active_levels() == levels
+assert child_ends(work)
+assert library.omp_get_max_active_levels() == levels
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP]
+)
+def test_forks_and_handlers(program: str) -> None:
+    output_of(PROLOGUE + program)
