@@ -8,7 +8,8 @@ import sys
 from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, math, memref, quant, scf, vector
+from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
+from torch_mlir.dialects import arith, ext, func, irdl, math, memref, quant, scf, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
@@ -26,10 +27,14 @@ __all__ = [
     "ext",
     "func",
     "ir",
+    "irdl",
     "math",
     "memref",
     "passmanager",
     "quant",
+    "register_dialect",
+    "register_op_adaptor",
+    "register_operation",
     "rewrite",
     "scf",
     "transform_interpreter",

@@ -3,7 +3,7 @@
 import sys
 from typing import cast
 
-from qdialect._mlir import announce_dialect, ir
+from qdialect._mlir import announce_dialect, ir, register_dialect, register_op_adaptor, register_operation
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.elementwise_ops import (
     AddOp,
@@ -60,12 +60,23 @@ OPS: tuple[type[QnnOp], ...] = tuple(cast("list[type[QnnOp]]", Qnn.operations))
 
 
 def load(context: ir.Context) -> None:
-    """Load the dialect into `context`; a second call does nothing."""
+    """Load the dialect into `context`; a second call does nothing. Several threads may load it at once."""
     if context.is_dialect_loaded(Qnn.DIALECT_NAMESPACE):
         return
-    announce_dialect(Qnn.DIALECT_NAMESPACE, sys.modules[__name__])
     with context:
         Qnn.load()
+
+
+def _register() -> None:
+    """Make the classes those of the ops in every context: once, because the bindings keep them for the process."""
+    announce_dialect(Qnn.DIALECT_NAMESPACE, sys.modules[__name__])
+    register_dialect(Qnn)
+    for op in OPS:
+        register_operation(Qnn)(op)
+        register_op_adaptor(op)(op.Adaptor)
+
+
+_register()
 
 
 __all__ = [

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from qdialect._mlir import ext, ir
+from qdialect._mlir import ext, ir, irdl
 from qdialect.dialect.fields import (
     AnyOperandField,
     AttributeField,
@@ -58,9 +58,25 @@ def require(condition: bool, label: str, message: str) -> None:
 class Qnn(ext.Dialect, name="qnn"):
     """Quantized neural networks on integer tensors, quantization parameters as attributes."""
 
+    @classmethod
+    def load(cls) -> None:
+        """Load the dialect into the current context; several Python threads may do so at once.
+
+        The bindings' own method leaves the description of the dialect in an attribute of this class before it reads it
+        again: a second thread replaces it by one of another context in between, and the process crashes.
+        """
+        irdl.load_dialects(cls._emit_module())
+        for op in cast("list[type[QnnOp]]", cls.operations):
+            op.attach_traits()
+
 
 class QnnOp(Qnn.Operation):
     """Base of all `qnn` ops; see the module docstring."""
+
+    @classmethod
+    def attach_traits(cls) -> None:
+        """Make the verifier and the traits of this class those of the op in the current context."""
+        cls._attach_traits()
 
     if TYPE_CHECKING:  # At run time the bindings would take these annotations for fields of the op.
         operand_fields: ClassVar[tuple[AnyOperandField, ...]]

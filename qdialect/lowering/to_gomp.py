@@ -1,8 +1,9 @@
 """The parallel region of `main` as calls of an OpenMP runtime, by the names that GCC's code has for it.
 
 GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, beside their own: what calls these runs with any
-of the three. The region becomes the function `main_task` that all threads call; `main` hands it to `GOMP_parallel`, and
-`main_alone` calls it on the one thread that is there.
+of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
+`GOMP_parallel`. After all arguments of the network `main` takes a pointer to an i32: no more threads than that are asked
+for, because a forked process has one.
 """
 
 from __future__ import annotations
@@ -85,12 +86,14 @@ llvm.func internal @task(%block: !llvm.ptr) {{
   llvm.call @{_TASK}({", ".join(arguments)}) : ({pointers}) -> ()
   llvm.return
 }}
-llvm.func @main({typed}) {{
+llvm.func @main({typed}, %limit: !llvm.ptr) {{
   %count = llvm.mlir.constant({count} : i32) : i32
   %block = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
   {lines([*slots, *stores])}
   %task = llvm.mlir.addressof @task : !llvm.ptr
-  %threads = llvm.mlir.constant({threads} : i32) : i32
+  %wanted = llvm.mlir.constant({threads} : i32) : i32
+  %allowed = llvm.load %limit : !llvm.ptr -> i32
+  %threads = llvm.intr.smin(%wanted, %allowed) : (i32, i32) -> i32
   %flags = llvm.mlir.constant(0 : i32) : i32
   llvm.call @GOMP_parallel(%task, %block, %threads, %flags) : (!llvm.ptr, !llvm.ptr, i32, i32) -> ()
   llvm.return

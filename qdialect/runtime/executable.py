@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
-from threading import Lock
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.lowering.program import Step
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.jit import BoundCall, MachineCode
+from qdialect.runtime.turns import Turns
 
 Array = NDArray[Any]
 
@@ -30,6 +30,7 @@ class Executable:
 
     ``executable(image)`` returns the result; `run` writes into arrays of the caller's. Threads may share one, but its
     working memory is one, so that a second call waits for the first: for calls at the same time compile once a thread.
+    A signal handler may call what it interrupts, and a forked process may call it whatever other threads were doing.
     """
 
     def __init__(self, lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> None:
@@ -59,7 +60,8 @@ class Executable:
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
-        self._lock = Lock()
+        self._turns = Turns()
+        self._interrupted: list[int] = []
         # In the form in which a call takes the least time to go through them.
         self._counts = len(self.inputs), len(self.outputs)
         self._start_of = list(enumerate(slot.start for slot in self._slots))
@@ -86,9 +88,16 @@ class Executable:
         """
         copies: list[Array] = []
         starts = self._starts(inputs, outputs, copies)
-        with self._lock:
-            self._point_to(*starts)
-            self._call()
+        with self._turns.lock:
+            # Not empty where a signal handler calls while its own thread is here.
+            outer, self._interrupted = self._interrupted, starts
+            try:
+                self._point_to(*starts)
+                self._call()
+            finally:
+                self._interrupted = outer
+                if outer:
+                    self._point_to(*outer)
 
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
         """A call on these arrays, to be made again and again: it reads what `inputs` hold then, and writes `outputs`.
@@ -101,10 +110,12 @@ class Executable:
         if copies:
             self._refuse_copies(inputs)
         arrays = tuple(inputs), tuple(outputs)
-        return Binding(*arrays, self._bound(starts, keep=arrays), self._lock)
+        return Binding(*arrays, self._bound(starts, keep=arrays), self._turns)
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
+        if self.threads > 1:
+            values.append(addressof(openmp.TEAM_LIMIT))
         return self._code.bind(_ENTRY, values, (*self._blocks, *keep))
 
     def _starts(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: list[Array]) -> list[int]:
@@ -136,20 +147,20 @@ class Binding:
     in another thread waits for the first.
     """
 
-    __slots__ = ("_bound", "_call", "_lock", "inputs", "outputs")
+    __slots__ = ("_bound", "_call", "_turns", "inputs", "outputs")
 
-    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, lock: Lock) -> None:
+    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, turns: Turns) -> None:
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
         self._bound = bound
         self._call = bound.call
-        self._lock = lock
+        self._turns = turns
 
     def __call__(self) -> None:
         """Compute."""
-        with self._lock:
+        with self._turns.lock:
             self._call()
 
 

@@ -32,8 +32,9 @@ def allocate(size: int) -> NDArray[np.uint8]:
 
 
 def _mapped(size: int) -> NDArray[np.uint8]:
-    # Whole huge pages: the last one counts only if the mapping covers it.
-    block = mmap.mmap(-1, -(-size // _LARGE) * _LARGE)
+    # Whole huge pages: the last one counts only if the mapping covers it. A shared mapping, the default, would be the
+    # same memory in a forked process, whose calls would overwrite this one's.
+    block = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # Advice alone: a system without huge pages refuses it.
         with contextlib.suppress(OSError):

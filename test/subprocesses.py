@@ -1,0 +1,23 @@
+"""Programs that may crash or hang, run where neither can harm the tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def output_of(program: str, *arguments: str, timeout: float = 120) -> str:
+    """What the Python program `program` prints; fails with its stderr where it does not end well and in time."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        cwd=_ROOT,
+    )
+    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stderr[-4000:]}"
+    return done.stdout

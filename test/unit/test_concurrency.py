@@ -1,0 +1,297 @@
+"""Python threads, forks and signal handlers: nothing crashes, hangs or computes something else."""
+
+from pathlib import Path
+
+import pytest
+from subprocesses import output_of
+
+THREADS, ROUNDS = 8, 50
+
+PROLOGUE = """
+import gc, os, signal, sys, threading, time
+import numpy as np
+import qdialect
+from qdialect.lowering import to_threads
+
+TEXT = '''func.func @main(%x: tensor<{n}xi8>) -> tensor<{n}xi8> {
+  %0 = "qnn.clip"(%x) {min = -5 : i64, max = 9 : i64} : (tensor<{n}xi8>) -> tensor<{n}xi8>
+  func.return %0 : tensor<{n}xi8>
+}'''
+
+def text(n):
+    return TEXT.replace("{n}", str(n))
+
+def in_threads(count, work):
+    failures = []
+    def guarded(index):
+        try:
+            work(index)
+        except BaseException as error:
+            failures.append(repr(error))
+    threads = [threading.Thread(target=guarded, args=(index,)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+def child_ends(work, seconds=20):
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+"""
+
+COMPILE = """
+array = np.arange(-8, 8, dtype=np.int8)
+def work(_):
+    for _ in range(int(sys.argv[2])):
+        found = qdialect.compile(qdialect.parse(text(16)))(array)
+        assert (found == array.clip(-5, 9)).all()
+in_threads(int(sys.argv[1]), work)
+"""
+
+ONE_MODULE = """
+array = np.arange(-8, 8, dtype=np.int8)
+module = qdialect.parse(text(16))
+def work(_):
+    for _ in range(10):
+        assert (qdialect.compile(module)(array) == array.clip(-5, 9)).all()
+        assert qdialect.parse(text(4), module.context).context is module.context
+in_threads(8, work)
+"""
+
+OTHER_WORK = """
+from qdialect.reference import interpreter
+array = np.arange(-8, 8, dtype=np.int8)
+def work(_):
+    for _ in range(10):
+        module = qdialect.parse(text(16))
+        qdialect.PassManager.parse("fuse-qnn,canonicalize,cse").run(module)
+        (found,) = interpreter.run(module, [array])
+        assert (found == array.clip(-5, 9)).all()
+        try:
+            qdialect.parse(text(16).replace("max = 9", "max = 900"))
+        except qdialect.ParseError as error:
+            assert "900" in str(error)
+        else:
+            raise AssertionError("no error")
+in_threads(8, work)
+"""
+
+GARBAGE = """
+import queue
+left = queue.Queue(maxsize=4)
+def produce(_):
+    for _ in range(20):
+        module = qdialect.parse(text(16))
+        cycle = [module, module.body.operations[0], module.context]
+        cycle.append(cycle)
+        left.put(cycle)
+        del module, cycle
+def consume():
+    for _ in range(80):
+        left.get()
+        gc.collect(0)
+consumer = threading.Thread(target=consume)
+consumer.start()
+in_threads(4, produce)
+consumer.join()
+gc.collect()
+"""
+
+IMPORT = """
+from qdialect.frontends.tosa import import_tosa
+TOSA = '''func.func @main(%x: tensor<4xi8>) -> tensor<4xi8> {
+  %0 = tosa.clamp %x {min_val = -5 : i8, max_val = 9 : i8} : (tensor<4xi8>) -> tensor<4xi8>
+  func.return %0 : tensor<4xi8>
+}'''
+import pathlib
+path = pathlib.Path(sys.argv[1])
+path.write_text(TOSA)
+def work(_):
+    for _ in range(10):
+        assert "qnn.clip" in str(import_tosa(path))
+in_threads(8, work)
+"""
+
+BACKEND = """
+import torch
+import torch.ao.quantization.fx._decomposed
+from qdialect.frontends.torch.backend import compile_captured
+ops = torch.ops.quantized_decomposed
+def work(index):
+    scale = 0.5
+    def function(x):
+        values = ops.quantize_per_tensor.default(x, scale, 3, -128, 127, torch.int8)
+        return ops.dequantize_per_tensor.default(values, scale, 3, -128, 127, torch.int8)
+    data = torch.arange(-4.0, 4.0)
+    assert torch.equal(torch.compile(function, backend=compile_captured)(data), function(data))
+in_threads(4, work)
+"""
+
+FROM_A_HANDLER = """
+parsed = []
+def handler(*_):
+    parsed.append(qdialect.parse(text(4)))
+signal.signal(signal.SIGALRM, handler)
+for n in range(60):
+    signal.setitimer(signal.ITIMER_REAL, 0.0003 * (n + 1))
+    qdialect.parse(text(16))
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert parsed
+"""
+
+
+def test_compilations_in_many_threads_neither_crash_nor_differ() -> None:
+    output_of(PROLOGUE + COMPILE, str(THREADS), str(ROUNDS), timeout=300)
+
+
+@pytest.mark.parametrize("program", [ONE_MODULE, OTHER_WORK, GARBAGE, FROM_A_HANDLER])
+def test_contexts_and_modules_in_many_threads(program: str) -> None:
+    output_of(PROLOGUE + program)
+
+
+def test_imports_in_many_threads(tmp_path: Path) -> None:
+    output_of(PROLOGUE + IMPORT, str(tmp_path / "model.mlir"))
+
+
+def test_the_torch_backend_in_many_threads() -> None:
+    pytest.importorskip("torch")
+    output_of(PROLOGUE + BACKEND)
+
+
+FORK_IN_A_CALL = """
+executable = qdialect.compile(qdialect.parse(text(1 << 22)))
+array = np.arange(1 << 22, dtype=np.int32).astype(np.int8)
+output = np.empty_like(array)
+binding = executable.bind([array], [np.empty_like(array)])
+stop = False
+def busy():
+    while not stop:
+        executable.run([array], [output])
+        binding()
+def work():
+    executable(array)
+    binding()
+    assert (binding.outputs[0] == array.clip(-5, 9)).all()
+thread = threading.Thread(target=busy)
+thread.start()
+try:
+    assert all(child_ends(work) for _ in range(12))
+finally:
+    stop = True
+    thread.join()
+"""
+
+FORK_IN_A_COMPILATION = """
+stop = False
+def busy():
+    while not stop:
+        qdialect.compile(qdialect.parse(text(16)))
+def work():
+    found = qdialect.compile(qdialect.parse(text(16)))(np.arange(-8, 8, dtype=np.int8))
+    assert found.tolist() == [-5] * 4 + list(range(-4, 8)), found
+thread = threading.Thread(target=busy)
+thread.start()
+try:
+    assert all(child_ends(work) for _ in range(12))
+finally:
+    stop = True
+    thread.join()
+"""
+
+CHILD_AND_PARENT = """
+from qdialect.runtime import memory
+for size in (1 << 10, 1 << 22):
+    block = memory.allocate(size)
+    block[:] = 5
+    def work():
+        assert (block == 5).all()
+        block[:] = 7
+    assert child_ends(work)
+    assert (block == 5).all(), size
+"""
+
+HANDLER_IN_A_CALL = """
+executable = qdialect.compile(qdialect.parse(text(64)))
+array, other = np.zeros(64, np.int8), np.full(64, 3, np.int8)
+output, inner = np.empty_like(array), np.empty_like(array)
+calls = 0
+def handler(*_):
+    global calls
+    executable.run([other], [inner])
+    assert (inner == 3).all()
+    calls += 1
+signal.signal(signal.SIGALRM, handler)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + int(time.monotonic() * 1e6) % 50))
+    executable.run([array], [output])
+    assert (output == 0).all()
+    output[:] = 9
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert calls > 100, calls
+
+# And where the handler's own call is interrupted in turn.
+def failing(*_):
+    raise KeyboardInterrupt
+def nested(*_):
+    signal.signal(signal.SIGALRM, failing)
+    signal.setitimer(signal.ITIMER_REAL, 2e-5)
+    try:
+        for _ in range(50):
+            executable.run([other], [inner])
+    except KeyboardInterrupt:
+        pass
+for _ in range(300):
+    signal.signal(signal.SIGALRM, nested)
+    signal.setitimer(signal.ITIMER_REAL, 1e-5)
+    for _ in range(20):
+        output[:] = 9
+        executable.run([array], [output])
+        assert (output == 0).all()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+OTHERS_OPENMP = """
+to_threads.WORTH = 0
+from ctypes import CDLL
+from qdialect.runtime import openmp
+openmp.addresses()
+library = CDLL(openmp.NAMES[0])
+levels = library.omp_get_max_active_levels()
+assert levels > 0
+array = np.arange(1 << 12, dtype=np.int32).astype(np.int8)
+executable = qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)
+binding = executable.bind([array], [np.empty_like(array)])
+executable(array)
+def work():
+    assert (executable(array) == array.clip(-5, 9)).all()
+    binding()
+    assert (binding.outputs[0] == array.clip(-5, 9)).all()
+    assert (qdialect.compile(qdialect.parse(text(1 << 12)), threads=2)(array) == array.clip(-5, 9)).all()
+    assert library.omp_get_max_active_levels() == levels
+assert child_ends(work)
+assert library.omp_get_max_active_levels() == levels
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [FORK_IN_A_CALL, FORK_IN_A_COMPILATION, CHILD_AND_PARENT, HANDLER_IN_A_CALL, OTHERS_OPENMP]
+)
+def test_forks_and_handlers(program: str) -> None:
+    output_of(PROLOGUE + program)
