@@ -7,7 +7,7 @@ come from here alone, with threads off.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +15,13 @@ from pathlib import Path
 from qdialect import dialect, nesting
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
+from qdialect.resources import inline
 
+BYTECODE_MAGIC = b"ML\xefR"
+"""What MLIR bytecode begins with."""
+
+_RESOURCE = "dense_resource<"
+_SUFFIXES = (".mlir", ".mlirbc")
 _PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
@@ -37,34 +43,65 @@ def make_context() -> ir.Context:
     return context
 
 
-def parse(source: str | Path, context: ir.Context | None = None, file_name: str | None = None) -> ir.Module:
-    """Parse MLIR text, or the file at a path, into a verified module.
+def parse(source: str | bytes | Path, context: ir.Context | None = None, file_name: str | None = None) -> ir.Module:
+    """Parse MLIR text or bytecode, or the file at a path, into a verified module.
 
-    A `Path`, or a one-line `str` that ends in ``.mlir``, is a file to read; any other `str` is MLIR text.  `file_name`
-    is what the diagnostics of a text say.  Raises `ParseError` with every diagnostic, each with file, line and column.
+    A `Path`, or a one-line `str` that ends in ``.mlir`` or ``.mlirbc``, is a file to read; any other `str` is MLIR
+    text. Bytecode is told by its first bytes. `file_name` is what the diagnostics of a text say. A `dense_resource`
+    whose data the text has becomes a dense constant. Raises `ParseError` with every diagnostic, each with file, line
+    and column.
     """
     path = _path_of(source)
     name = file_name or (str(path) if path else "-")
-    text = read_text(path) if path else str(source)
+    content = read_bytes(path) if path else source
+    if isinstance(content, bytes) and content.startswith(BYTECODE_MAGIC):
+        module = _parsed(lambda: ir.Module.parse(content), context, name, lambda: _damaged(name))
+        inline(module)
+        return module
+    text = decoded(content, name) if isinstance(content, bytes) else str(content)
     _check_text(text, name)
     # Only so do the locations of the ops have the name of their file.  A pipe can be read but once, and the bindings
     # take no name that is not Unicode.
     reread = path if path and path.is_file() and not _SURROGATE.search(str(path)) else None
+    read = (lambda: ir.Module.parseFile(str(reread))) if reread else (lambda: ir.Module.parse(text))
+    module = _parsed(read, context, name, lambda: _silent(text, name))
+    if _RESOURCE in text:
+        inline(module)
+    return module
+
+
+def _parsed(
+    read: Callable[[], ir.Module], context: ir.Context | None, name: str, silent: Callable[[], Diagnostic]
+) -> ir.Module:
+    """The module that `read` gives; `silent` says what is wrong where the bindings fail without a word."""
     with context or make_context():
         try:
-            return ir.Module.parseFile(str(reread)) if reread else ir.Module.parse(text)
+            return read()
         except ir.MLIRError as error:
-            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(text, name),)
+            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (silent(),)
             raise ParseError(diagnostics[0].message, diagnostics) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file; raises `ParseError` where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ParseError(f"cannot read '{path}': {reason}") from error
 
 
 def read_text(path: Path) -> str:
     """The text of a file; raises `ParseError` where it cannot be read or is no UTF-8."""
+    return decoded(read_bytes(path), str(path))
+
+
+def decoded(content: bytes, name: str) -> str:
+    """`content` as text with the line ends of this platform; raises `ParseError` where it is no UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it must be UTF-8 text"
-        raise ParseError(f"cannot read '{path}': {reason}") from error
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except ValueError as error:
+        raise ParseError(f"cannot read '{name}': it must be UTF-8 text") from error
 
 
 def copy(module: ir.Module) -> ir.Module:
@@ -119,8 +156,10 @@ def _unescaped(escapes: re.Match[str]) -> str:
     return bytes.fromhex(escapes[0].replace("\\", "")).decode("utf-8", "replace")
 
 
-def _path_of(source: str | Path) -> Path | None:
-    names_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".mlir"))
+def _path_of(source: str | bytes | Path) -> Path | None:
+    if isinstance(source, bytes):
+        return None
+    names_file = isinstance(source, Path) or ("\n" not in source and source.endswith(_SUFFIXES))
     return Path(source) if names_file else None
 
 
@@ -137,6 +176,10 @@ def _check_text(text: str, name: str) -> None:
 def _refused(text: str, at: int, name: str, message: str) -> ParseError:
     line, column = _line_and_column(text, at)
     return ParseError(message, (Diagnostic(Severity.ERROR, message, name, line, column),))
+
+
+def _damaged(name: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, "MLIR bytecode is damaged", name, 1, 1)
 
 
 def _silent(text: str, name: str) -> Diagnostic:

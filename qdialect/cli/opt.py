@@ -93,10 +93,10 @@ def _parsed(source: str, name: str, context: ir.Context, arguments: Arguments) -
 
 def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command need no lowering.
-    from qdialect.lowering.pipeline import Phase, compile_to
-    from qdialect.target import resolve
+    from qdialect.lowering.pipeline import Phase, compile_to, target_of, threads_of
 
-    return compile_to(module, Phase(arguments.phase), resolve(arguments.target), arguments.threads)
+    target, threads = target_of(module, arguments.target), threads_of(module, arguments.threads)
+    return compile_to(module, Phase(arguments.phase), target, threads)
 
 
 def _text_of(name: str, arguments: Arguments) -> Callable[[ir.Module], str]:

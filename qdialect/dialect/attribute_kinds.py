@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
+from qdialect.resources import is_resource, resolved
 
 T = TypeVar("T")
 TABLE_ENTRIES = 256
@@ -131,14 +132,15 @@ ELEMENTS: AttributeKind[ir.Attribute] = AttributeKind(
     "an elements attribute",
     lambda value: value,
     lambda attr: attr,
-    lambda attr: None if isinstance(attr, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) else "dense elements",
+    lambda attr: None if isinstance(attr, ir.DenseElementsAttr) or is_resource(attr) else "dense elements",
 )
 
 
 def _is_table(attr: ir.Attribute) -> bool:
-    if not isinstance(attr, ir.DenseElementsAttr):
+    elements = resolved(attr)
+    if not isinstance(elements, ir.DenseElementsAttr):
         return False
-    return str(attr.type) == f"tensor<{TABLE_ENTRIES}xi8>"
+    return str(elements.type) == f"tensor<{TABLE_ENTRIES}xi8>"
 
 
 def _table_to_attribute(value: NDArray[np.uint8]) -> ir.Attribute:
@@ -149,7 +151,8 @@ def _table_to_attribute(value: NDArray[np.uint8]) -> ir.Attribute:
 
 
 def _table_value(attr: ir.Attribute) -> NDArray[np.uint8]:
-    entries: Any = np.array(ir.DenseIntElementsAttr(attr), dtype=np.int8)
+    elements = resolved(attr)
+    entries: Any = np.array(ir.DenseIntElementsAttr(elements), dtype=np.int8)
     return np.broadcast_to(entries, (TABLE_ENTRIES,)).view(np.uint8)
 
 

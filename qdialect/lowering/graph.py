@@ -107,6 +107,7 @@ class GraphLowering:
             [plain_storage_of(value.type) for value in self._arguments],
             [plain_storage_of(value.type) for value in self._returned],
             strategy,
+            location=function.location,
         )
         self.islands = Islands(self._operations)
         self._places: dict[ir.Value, Place] = {}
@@ -121,12 +122,14 @@ class GraphLowering:
             if op.name not in CONSTANT_OPS and not self.islands.is_inside(op):
                 self._lower(op)
         self.program.names = ()
+        self.program.location = self._operations[-1].location
         for index, value in enumerate(self._returned):
             self._return(index, value)
         return self.program
 
     def _lower(self, op: ir.Operation) -> None:
         self.program.names = names_of(op.location)
+        self.program.location = op.location
         try:
             _HANDLERS[op.name](self, op.opview)
         except CompileError as error:

@@ -163,13 +163,14 @@ class KernelText:
     def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
         """Declare a flat buffer argument; what a step of a loop writes to scratch, that step alone reads."""
         found = Buffer(f"%{name}", element, length)
-        self._arguments.append(f"{found.name}: {found.type}{' {qnn.scratch}' if is_scratch else ''}")
+        attributes = " {qnn.scratch}" if is_scratch else ""
+        self._arguments.append(f'{found.name}: {found.type}{attributes} loc("{name}")')
         self._seen[found] = set()
         return found
 
     def scalar(self, name: str, type_: str) -> str:
         """Declare a scalar argument."""
-        self._arguments.append(f"%{name}: {type_}")
+        self._arguments.append(f'%{name}: {type_} loc("{name}")')
         return f"%{name}"
 
     def constant(self, value: float, type_: str) -> str:

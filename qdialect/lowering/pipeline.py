@@ -1,129 +1,92 @@
-"""The phases of compilation and their order."""
+"""The phases of compilation, their order, and the passes that lead to each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect import context
+from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.diagnostics import CompileError
-from qdialect.dialect.type_constraints import dtype_of, shape_of
-from qdialect.lowering import contracts
-from qdialect.lowering.program import Step
-from qdialect.lowering.qnn_to_linalg import main_function, qnn_to_linalg
-from qdialect.lowering.to_llvm import to_llvm
-from qdialect.lowering.to_threads import to_threads
-from qdialect.lowering.to_vector import to_vector
-from qdialect.lowering.to_x86 import to_x86
+from qdialect.diagnostics import CompileError, PassError
+from qdialect.lowering import contracts, lowered
+from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
+from qdialect.lowering.passes.to_linalg import ToLinalgPass
+from qdialect.lowering.passes.to_llvm import ToLlvmPass
+from qdialect.lowering.passes.to_threads import ToThreadsPass
+from qdialect.lowering.passes.to_vector import ToVectorPass
+from qdialect.lowering.passes.to_x86 import ToX86Pass
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.passes.outlined import inline_outlined
+from qdialect.passes.inline_outlined import InlineOutlinedPass
+from qdialect.passes.pass_base import Pass
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
-
-class Phase(StrEnum):
-    """Levels a module passes through, in order; each can be printed and stopped at."""
-
-    QNN = "qnn"
-    """The quantized graph as it was imported."""
-    FUSED = "fused"
-    """One op per kernel."""
-    LINALG = "linalg"
-    """Kernels on strided views, calls over planned memory."""
-    VECTOR = "vector"
-    """Kernels as loops over vectors: `vector.contract`, `vector.gather`."""
-    X86 = "x86"
-    """The target's instructions in place."""
-    LLVM = "llvm"
-    """The LLVM dialect."""
+__all__ = ["Lowered", "Phase", "Port", "compile_to", "lower", "passes_between", "target_of", "threads_of"]
 
 
 @dataclass(frozen=True)
-class Port:
-    """An input or output of a network; scale and zero point where it is quantized."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-    scale: float | None
-    zero_point: int | None
+class _Settings:
+    target: Target
+    threads: int
+    clocked: bool
 
 
-@dataclass(frozen=True)
-class Lowered:
-    """A network at some phase, and what its `main` needs at run time."""
+# What leads to each phase from the one before.
+_PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
+    Phase.FUSED: lambda settings: [InlineOutlinedPass(), FuseQnnPass()],
+    Phase.LINALG: lambda settings: [ToLinalgPass(settings.target.name, settings.clocked)],
+    Phase.VECTOR: lambda settings: [
+        ToVectorPass(),
+        *([ToThreadsPass(settings.threads)] if settings.threads > 1 else []),
+    ],
+    Phase.X86: lambda settings: [ToX86Pass()],
+    Phase.LLVM: lambda settings: [ToLlvmPass()],
+}
 
-    module: ir.Module
-    constants: NDArray[np.uint8]
-    arena_bytes: int
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    live_bytes: int = 0
-    """Size of the intermediate values that live at once, where that is most, as the model knows them."""
-    weights_bytes: int = 0
-    """Size of the packed weights among the constants."""
-    steps: tuple[Step, ...] = ()
-    """The kernel calls, in order."""
-    buffers: tuple[tuple[str, int], ...] = ()
-    """Element type and bytes of every intermediate value that is stored."""
-    kernels: int = 0
-    """Number of distinct kernels."""
-    clocked: bool = False
-    """Whether `main` takes an array of one int64 more than steps, for the cycle counter before each and at the end."""
-    threads: int = 1
-    """Number of threads that `main` is divided among."""
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What each call computes."""
-        return tuple(step.label for step in self.steps)
+def passes_between(
+    start: Phase, end: Phase, target: Target, *, threads: int = 1, clocked: bool = False
+) -> list[tuple[Phase, list[Pass]]]:
+    """Each phase after `start` as far as `end`, with the passes that lead to it."""
+    settings = _Settings(target, threads, clocked)
+    return [(phase, list(_PASSES[phase](settings))) for phase in start.up_to(end)]
 
 
 def lower(
     module: ir.Module, target: Target, until: Phase = Phase.LLVM, *, threads: int = 1, clocked: bool = False
 ) -> Lowered:
-    """Lower a copy of the `qnn` module as far as `until`; from phase `vector` on it is divided among `threads`.
+    """Lower a copy of `module` from the phase it is at as far as `until`.
 
-    `clocked` code, which runs on one thread, writes down when each of its steps begins.
+    From phase `vector` on it is divided among `threads`. `clocked` code, which runs on one thread, writes down when
+    each of its steps begins. What a module from phase `linalg` on says of its target and its threads must agree.
 
-    Raises `CompileError` for what cannot be lowered, `PassError` where fusion fails.
+    Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
+    fails.
     """
     if clocked and threads > 1:
         raise CompileError(f"clocked code must run on one thread, but got {threads}")
+    start = phase_of(module)
+    if start.number > until.number:
+        raise error_at_module(module, f"module is at phase {start}, and cannot be lowered to phase {until}")
     copy = context.copy(module)
-    with copy.context:
-        inline_outlined(copy)
-    function = main_function(copy)
-    inputs, outputs = _ports(function, "arg"), _ports(function, "res")
-    lowered = Lowered(copy, np.empty(0, np.uint8), 0, inputs, outputs)
-    if until is Phase.QNN:
-        return lowered
-    # Once for all of its passes: the module that came in was valid.
-    PassManager(FuseQnnPass(), verify=False).run(copy)
-    context.verify(copy)
-    contracts.check_fused(copy)
-    if until is Phase.FUSED:
-        return lowered
-    program = qnn_to_linalg(copy, target, clocked)
-    lowered = replace(
-        lowered,
-        module=program.module,
-        constants=program.constants,
-        arena_bytes=program.arena_bytes,
-        live_bytes=program.live_bytes,
-        weights_bytes=program.weights_bytes,
-        steps=program.steps,
-        buffers=program.buffers,
-        kernels=program.kernels,
-        clocked=clocked,
-        threads=threads,
-    )
-    growth = _lower_kernels(program.module, target, until, threads)
-    return replace(lowered, arena_bytes=lowered.arena_bytes + growth)
+    if start is not Phase.QNN:
+        _check_agreement(module, target, threads, clocked)
+        _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
+    else:
+        _run([InlineOutlinedPass()], copy)
+        main_function(copy)
+    for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):
+        _run(passes, copy)
+        if phase is Phase.FUSED:
+            # Once for all of its passes: the module that came in was valid.
+            context.verify(copy)
+            contracts.check_fused(copy)
+    return _result(copy)
 
 
 def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1) -> ir.Module:
@@ -131,36 +94,49 @@ def compile_to(module: ir.Module, phase: Phase, target: Target, threads: int = 1
     return lower(module, target, phase, threads=threads).module
 
 
-def _lower_kernels(module: ir.Module, target: Target, until: Phase, threads: int) -> int:
-    """Lower kernels and `main`; the bytes by which the working memory grows."""
-    contracts.check_linalg(module)
-    if until is Phase.LINALG:
-        return 0
-    to_vector(module)
-    growth = to_threads(module, threads)
-    contracts.check_vector(module)
-    if until is Phase.VECTOR:
-        return growth
-    to_x86(module, target)
-    contracts.check_x86(module, target)
-    if until is Phase.X86:
-        return growth
-    to_llvm(module)
-    contracts.check_llvm(module)
-    return growth
+def target_of(module: ir.Module, target: str | Target) -> Target:
+    """The target to lower `module` for: its own where ``host`` is asked for and it has one."""
+    own = target_name_of(module)
+    return targets.resolve(own if own and target == "host" else target)
 
 
-def _ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:
-    """Name, shape and quantization of arguments (``arg``) or results (``res``), from their `qnn.*` attributes."""
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    types = type_.inputs if kind == "arg" else type_.results
-    attributes = function.attributes
-    dictionaries = list(ir.ArrayAttr(attributes[f"{kind}_attrs"])) if f"{kind}_attrs" in attributes else []
-    ports: list[Port] = []
-    for index, tensor in enumerate(types):
-        found = ir.DictAttr(dictionaries[index]) if dictionaries else ir.DictAttr.get({}, function.context)
-        name = ir.StringAttr(found["qnn.name"]).value if "qnn.name" in found else f"{kind}{index}"
-        scale = ir.FloatAttr(found["qnn.scale"]).value if "qnn.scale" in found else None
-        zero_point = ir.IntegerAttr(found["qnn.zero_point"]).value if "qnn.zero_point" in found else None
-        ports.append(Port(name, shape_of(tensor), dtype_of(tensor), scale, zero_point))
-    return tuple(ports)
+def threads_of(module: ir.Module, threads: int) -> int:
+    """The number of threads to lower `module` for: its own where one is asked for and it has them."""
+    return lowered.read(module).threads if threads == 1 and phase_of(module).number >= Phase.VECTOR.number else threads
+
+
+def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:
+    """Raise `CompileError` where a module from phase `linalg` on was lowered for something else."""
+    phase, own_target, own = phase_of(module), target_name_of(module), lowered.read(module)
+    if own_target != target.name:
+        raise error_at_module(module, f"module was lowered for target '{own_target}', but got '{target.name}'")
+    if threads != own.threads and not _can_be_divided(module, threads):
+        raise error_at_module(module, f"module at phase {phase} runs on {own.threads} threads, but got {threads}")
+    if clocked and not own.clocked:
+        raise error_at_module(module, f"clocked code must be lowered from phase qnn, but module is at phase {phase}")
+
+
+def _can_be_divided(module: ir.Module, threads: int) -> bool:
+    """Whether `module` may still be divided among `threads`."""
+    phase = phase_of(module)
+    return threads > 1 and (
+        phase is Phase.LINALG or (phase is Phase.VECTOR and lowered.read(module).threads == 1)
+    )
+
+
+def _run(passes: Sequence[Pass], module: ir.Module) -> None:
+    """Run passes; what cannot be lowered is said without the name of the pass, at its op."""
+    try:
+        PassManager(*passes, verify=False).run(module)
+    except PassError as error:
+        if isinstance(error.__cause__, CompileError):
+            raise error.__cause__ from error
+        raise
+
+
+def _result(module: ir.Module) -> Lowered:
+    if phase_of(module) is not Phase.QNN:
+        return lowered.read(module)
+    function = main_function(module)
+    inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
+    return Lowered(module, np.empty(0, np.uint8), 0, inputs, outputs)

@@ -6,6 +6,7 @@ buffer its place in one arena and writes the module: each distinct kernel once, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect._mlir import ir
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
@@ -23,6 +25,9 @@ CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
 # How the parameters begin that hold packed weights, and what is multiplied beside them.
 _PACKED_WEIGHTS = ("weights", "beyond", "ones")
+_NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
+# Of a node's name in that of a function.
+_LONGEST_NODE = 60
 _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
@@ -68,7 +73,10 @@ Actual = Place | Data | Scalar
 
 @dataclass
 class Call:
-    """One step of the program: a kernel and what it gets; `names` are those of the model's nodes it computes."""
+    """One step of the program: a kernel and what it gets.
+
+    `names` are those of the model's nodes that it computes, `location` is where the op stands.
+    """
 
     kernel: int
     actuals: list[Actual]
@@ -76,6 +84,7 @@ class Call:
     names: tuple[str, ...]
     macs: int
     bytes_moved: int
+    location: ir.Location | None = None
 
     def step(self) -> Step:
         """The call without what it gets."""
@@ -140,6 +149,8 @@ class Program:
     calls: list[Call] = field(default_factory=list[Call])
     names: tuple[str, ...] = ()
     """Names of the model's nodes that the next calls compute."""
+    location: ir.Location | None = None
+    """Where the op stands that the next calls compute."""
     packed_weights: dict[Data, int] = field(default_factory=dict[Data, int])
     """Where weights lie among the constants, and their bytes."""
     _arena: list[Storage] = field(default_factory=list[Storage])
@@ -172,7 +183,8 @@ class Program:
         if text not in self.kernels:
             self.kernels.append(text)
         moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
-        self.calls.append(Call(self.kernels.index(text), kernel.actuals, label, self.names, macs, moved))
+        number = self.kernels.index(text)
+        self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location))
 
     def constants(self) -> NDArray[np.uint8]:
         """The constants' block."""
@@ -181,6 +193,13 @@ class Program:
     def steps(self) -> tuple[Step, ...]:
         """Its calls, without what they get."""
         return tuple(call.step() for call in self.calls)
+
+    def kernel_names(self) -> list[str]:
+        """The function of each kernel: its number, and the node of its first call where that has a name."""
+        first: dict[int, Call] = {}
+        for call in self.calls:
+            first.setdefault(call.kernel, call)
+        return [_function_name(number, first[number].names) for number in range(len(self.kernels))]
 
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
@@ -215,8 +234,14 @@ class Program:
         """
         offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
         size += SLACK if size else 0
-        kernels = [text.replace("@KERNEL", f"@kernel_{i}") for i, text in enumerate(self.kernels)]
+        names = self.kernel_names()
+        kernels = [text.replace("@KERNEL", f"@{name}") for name, text in zip(names, self.kernels, strict=True)]
         return "\n".join(["module {", *kernels, _Main(self, offsets, size, clocked).text(), "}"]), size
+
+
+def _function_name(number: int, nodes: Sequence[str]) -> str:
+    node = _NO_SYMBOL.sub("_", nodes[0]).strip("_")[:_LONGEST_NODE] if nodes else ""
+    return f"kernel_{number}_{node}" if node else f"kernel_{number}"
 
 
 class _Main:
@@ -227,18 +252,20 @@ class _Main:
         self._clocked = clocked
         self._offsets = offsets
         self._arena = arena
+        self._kernels = program.kernel_names()
         self._lines: list[str] = []
         self._count = 0
 
     def text(self) -> str:
         program = self._program
-        plain = [(f"in{i}", s) for i, s in enumerate(program.inputs)]
-        plain += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
-        arguments = [f"%{name}: memref<{s.length}x{s.element}>" for name, s in plain]
+        arrays = [(f"in{i}", s) for i, s in enumerate(program.inputs)]
+        arrays += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
+        typed = [(name, f"memref<{s.length}x{s.element}>") for name, s in arrays]
         constants = max(len(program.constants()), 1)
-        arguments += [f"%constants: memref<{constants}xi8>", f"%arena: memref<{max(self._arena, 1)}xi8>"]
+        typed += [("constants", f"memref<{constants}xi8>"), ("arena", f"memref<{max(self._arena, 1)}xi8>")]
         if self._clocked:
-            arguments.append(f"%ticks: {self._ticks}")
+            typed.append(("ticks", self._ticks))
+        arguments = [f'%{name}: {type_} loc("{name}")' for name, type_ in typed]
         for number, call in enumerate(program.calls):
             self._read_clock(number)
             self._call(call)
@@ -259,7 +286,7 @@ class _Main:
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]
         names, types = zip(*operands, strict=True)
-        callee = f"func.call @kernel_{call.kernel}({', '.join(names)})"
+        callee = f"func.call @{self._kernels[call.kernel]}({', '.join(names)})"
         self._lines.append(f'{callee} {{qnn.label = "{call.label}"}} : ({", ".join(types)}) -> ()')
 
     def _operand(self, actual: Actual) -> tuple[str, str]:

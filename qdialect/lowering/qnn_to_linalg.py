@@ -2,53 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
-from qdialect.lowering import handlers
+from qdialect.lowering import handlers, lowered
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.graph import GraphLowering
-from qdialect.lowering.program import Step
+from qdialect.lowering.lowered import Lowered
+from qdialect.lowering.program import Program
 from qdialect.lowering.storage import STORAGE_ELEMENTS
 from qdialect.lowering.strategy import strategy_of
 from qdialect.target import Target
 
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
-__all__ = ["LinalgProgram", "handlers", "main_function", "qnn_to_linalg"]
+__all__ = ["handlers", "main_function", "qnn_to_linalg"]
 
 
-@dataclass(frozen=True)
-class LinalgProgram:
-    """A module at the linalg phase, and what its `main` needs beside inputs and outputs."""
+def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> None:
+    """Lower the one function of a `qnn` module in place; what its `main` then takes stands on the module.
 
-    module: ir.Module
-    constants: NDArray[np.uint8]
-    arena_bytes: int
-    live_bytes: int
-    weights_bytes: int
-    steps: tuple[Step, ...]
-    buffers: tuple[tuple[str, int], ...]
-    kernels: int
-
-
-def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> LinalgProgram:
-    """Lower the one function of a `qnn` module; with `clocked`, its `main` reads the cycle counter around each call.
-
-    Raises `CompileError` with a note for each op without a lowering.
+    With `clocked`, `main` reads the cycle counter around each call. Raises `CompileError` with a note for each op
+    without a lowering.
     """
+    function = main_function(module)
+    inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
     with module.context, ir.Location.unknown():
-        program = GraphLowering(main_function(module), strategy_of(target)).run()
+        program = GraphLowering(function, strategy_of(target)).run()
         text, arena = program.render(clocked)
-    lowered = context.parse(text, module.context, file_name="kernels")
-    counts = program.steps(), program.buffers(), len(program.kernels)
-    sizes = arena, program.live_bytes(), sum(program.packed_weights.values())
-    return LinalgProgram(lowered, program.constants(), *sizes, *counts)
+    kernels = context.parse(text, module.context, file_name="kernels")
+    _locate(kernels, program)
+    _replace_body(module, kernels)
+    found = Lowered(
+        module,
+        program.constants(),
+        arena,
+        inputs,
+        outputs,
+        live_bytes=program.live_bytes(),
+        weights_bytes=sum(program.packed_weights.values()),
+        steps=program.steps(),
+        buffers=program.buffers(),
+        kernels=len(program.kernels),
+        clocked=clocked,
+    )
+    lowered.write(found, target.name)
+
+
+def _locate(kernels: ir.Module, program: Program) -> None:
+    """Say of each call, and of each kernel with all of its ops, where the op of the model stands."""
+    *functions, main = [op.operation for op in kernels.body.operations]
+    calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
+    for call, found in zip(calls, program.calls, strict=True):
+        _set_locations([call], found.location)
+    for number, function in enumerate(functions):
+        first = next(call for call in program.calls if call.kernel == number)
+        _set_locations(_with_inner(function), first.location)
+
+
+def _with_inner(function: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _set_locations(operations: Sequence[ir.Operation], location: ir.Location | None) -> None:
+    for op in operations if location else ():
+        op.location = location or op.location
+
+
+def _replace_body(module: ir.Module, source: ir.Module) -> None:
+    for op in list(module.body.operations):
+        op.operation.erase()
+    for op in list(source.body.operations):
+        module.body.append(op.detach_from_parent())
 
 
 def main_function(module: ir.Module) -> ir.Operation:

@@ -1,7 +1,7 @@
 """All passes by name.
 
 A pass registers itself when its module is imported.  `lookup` finds that module by the name of the pass (``qnn-fold-x``
-is in ``fold_x.py``), so that using one pass imports no other.
+is in ``fold_x.py`` of one of the packages), so that using one pass imports no other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qdialect.passes.pass_base import Pass
 
 PassClass = TypeVar("PassClass", bound=type[Pass])
 
-_PACKAGE = "qdialect.passes"
+_PACKAGES = ("qdialect.passes", "qdialect.lowering.passes")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 _registered: dict[str, type[Pass]] = {}
@@ -59,15 +59,17 @@ def lookup(name: str) -> type[Pass] | None:
 
 def all_passes() -> Mapping[str, type[Pass]]:
     """Every pass by name, in the order of the names."""
-    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
-        import_module(f"{_PACKAGE}.{module.name}")
+    for package in _PACKAGES:
+        for module in pkgutil.iter_modules(import_module(package).__path__):
+            import_module(f"{package}.{module.name}")
     return MappingProxyType(dict(sorted(_registered.items())))
 
 
 def _import_module_of(name: str) -> None:
     module = name.removeprefix("qnn-").replace("-", "_")
-    if find_spec(f"{_PACKAGE}.{module}"):
-        import_module(f"{_PACKAGE}.{module}")
+    for package in _PACKAGES:
+        if find_spec(f"{package}.{module}"):
+            import_module(f"{package}.{module}")
 
 
 def _check_defaults(pass_class: type[Pass]) -> None:

@@ -6,7 +6,7 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.context import verify
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.pipeline import Phase, lower
+from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.executable import Executable
 from qdialect.target import Target
@@ -21,7 +21,7 @@ def compile_module(
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
 ) -> Executable:
-    """Compile `module` for this machine; it stays as it is.
+    """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
@@ -31,13 +31,13 @@ def compile_module(
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
-    chosen = targets.resolve(target)
+    chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
     missing = chosen.features - targets.host_features()
     if missing:
         raise CompileError(
             f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
         )
-    if checked(threads) > 1:
+    if wanted > 1:
         openmp.addresses()
     verify(module)
-    return Executable(lower(module, chosen, Phase.LLVM, threads=threads, clocked=clocked), allocate)
+    return Executable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)

@@ -1,0 +1,237 @@
+"""A network at some phase, and what its `main` needs at run time: all of it stands on the module itself.
+
+From phase `linalg` on a module is a program that needs nothing beside it. Its attributes are:
+
+- `qnn.phase` and `qnn.target`: how far it is lowered, and for which CPU;
+- `qnn.program`: inputs, outputs, memory and steps, as `Lowered` has them;
+- `qnn.constants`: the bytes of packed weights, biases and tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError
+from qdialect.dialect.constants import elements_array
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.lowering import attribute_tree
+from qdialect.lowering.attribute_tree import Tree
+from qdialect.lowering.errors import error_at
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.program import Step
+
+PHASE = "qnn.phase"
+TARGET = "qnn.target"
+PROGRAM = "qnn.program"
+CONSTANTS = "qnn.constants"
+
+_ELEMENTS = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a network; scale and zero point where it is quantized."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A network at some phase, and what its `main` needs at run time."""
+
+    module: ir.Module
+    constants: NDArray[np.uint8]
+    arena_bytes: int
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    live_bytes: int = 0
+    """Size of the intermediate values that live at once, where that is most, as the model knows them."""
+    weights_bytes: int = 0
+    """Size of the packed weights among the constants."""
+    steps: tuple[Step, ...] = ()
+    """The kernel calls, in order."""
+    buffers: tuple[tuple[str, int], ...] = ()
+    """Element type and bytes of every intermediate value that is stored."""
+    kernels: int = 0
+    """Number of distinct kernels."""
+    clocked: bool = False
+    """Whether `main` takes an array of one int64 more than steps, for the cycle counter before each and at the end."""
+    threads: int = 1
+    """Number of threads that `main` is divided among."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each call computes."""
+        return tuple(step.label for step in self.steps)
+
+
+def error_at_module(module: ir.Module, message: str) -> CompileError:
+    """An error about the module as a whole."""
+    return error_at(module.operation.location, message)
+
+
+def phase_of(module: ir.Module) -> Phase:
+    """How far `module` is lowered: what it says, and `qnn` where it says nothing; raises `CompileError`."""
+    name = _text(module, PHASE)
+    if name is None:
+        return Phase.QNN
+    if name not in list(Phase):
+        raise error_at_module(module, f"{PHASE} must be one of {', '.join(Phase)}, but got '{name}'")
+    return Phase(name)
+
+
+def target_name_of(module: ir.Module) -> str | None:
+    """The name of the CPU that `module` was lowered for; None before phase `linalg`."""
+    return _text(module, TARGET)
+
+
+def set_phase(module: ir.Module, phase: Phase) -> None:
+    """Say on `module` how far it is lowered."""
+    with module.context:
+        module.operation.attributes[PHASE] = ir.StringAttr.get(phase)
+
+
+def write(lowered: Lowered, target: str) -> None:
+    """Say on the module of `lowered`, which is at phase `linalg`, all that is known of it."""
+    with lowered.module.context:
+        attributes = lowered.module.operation.attributes
+        attributes[PHASE] = ir.StringAttr.get(Phase.LINALG)
+        attributes[TARGET] = ir.StringAttr.get(target)
+        attributes[PROGRAM] = attribute_tree.written(_tree(lowered))
+        if lowered.constants.size:
+            attributes[CONSTANTS] = ir.DenseElementsAttr.get(lowered.constants.view(np.int8))
+
+
+def divide(module: ir.Module, threads: int, growth: int) -> None:
+    """Say on `module` that it is divided among `threads`, for which its working memory has grown."""
+    program = ir.DictAttr(module.operation.attributes[PROGRAM])
+    with module.context:
+        known: dict[str, ir.Attribute] = {entry.name: entry.attr for entry in (program[i] for i in range(len(program)))}
+        known["arena_bytes"] = attribute_tree.written(ir.IntegerAttr(known["arena_bytes"]).value + growth)
+        known["threads"] = attribute_tree.written(threads)
+        module.operation.attributes[PROGRAM] = ir.DictAttr.get(known)
+
+
+def read(module: ir.Module) -> Lowered:
+    """What a module from phase `linalg` on says of itself; raises `CompileError` where that is damaged."""
+    attributes = module.operation.attributes
+    if PROGRAM not in attributes:
+        phase = phase_of(module)
+        raise error_at_module(module, f"a module at phase {phase} must say in {PROGRAM} what its main takes")
+    try:
+        return _lowered(module, attribute_tree.read(attributes[PROGRAM]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"{PROGRAM} is damaged: {type(error).__name__}: {error}"
+        raise error_at_module(module, message) from error
+
+
+def ports(function: ir.Operation, kind: str) -> tuple[Port, ...]:
+    """Name, shape and quantization of arguments (``arg``) or results (``res``), from their `qnn.*` attributes."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    types = type_.inputs if kind == "arg" else type_.results
+    attributes = function.attributes
+    dictionaries = list(ir.ArrayAttr(attributes[f"{kind}_attrs"])) if f"{kind}_attrs" in attributes else []
+    found: list[Port] = []
+    for index, tensor in enumerate(types):
+        own = ir.DictAttr(dictionaries[index]) if dictionaries else ir.DictAttr.get({}, function.context)
+        name = ir.StringAttr(own["qnn.name"]).value if "qnn.name" in own else f"{kind}{index}"
+        scale = ir.FloatAttr(own["qnn.scale"]).value if "qnn.scale" in own else None
+        zero_point = ir.IntegerAttr(own["qnn.zero_point"]).value if "qnn.zero_point" in own else None
+        found.append(Port(name, shape_of(tensor), dtype_of(tensor), scale, zero_point))
+    return tuple(found)
+
+
+def _text(module: ir.Module, name: str) -> str | None:
+    attributes = module.operation.attributes
+    if name not in attributes:
+        return None
+    attribute = attributes[name]
+    if not isinstance(attribute, ir.StringAttr):
+        raise error_at_module(module, f"{name} must be a string, but got {attribute}")
+    return attribute.value
+
+
+def _tree(lowered: Lowered) -> Tree:
+    return {
+        "arena_bytes": lowered.arena_bytes,
+        "buffers": lowered.buffers,
+        "clocked": lowered.clocked,
+        "inputs": [_port_tree(port) for port in lowered.inputs],
+        "live_bytes": lowered.live_bytes,
+        "outputs": [_port_tree(port) for port in lowered.outputs],
+        "steps": [_step_tree(step) for step in lowered.steps],
+        "threads": lowered.threads,
+        "weights_bytes": lowered.weights_bytes,
+    }
+
+
+def _port_tree(port: Port) -> Tree:
+    type_ = ir.RankedTensorType.get(list(port.shape), ir.Type.parse(_ELEMENTS[port.dtype]), loc=ir.Location.unknown())
+    quantization: dict[str, Tree] = {}
+    if port.scale is not None:
+        quantization["scale"] = port.scale
+    if port.zero_point is not None:
+        quantization["zero_point"] = port.zero_point
+    return {"name": port.name, "type": type_, **quantization}
+
+
+def _step_tree(step: Step) -> Tree:
+    return {
+        "bytes_moved": step.bytes_moved,
+        "kernel": step.kernel,
+        "label": step.label,
+        "macs": step.macs,
+        "nodes": step.names,
+    }
+
+
+def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
+    steps = tuple(
+        Step(str(s["label"]), int(s["kernel"]), tuple(map(str, s["nodes"])), int(s["macs"]), int(s["bytes_moved"]))
+        for s in tree["steps"]
+    )
+    return Lowered(
+        module,
+        _constants(module),
+        _size(tree["arena_bytes"]),
+        tuple(map(_port, tree["inputs"])),
+        tuple(map(_port, tree["outputs"])),
+        live_bytes=_size(tree["live_bytes"]),
+        weights_bytes=_size(tree["weights_bytes"]),
+        steps=steps,
+        buffers=tuple((str(element), int(size)) for element, size in tree["buffers"]),
+        kernels=len({step.kernel for step in steps}),
+        clocked=bool(tree["clocked"]),
+        threads=_size(tree["threads"]),
+    )
+
+
+def _size(value: int) -> int:
+    if value < 0:
+        raise ValueError(f"expected a number of at least 0, but got {value}")
+    return int(value)
+
+
+def _port(tree: Mapping[str, Any]) -> Port:
+    scale, zero_point = tree.get("scale"), tree.get("zero_point")
+    return Port(str(tree["name"]), shape_of(tree["type"]), dtype_of(tree["type"]), scale, zero_point)
+
+
+def _constants(module: ir.Module) -> NDArray[np.uint8]:
+    if CONSTANTS not in module.operation.attributes:
+        return np.empty(0, np.uint8)
+    attribute = module.operation.attributes[CONSTANTS]
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        raise error_at_module(module, f"{CONSTANTS} must come with its data, but {attribute} has none")
+    type_ = ir.RankedTensorType(attribute.type)
+    return elements_array(attribute, np.dtype(np.int8), tuple(type_.shape)).view(np.uint8)

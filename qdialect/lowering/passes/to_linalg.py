@@ -1,0 +1,35 @@
+"""`qnn-to-linalg`: a network becomes kernels over planned memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect import target as targets
+from qdialect._mlir import ir
+from qdialect.lowering import contracts
+from qdialect.lowering.passes.phase_pass import PhasePass
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.qnn_to_linalg import qnn_to_linalg
+from qdialect.passes.registry import register
+
+
+@register
+@dataclass(frozen=True)
+class ToLinalgPass(PhasePass):
+    """Lower the one function of a `qnn` module to kernels of `linalg` and a `main` that calls them.
+
+    Constants, inputs, outputs and the target stand on the module as attributes. `target` is the CPU to lower for;
+    with `clocked`, `main` writes the cycle counter before each call and at its end. Fuse first, as `fuse-qnn` does: an
+    op that is left alone becomes a kernel of its own.
+    """
+
+    name: ClassVar[str] = "qnn-to-linalg"
+    starts: ClassVar[tuple[Phase, ...]] = (Phase.QNN, Phase.FUSED)
+    end: ClassVar[Phase] = Phase.LINALG
+    target: str = "host"
+    clocked: bool = False
+
+    def lower(self, module: ir.Module) -> None:
+        qnn_to_linalg(module, targets.resolve(self.target), self.clocked)
+        contracts.check_linalg(module)

@@ -1,0 +1,37 @@
+"""`qnn-to-threads`: the calls of a network are divided among threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect._mlir import ir
+from qdialect.lowering import contracts, lowered
+from qdialect.lowering.passes.phase_pass import PhasePass
+from qdialect.lowering.phase import Phase
+from qdialect.lowering.to_threads import to_threads
+from qdialect.passes.registry import register
+from qdialect.threads import checked
+
+
+@register
+@dataclass(frozen=True)
+class ToThreadsPass(PhasePass):
+    """Divide `main` among `threads` threads of an OpenMP runtime; kernels that are not worth it stay whole.
+
+    The results are the same for every number of threads.
+    """
+
+    name: ClassVar[str] = "qnn-to-threads"
+    starts: ClassVar[tuple[Phase, ...]] = (Phase.VECTOR,)
+    end: ClassVar[Phase] = Phase.VECTOR
+    threads: int = 2
+
+    def lower(self, module: ir.Module) -> None:
+        known = lowered.read(module)
+        if known.threads > 1:
+            raise lowered.error_at_module(module, f"module is divided among {known.threads} threads already")
+        if known.clocked:
+            raise lowered.error_at_module(module, f"clocked code must run on one thread, but got {self.threads}")
+        lowered.divide(module, self.threads, to_threads(module, checked(self.threads)))
+        contracts.check_vector(module)
