@@ -40,7 +40,7 @@ KNOWN = {
           input_scale = 0.02 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.01>,
           strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 1, 1>, groups = 64 : i64, output_scale = 0.03 : f64,
           output_zero_point = 5 : i64,
-          epilogue = [{stage = "requantize", rounding = "fixed32_double"}]
+          epilogue = [{requantize = {rounding = "fixed32_double"}}]
         }
           : (tensor<1x8x8x64xui8>, tensor<64x3x3x1xi8>, tensor<64xi32>) -> tensor<1x4x4x64xui8>
         func.return %y : tensor<1x4x4x64xui8>

@@ -7,7 +7,7 @@ func.func @fused_c7(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 128 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -19,7 +19,7 @@ func.func @fused_c7_unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = -1 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xui8>
   return
 }
@@ -31,7 +31,7 @@ func.func @fused_c8(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "relu"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {relu}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -43,7 +43,7 @@ func.func @fused_c8_missing(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "clamp"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -55,7 +55,7 @@ func.func @fused_c8_one_missing(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize"}]
+    epilogue = [{requantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -67,7 +67,7 @@ func.func @fused_c8_unknown(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", min = 0 : i64, output_scale = 1.0 : f64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", min = 0 : i64, output_scale = 1.0 : f64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -79,7 +79,7 @@ func.func @fused_c8_kind(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias:
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "clamp", min = 0.0 : f64, max = 9 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp = {min = 0.0 : f64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -91,7 +91,7 @@ func.func @fused_c8_scale(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.0 : f64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.0 : f64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -103,7 +103,7 @@ func.func @fused_c8_element(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", element = i32}]
+    epilogue = [{requantize = {rounding = "fixed64_up", element = i32}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -115,7 +115,7 @@ func.func @fused_c9(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "clamp", min = 0 : i64, max = 9 : i64}]
+    epilogue = [{clamp = {min = 0 : i64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -127,7 +127,7 @@ func.func @fused_c9_f32(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: 
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "activation", function = "silu"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {activation = {function = "silu"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -139,7 +139,7 @@ func.func @fused_c9_twice(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -151,7 +151,7 @@ func.func @fused_c9_unrounded(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"}, {stage = "clamp", min = 0 : i64, max = 9 : i64}, {stage = "quantize"}]
+    epilogue = [{dequantize}, {clamp = {min = 0 : i64, max = 9 : i64}}, {quantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -163,7 +163,7 @@ func.func @fused_c10(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"}]
+    epilogue = [{dequantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -175,7 +175,7 @@ func.func @fused_c10_scale(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.5 : f64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.5 : f64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -187,8 +187,8 @@ func.func @fused_c10_zero_point(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", zero_point = 6 : i64},
-      {stage = "clamp", min = 0 : i64, max = 9 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", zero_point = 6 : i64}},
+      {clamp = {min = 0 : i64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -200,7 +200,7 @@ func.func @fused_c10_element(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", element = ui8}]
+    epilogue = [{requantize = {rounding = "fixed64_up", element = ui8}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -212,8 +212,8 @@ func.func @fused_c11(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x4xi8>) -> tensor<2x3xi8>
   return
 }
@@ -225,8 +225,8 @@ func.func @fused_c11_without(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -238,7 +238,7 @@ func.func @fused_c11_unread(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -250,10 +250,10 @@ func.func @fused_c11_twice(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "sum", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64},
-      {stage = "quantize"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}]
+    epilogue = [{dequantize},
+      {sum = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}},
+      {quantize},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -265,7 +265,7 @@ func.func @fused_c12(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xf32>) -> tensor<2x3xi8>
   return
 }
@@ -273,7 +273,7 @@ func.func @fused_c12(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
 // -----
 
 func.func @fused_no_stages(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of dictionaries, each with a string 'stage', but got []}}
+  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of stages {name} or {name = {attributes}}, but got []}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
@@ -284,12 +284,24 @@ func.func @fused_no_stages(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
 
 // -----
 
-func.func @fused_stage_without_name(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of dictionaries, each with a string 'stage', but got [{min = 0 : i64}]}}
+func.func @fused_stage_without_attributes(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of stages {name} or {name = {attributes}}, but got [{clamp = 0 : i64}]}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{min = 0 : i64}]
+    epilogue = [{clamp = 0 : i64}]
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
+  return
+}
+
+// -----
+
+func.func @fused_two_stages_in_one(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
+  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of stages {name} or {name = {attributes}}, but got [{clamp = {}, lut = {}}]}}
+  %y = "qnn.fused_dense"(%data, %weight, %bias) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{clamp = {}, lut = {}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -297,7 +309,7 @@ func.func @fused_stage_without_name(%data: tensor<2x4xui8>, %weight: tensor<3x4x
 // -----
 
 func.func @fused_stage_without_dictionary(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of dictionaries, each with a string 'stage', but got "requantize"}}
+  // expected-error @+1 {{'qnn.fused_dense' op epilogue must be a non-empty array of stages {name} or {name = {attributes}}, but got "requantize"}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
@@ -309,7 +321,7 @@ func.func @fused_stage_without_dictionary(%data: tensor<2x4xui8>, %weight: tenso
 // -----
 
 func.func @fused_missing_attributes(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_dense' op must have attributes 'weight_scales' (a non-empty array<f64> of positive scales up to 2^30), 'output_zero_point' (an i64), 'epilogue' (a non-empty array of dictionaries, each with a string 'stage')}}
+  // expected-error @+1 {{'qnn.fused_dense' op must have attributes 'weight_scales' (a non-empty array<f64> of positive scales up to 2^30), 'output_zero_point' (an i64), 'epilogue' (a non-empty array of stages {name} or {name = {attributes}})}}
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, output_scale = 0.25 : f64
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
@@ -323,7 +335,7 @@ func.func @fused_unknown_attribute(%data: tensor<2x4xui8>, %weight: tensor<3x4xi
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64, output_min = 0 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -335,7 +347,7 @@ func.func @fused_unknown_attributes(%data: tensor<2x4xui8>, %weight: tensor<3x4x
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64, rounding = "fixed64_up", sum_scale = 0.5 : f64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -347,7 +359,7 @@ func.func @fused_attribute_kind(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 1.0 : f32, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -359,7 +371,7 @@ func.func @fused_too_few_operands(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8
   %y = "qnn.fused_dense"(%data, %weight) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>) -> tensor<2x3xi8>
   return
 }
@@ -371,7 +383,7 @@ func.func @fused_too_many_operands(%data: tensor<2x4xui8>, %weight: tensor<3x4xi
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual, %more) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -383,7 +395,7 @@ func.func @fused_no_result(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
   "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> ()
   return
 }
@@ -395,7 +407,7 @@ func.func @fused_two_results(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
   %y:2 = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> (tensor<2x3xi8>, tensor<2x3xi8>)
   return
 }

@@ -7,7 +7,7 @@ func.func @fused_conv2d_c1(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 0, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -19,7 +19,7 @@ func.func @fused_conv2d_c1_negative_strides(%data: tensor<1x4x4x2xui8>, %weight:
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 1, -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -31,7 +31,7 @@ func.func @fused_conv2d_c1_three_strides(%data: tensor<1x4x4x2xui8>, %weight: te
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -43,7 +43,7 @@ func.func @fused_conv2d_c1_dilation(%data: tensor<1x4x4x2xui8>, %weight: tensor<
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     dilation = array<i64: 1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -55,7 +55,7 @@ func.func @fused_conv2d_c1_padding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 0, 0, -1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -67,7 +67,7 @@ func.func @fused_conv2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %weight: ten
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -79,7 +79,7 @@ func.func @fused_conv2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, groups = 0 : i64,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -91,7 +91,7 @@ func.func @fused_conv2d_c2_divides(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, groups = 2 : i64,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -103,7 +103,7 @@ func.func @fused_conv2d_c2_depth(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x1xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -115,7 +115,7 @@ func.func @fused_conv2d_c3(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x5x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x5x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -128,7 +128,7 @@ func.func @fused_conv2d_c3_dilated(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 0, 0, 0, 1>, dilation = array<i64: 1, 5>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -140,7 +140,7 @@ func.func @fused_conv2d_c3_overflow(%data: tensor<1x4x4x2xui8>, %weight: tensor<
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     dilation = array<i64: 9223372036854775807, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -152,7 +152,7 @@ func.func @fused_conv2d_c4(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -164,7 +164,7 @@ func.func @fused_conv2d_c4_zero_points(%data: tensor<1x4x4x2xui8>, %weight: tens
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -176,7 +176,7 @@ func.func @fused_conv2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, %weight: t
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -188,7 +188,7 @@ func.func @fused_conv2d_c5(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -200,7 +200,7 @@ func.func @fused_conv2d_c5_weight(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -212,7 +212,7 @@ func.func @fused_conv2d_c5_unsigned_weight(%data: tensor<1x4x4x2xui8>, %weight: 
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xui8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -224,7 +224,7 @@ func.func @fused_conv2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<4xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -236,7 +236,7 @@ func.func @fused_conv2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<1x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -248,7 +248,7 @@ func.func @fused_conv2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi64>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -260,7 +260,7 @@ func.func @fused_conv2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tens
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi32>
   return
 }
@@ -272,7 +272,7 @@ func.func @fused_conv2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xi16>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -284,9 +284,9 @@ func.func @fused_conv2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %weight: te
   %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
     output_zero_point = 1 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64},
-      {stage = "add", residual_scale = 0.125 : f64, residual_zero_point = -7 : i64},
-      {stage = "clamp", min = 1 : i64, max = 100 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -298,7 +298,7 @@ func.func @fused_conv2d_rank(%data: tensor<4x4x2xui8>, %weight: tensor<3x2x2x2xi
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -310,7 +310,7 @@ func.func @fused_conv2d_result_shape(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x4xi8>
   return
 }

@@ -8,7 +8,7 @@ func.func @fused_conv_transpose2d_c1(%data: tensor<1x4x4x2xui8>, %weight: tensor
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 0, 1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -21,7 +21,7 @@ func.func @fused_conv_transpose2d_c1_negative_strides(%data: tensor<1x4x4x2xui8>
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 1, -1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -34,7 +34,7 @@ func.func @fused_conv_transpose2d_c1_three_strides(%data: tensor<1x4x4x2xui8>, %
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     strides = array<i64: 1, 1, 1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -47,7 +47,7 @@ func.func @fused_conv_transpose2d_c1_dilation(%data: tensor<1x4x4x2xui8>, %weigh
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 0>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -59,7 +59,7 @@ func.func @fused_conv_transpose2d_c1_padding(%data: tensor<1x4x4x2xui8>, %weight
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 0, 0, -1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -71,7 +71,7 @@ func.func @fused_conv_transpose2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %w
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -84,7 +84,7 @@ func.func @fused_conv_transpose2d_c1_output_padding(%data: tensor<1x4x4x2xui8>, 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_padding = array<i64: 0, -1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -96,7 +96,7 @@ func.func @fused_conv_transpose2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, groups = 0 : i64, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -108,7 +108,7 @@ func.func @fused_conv_transpose2d_c2_divides(%data: tensor<1x4x4x2xui8>, %weight
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, groups = 2 : i64, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -120,7 +120,7 @@ func.func @fused_conv_transpose2d_c2_depth(%data: tensor<1x4x4x2xui8>, %weight: 
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x1xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -132,7 +132,7 @@ func.func @fused_conv_transpose2d_c3(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 4, 0, 1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -145,7 +145,7 @@ func.func @fused_conv_transpose2d_c3_dilated(%data: tensor<1x4x4x2xui8>, %weight
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 0, 3, 0, 4>, dilation = array<i64: 1, 3>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -157,7 +157,7 @@ func.func @fused_conv_transpose2d_huge_dilation(%data: tensor<1x4x4x2xui8>, %wei
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     dilation = array<i64: 9223372036854775807, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -169,7 +169,7 @@ func.func @fused_conv_transpose2d_c4(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -182,7 +182,7 @@ func.func @fused_conv_transpose2d_c4_zero_points(%data: tensor<1x4x4x2xui8>, %we
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -195,7 +195,7 @@ func.func @fused_conv_transpose2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, 
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -207,7 +207,7 @@ func.func @fused_conv_transpose2d_c5(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -220,7 +220,7 @@ func.func @fused_conv_transpose2d_c5_weight(%data: tensor<1x4x4x2xui8>, %weight:
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -233,7 +233,7 @@ func.func @fused_conv_transpose2d_c5_unsigned_weight(%data: tensor<1x4x4x2xui8>,
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xui8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -245,7 +245,7 @@ func.func @fused_conv_transpose2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<4xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -257,7 +257,7 @@ func.func @fused_conv_transpose2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight:
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<1x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -269,7 +269,7 @@ func.func @fused_conv_transpose2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight:
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi64>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -281,7 +281,7 @@ func.func @fused_conv_transpose2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %we
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi32>
   return
 }
@@ -293,7 +293,7 @@ func.func @fused_conv_transpose2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weig
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xi16>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -305,9 +305,9 @@ func.func @fused_conv_transpose2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.5 : f64, output_zero_point = 1 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64},
-      {stage = "add", residual_scale = 0.125 : f64, residual_zero_point = -7 : i64},
-      {stage = "clamp", min = 1 : i64, max = 100 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -319,7 +319,7 @@ func.func @fused_conv_transpose2d_rank(%data: tensor<4x4x2xui8>, %weight: tensor
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -331,7 +331,7 @@ func.func @fused_conv_transpose2d_result_shape(%data: tensor<1x4x4x2xui8>, %weig
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x4xi8>
   return
 }

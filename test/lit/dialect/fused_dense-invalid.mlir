@@ -7,7 +7,7 @@ func.func @fused_dense_c1(%data: tensor<2x4xui8>, %weight: tensor<3x5xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x5xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -19,7 +19,7 @@ func.func @fused_dense_c4(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -31,7 +31,7 @@ func.func @fused_dense_c4_zero_points(%data: tensor<2x4xui8>, %weight: tensor<3x
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -43,7 +43,7 @@ func.func @fused_dense_c4_no_zero_points(%data: tensor<2x4xui8>, %weight: tensor
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -55,7 +55,7 @@ func.func @fused_dense_c5(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.25 : f64,
     output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -67,7 +67,7 @@ func.func @fused_dense_c5_weight(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -79,7 +79,7 @@ func.func @fused_dense_c5_unsigned_weight(%data: tensor<2x4xui8>, %weight: tenso
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xui8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -91,7 +91,7 @@ func.func @fused_dense_c6(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<4xi32>) -> tensor<2x3xi8>
   return
 }
@@ -103,7 +103,7 @@ func.func @fused_dense_bias_rank(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<1x3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -115,7 +115,7 @@ func.func @fused_dense_bias_type(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi64>) -> tensor<2x3xi8>
   return
 }
@@ -127,7 +127,7 @@ func.func @fused_dense_r6_wide_result(%data: tensor<2x4xui8>, %weight: tensor<3x
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi32>
   return
 }
@@ -139,7 +139,7 @@ func.func @fused_dense_r6_wide_data(%data: tensor<2x4xi16>, %weight: tensor<3x4x
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xi16>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -151,9 +151,9 @@ func.func @fused_dense_r6_wide_residual(%data: tensor<2x4xui8>, %weight: tensor<
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
     output_zero_point = 1 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64},
-      {stage = "add", residual_scale = 0.125 : f64, residual_zero_point = -7 : i64},
-      {stage = "clamp", min = 1 : i64, max = 100 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -165,7 +165,7 @@ func.func @fused_dense_result_shape(%data: tensor<2x4xui8>, %weight: tensor<3x4x
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x4xi8>
   return
 }

@@ -3,43 +3,41 @@
 // What is special to this op. Covers R11: every scale and zero point is on the op.
 
 // CHECK-LABEL: func.func @requantize_only(
-// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2) {epilogue = [{rounding = "fixed64_up",
-// CHECK-SAME: stage = "requantize"}], input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64,
-// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = 5 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<4x3xi8>,
-// CHECK-SAME: tensor<3xi32>) -> tensor<2x3xi8>
+// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {rounding = "fixed64_up"}}],
+// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 2.500000e-01 : f64,
+// CHECK-SAME: output_zero_point = 5 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
+// CHECK-SAME: tensor<4x3xi8>, tensor<3xi32>) -> tensor<2x3xi8>
 func.func @requantize_only(%data: tensor<2x4xui8>, %weight: tensor<4x3xi8>, %bias: tensor<3xi32>) -> tensor<2x3xi8> {
   %y = "qnn.fused_matmul"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return %y : tensor<2x3xi8>
 }
 
 // CHECK-LABEL: func.func @residual(
-// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{rounding = "fixed64_up",
-// CHECK-SAME: scale = 2.500000e-01 : f64, stage = "requantize", zero_point = 5 : i64},
-// CHECK-SAME: {residual_scale = 1.250000e-01 : f64, residual_zero_point = -7 : i64, stage = "add"},
-// CHECK-SAME: {max = 100 : i64, min = 1 : i64, stage = "clamp"}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64, output_zero_point = 1 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xi32>,
-// CHECK-SAME: tensor<2x3xi8>) -> tensor<2x3xi8>
+// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{requantize = {rounding = "fixed64_up",
+// CHECK-SAME: scale = 2.500000e-01 : f64, zero_point = 5 : i64}}, {add = {residual_scale = 1.250000e-01 : f64,
+// CHECK-SAME: residual_zero_point = -7 : i64}}, {clamp = {max = 100 : i64, min = 1 : i64}}],
+// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64,
+// CHECK-SAME: output_zero_point = 1 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
+// CHECK-SAME: tensor<4x3xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
 func.func @residual(%data: tensor<2x4xui8>, %weight: tensor<4x3xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
   %y = "qnn.fused_matmul"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
     output_zero_point = 1 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64},
-      {stage = "add", residual_scale = 0.125 : f64, residual_zero_point = -7 : i64},
-      {stage = "clamp", min = 1 : i64, max = 100 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return %y : tensor<2x3xi8>
 }
 
 // CHECK-LABEL: func.func @per_channel(
-// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2) {epilogue = [{multiplier = "f32",
-// CHECK-SAME: rounding = "f32_rne_zp_last", stage = "requantize"}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 2.500000e-01 : f64, output_zero_point = 5 : i64,
+// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {multiplier = "f32",
+// CHECK-SAME: rounding = "f32_rne_zp_last"}}], input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64,
+// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = 5 : i64,
 // CHECK-SAME: weight_scales = array<f64: 5.000000e-01, 2.500000e-01, 1.250000e-01>,
 // CHECK-SAME: weight_zero_points = array<i64: 1, -2, 3>} : (tensor<2x4xui8>, tensor<4x3xi8>,
 // CHECK-SAME: tensor<3xi32>) -> tensor<2x3xi8>
@@ -47,27 +45,7 @@ func.func @per_channel(%data: tensor<2x4xui8>, %weight: tensor<4x3xi8>, %bias: t
   %y = "qnn.fused_matmul"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.5, 0.25, 0.125>,
     weight_zero_points = array<i64: 1, -2, 3>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "f32_rne_zp_last", multiplier = "f32"}]
+    epilogue = [{requantize = {rounding = "f32_rne_zp_last", multiplier = "f32"}}]
   } : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xi32>) -> tensor<2x3xi8>
-  return %y : tensor<2x3xi8>
-}
-
-// CHECK-LABEL: func.func @f32_stages(
-// CHECK: "qnn.fused_matmul"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{stage = "dequantize"},
-// CHECK-SAME: {residual_scale = 5.000000e-01 : f64, residual_zero_point = 0 : i64, stage = "sum"},
-// CHECK-SAME: {alpha = 1.000000e-01 : f64, function = "leaky_relu", stage = "activation"}, {scaling = "reciprocal",
-// CHECK-SAME: stage = "quantize"}], input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64,
-// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = 5 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xf32>,
-// CHECK-SAME: tensor<2x3xi8>) -> tensor<2x3xi8>
-func.func @f32_stages(%data: tensor<2x4xui8>, %weight: tensor<4x3xi8>, %bias: tensor<3xf32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
-  %y = "qnn.fused_matmul"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "sum", residual_scale = 0.5 : f64, residual_zero_point = 0 : i64},
-      {stage = "activation", function = "leaky_relu", alpha = 0.1 : f64},
-      {stage = "quantize", scaling = "reciprocal"}]
-  } : (tensor<2x4xui8>, tensor<4x3xi8>, tensor<3xf32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return %y : tensor<2x3xi8>
 }

@@ -31,9 +31,9 @@ func.func @zero_point_first(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "activation", function = "silu"},
-      {stage = "quantize", rounding = "f32_rne_zp_first"}]
+    epilogue = [{dequantize},
+      {activation = {function = "silu"}},
+      {quantize = {rounding = "f32_rne_zp_first"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   return %2 : tensor<1x4x4x2xui8>
 }
@@ -47,7 +47,7 @@ func.func @product_beyond(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 1073741824.0 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 2.0, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "dequantize"}, {stage = "activation", function = "silu"}, {stage = "quantize"}]
+    epilogue = [{dequantize}, {activation = {function = "silu"}}, {quantize}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   return %2 : tensor<1x4x4x2xui8>
 }

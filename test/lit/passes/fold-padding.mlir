@@ -30,7 +30,7 @@ func.func @fused(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x5x5x2xui8> {
   %3 = "qnn.fused_conv2d"(%0, %1, %2) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x5x5x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x5x5x2xui8>
   return %3 : tensor<1x5x5x2xui8>
 }

@@ -13,7 +13,7 @@ func.func @clip(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.clip"(%2) {max = 90 : i64, min = 20 : i64} : (tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8>
   return %3 : tensor<1x4x4x2xui8>
@@ -29,7 +29,7 @@ func.func @relu(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.relu"(%2) {
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",
@@ -48,7 +48,7 @@ func.func @relu6(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.relu6"(%2) {
     entries = "half_away_divide", input_scale = 0.5 : f64, input_zero_point = 10 : i64, nan = "max",

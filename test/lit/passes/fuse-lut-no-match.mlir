@@ -11,7 +11,7 @@ func.func @second_use(%arg0: tensor<1x4x4x2xui8>) -> (tensor<1x4x4x2xui8>, tenso
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   // expected-remark @+1 {{[fuse-lut] 'qnn.lut' needs the result of 'qnn.fused_conv2d' alone, but it has 2 uses}}
   %3 = "qnn.lut"(%2) {
@@ -30,7 +30,7 @@ func.func @mismatched_scale(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   // expected-remark @+1 {{[fuse-lut] 'qnn.lut' input_scale must be 0.5, but got 0.25}}
   %3 = "qnn.lut"(%2) {
@@ -49,7 +49,7 @@ func.func @mismatched_zero_point(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xu
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   // expected-remark @+1 {{[fuse-lut] 'qnn.lut' input_zero_point must be 10, but got 9}}
   %3 = "qnn.lut"(%2) {

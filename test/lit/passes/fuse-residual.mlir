@@ -16,7 +16,7 @@ func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tenso
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.add"(%2, %arg1) {
     arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
@@ -38,7 +38,7 @@ func.func @right(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tens
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.add"(%arg1, %2) {
     arithmetic = "shifted_fixed", lhs_scale = 0.25 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
@@ -58,14 +58,14 @@ func.func @later_of_two(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) 
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %4 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   %5 = "qnn.fused_conv2d"(%arg1, %3, %4) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %6 = "qnn.add"(%2, %5) {
     arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
@@ -86,7 +86,7 @@ func.func @order_of_floats(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
     input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
     output_scale = 0.5 : f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   %3 = "qnn.add"(%arg1, %2) {
     arithmetic = "float_once", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",

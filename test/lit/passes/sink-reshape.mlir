@@ -54,7 +54,7 @@ func.func @clip_and_table(%arg0: tensor<1x2x2x2xui8>) -> tensor<2x4xi8> {
     0, 0, 0>,
     output_scale = 5.000000e-01 :
     f64, output_zero_point = 10 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", scale = 5.000000e-01 : f64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 5.000000e-01 : f64}}]
   } : (tensor<1x2x2x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x2x2x2xui8>
   %3 = "qnn.reshape"(%2) {shape = array<i64: 2, 4>} : (tensor<1x2x2x2xui8>) -> tensor<2x4xui8>
   %4 = "qnn.clip"(%3) {max = 200 : i64, min = 12 : i64} : (tensor<2x4xui8>) -> tensor<2x4xui8>

@@ -7,9 +7,7 @@ func.func @activation_c1(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias:
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "activation", function = "tanh", alpha = 0.5 : f64},
-      {stage = "quantize"}]
+    epilogue = [{dequantize}, {activation = {function = "tanh", alpha = 0.5 : f64}}, {quantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -21,9 +19,7 @@ func.func @activation_c2(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias:
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "activation", function = "elu", alpha = 2147483648.0 : f64},
-      {stage = "quantize"}]
+    epilogue = [{dequantize}, {activation = {function = "elu", alpha = 2147483648.0 : f64}}, {quantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -35,7 +31,7 @@ func.func @activation_function(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, 
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"}, {stage = "activation", function = "none"}, {stage = "quantize"}]
+    epilogue = [{dequantize}, {activation = {function = "none"}}, {quantize}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }

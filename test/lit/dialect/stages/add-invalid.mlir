@@ -7,8 +7,8 @@ func.func @add_c2(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 128 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 128 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -20,8 +20,8 @@ func.func @add_c2_unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = -1 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = -1 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xui8>) -> tensor<2x3xi8>
   return
 }
@@ -33,8 +33,8 @@ func.func @add_scale(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.0 : f64, residual_zero_point = 3 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.0 : f64, residual_zero_point = 3 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -46,8 +46,8 @@ func.func @add_arithmetic(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64, arithmetic = "exact"}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64, arithmetic = "exact"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }

@@ -7,7 +7,7 @@ func.func @clamp_c1(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "clamp", min = 0 : i64, max = 128 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp = {min = 0 : i64, max = 128 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -19,7 +19,7 @@ func.func @clamp_c1_empty(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "clamp", min = 10 : i64, max = 9 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp = {min = 10 : i64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -31,7 +31,7 @@ func.func @clamp_c1_unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "clamp", min = -1 : i64, max = 9 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp = {min = -1 : i64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xui8>
   return
 }
@@ -43,9 +43,9 @@ func.func @clamp_c1_between(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", element = ui8},
-      {stage = "clamp", min = -1 : i64, max = 9 : i64},
-      {stage = "lut", table = dense<0> : tensor<256xi8>}]
+    epilogue = [{requantize = {rounding = "fixed64_up", element = ui8}},
+      {clamp = {min = -1 : i64, max = 9 : i64}},
+      {lut = {table = dense<0> : tensor<256xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }

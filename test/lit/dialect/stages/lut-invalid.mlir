@@ -7,9 +7,9 @@ func.func @lut_c2(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "lut", table = dense<0> : tensor<256xi8>},
-      {stage = "clamp", min = 0 : i64, max = 9 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {lut = {table = dense<0> : tensor<256xi8>}},
+      {clamp = {min = 0 : i64, max = 9 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -21,7 +21,7 @@ func.func @lut_size(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"}, {stage = "lut", table = dense<0> : tensor<255xi8>}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {lut = {table = dense<0> : tensor<255xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -33,8 +33,7 @@ func.func @lut_resource(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: 
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "lut", table = dense_resource<blob> : tensor<256xi8>}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}}, {lut = {table = dense_resource<blob> : tensor<256xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }

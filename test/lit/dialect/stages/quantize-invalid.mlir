@@ -7,7 +7,7 @@ func.func @quantize_c2(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: t
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"}, {stage = "quantize", rounding = "fixed64_up"}]
+    epilogue = [{dequantize}, {quantize = {rounding = "fixed64_up"}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }

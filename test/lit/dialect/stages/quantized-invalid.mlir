@@ -7,8 +7,8 @@ func.func @quantized_c1(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: 
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", zero_point = 128 : i64},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}]
+    epilogue = [{requantize = {rounding = "fixed64_up", zero_point = 128 : i64}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
@@ -20,8 +20,8 @@ func.func @quantized_c1_element(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>,
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up", zero_point = -1 : i64, element = ui8},
-      {stage = "lut", table = dense<0> : tensor<256xi8>}]
+    epilogue = [{requantize = {rounding = "fixed64_up", zero_point = -1 : i64, element = ui8}},
+      {lut = {table = dense<0> : tensor<256xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -33,9 +33,7 @@ func.func @quantized_c1_quantize(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "dequantize"},
-      {stage = "quantize", zero_point = 128 : i64},
-      {stage = "lut", table = dense<0> : tensor<256xi8>}]
+    epilogue = [{dequantize}, {quantize = {zero_point = 128 : i64}}, {lut = {table = dense<0> : tensor<256xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
   return
 }
@@ -47,9 +45,9 @@ func.func @quantized_c1_add(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bi
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    epilogue = [{stage = "requantize", rounding = "fixed64_up"},
-      {stage = "add", residual_scale = 0.5 : f64, residual_zero_point = 3 : i64, zero_point = 128 : i64},
-      {stage = "lut", table = dense<0> : tensor<256xi8>}]
+    epilogue = [{requantize = {rounding = "fixed64_up"}},
+      {add = {residual_scale = 0.5 : f64, residual_zero_point = 3 : i64, zero_point = 128 : i64}},
+      {lut = {table = dense<0> : tensor<256xi8>}}]
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return
 }
