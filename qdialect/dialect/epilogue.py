@@ -10,18 +10,14 @@ from qdialect.dialect.attribute_kinds import AttributeKind
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages import stage_base
 from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.stage_base import NAME, Domain, Quantized, Stage, StagePosition
+from qdialect.dialect.stages.stage_base import Domain, Quantized, Stage, StagePosition
 
-_EPILOGUE = f"a non-empty array of dictionaries, each with a string '{NAME}'"
+_EPILOGUE = "a non-empty array of stages {name} or {name = {attributes}}"
 
 
 def _problem(attribute: ir.Attribute) -> str | None:
-    holds = isinstance(attribute, ir.ArrayAttr) and len(attribute) > 0 and all(map(_is_named, attribute))
+    holds = isinstance(attribute, ir.ArrayAttr) and len(attribute) > 0 and all(map(stage_base.is_stage, attribute))
     return None if holds else _EPILOGUE
-
-
-def _is_named(attribute: ir.Attribute) -> bool:
-    return isinstance(attribute, ir.DictAttr) and NAME in attribute and isinstance(attribute[NAME], ir.StringAttr)
 
 
 EPILOGUE: AttributeKind[tuple[Stage, ...]] = AttributeKind(

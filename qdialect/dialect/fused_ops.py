@@ -39,7 +39,7 @@ _BIAS = 2
 class FusedOp(ContractionOp):
     """A contraction whose accumulators pass through the stages of `epilogue`, one after the other.
 
-    A stage is a dictionary that names itself: ``{stage = "clamp", min = 0 : i64, max = 127 : i64}``. Accumulators
+    A stage is ``{name = {attributes}}``, as ``{clamp = {min = 0 : i64, max = 127 : i64}}``. Accumulators
     become quantized values at once, by `requantize`, or by way of f32 values: `dequantize`, then `sum` and
     `activation` in any order, then `quantize`. Quantized values may be limited by `clamp`, added to the residual by
     `add`, and looked up in a table by `lut` at the end.

@@ -36,16 +36,12 @@ KNOWN = {
       func.func @main(%x: tensor<1x8x8x64xui8>) -> tensor<1x4x4x64xui8> {
         %w = "qnn.constant"() {value = dense<3> : tensor<64x3x3x1xi8>} : () -> tensor<64x3x3x1xi8>
         %b = arith.constant dense<700> : tensor<64xi32>
-        %y = "qnn.fused_conv2d"(%x, %w, %b) {input_scale = 0.02 : f64, input_zero_point = 7 : i64,
-          weight_scales = array<f64: 0.01>, weight_zero_points = array<i64: 0>, strides = array<i64: 2, 2>,
-          padding = array<i64: 0, 0, 1, 1>, dilation = array<i64: 1, 1>, groups = 64 : i64,
-          rounding = "fixed32_double", multiplier = "f64", output_scale = 0.03 : f64, output_zero_point = 5 : i64,
-          output_min = 0 : i64, output_max = 255 : i64, real_scaling = "none",
-          activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-          residual_scale = 0.0 : f64, residual_zero_point = 0 : i64,
-          sum_arithmetic = "requantize_each", sum_rounding = "fixed64_up", sum_multiplier = "f64",
-          sum_scale = 0.03 : f64, sum_zero_point = 5 : i64, sum_min = 0 : i64, sum_max = 255 : i64,
-          table, table_scale = 0.03 : f64, table_zero_point = 5 : i64}
+        %y = "qnn.fused_conv2d"(%x, %w, %b) {
+          input_scale = 0.02 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: 0.01>,
+          strides = array<i64: 2, 2>, padding = array<i64: 0, 0, 1, 1>, groups = 64 : i64, output_scale = 0.03 : f64,
+          output_zero_point = 5 : i64,
+          epilogue = [{requantize = {rounding = "fixed32_double"}}]
+        }
           : (tensor<1x8x8x64xui8>, tensor<64x3x3x1xi8>, tensor<64xi32>) -> tensor<1x4x4x64xui8>
         func.return %y : tensor<1x4x4x64xui8>
       }""",

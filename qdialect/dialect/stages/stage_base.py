@@ -1,4 +1,4 @@
-"""What every stage of an epilogue is: a dictionary of attributes, with constraints, between two kinds of values.
+"""What every stage of an epilogue is: a name and attributes, with constraints, between two kinds of values.
 
 A stage is a frozen dataclass, registered under its name::
 
@@ -24,10 +24,6 @@ from qdialect.dialect.attribute_kinds import ELEMENT_TYPE, I64, SCALE, Attribute
 from qdialect.dialect.fields import attribute_violations
 from qdialect.dialect.op_base import require
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-
-NAME = "stage"
-"""The attribute that says which stage a dictionary is."""
-
 
 class Domain(StrEnum):
     """What values are between two stages."""
@@ -194,27 +190,31 @@ def attributes_of(stage_class: type[Stage]) -> dict[str, StageAttribute]:
 
 
 def encoded(one: Stage) -> ir.Attribute:
-    """The dictionary of a stage; what equals its default is left out."""
-    found: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(one.name)}
+    """``{name = {attributes}}``, ``{name}`` without any; what equals its default is left out."""
+    found: dict[str, ir.Attribute] = {}
     for name, attribute in attributes_of(type(one)).items():
         value = getattr(one, name)
         if attribute.is_required or not _equal(value, attribute.default):
             found[name] = attribute.kind.to_attribute(value)
-    return ir.DictAttr.get(found)
+    return ir.DictAttr.get({one.name: ir.DictAttr.get(found) if found else ir.UnitAttr.get()})
+
+
+def is_stage(attribute: ir.Attribute) -> bool:
+    """Whether an attribute has the form of `encoded`, whatever the names and kinds in it."""
+    entries = list(attribute) if isinstance(attribute, ir.DictAttr) else []
+    return len(entries) == 1 and isinstance(entries[0].attr, ir.DictAttr | ir.UnitAttr)
 
 
 def decoded(attribute: ir.Attribute) -> Stage:
-    """The stage that a dictionary without violations is."""
-    found = _entries(attribute)
-    stage_class = STAGES[ir.StringAttr(found.pop(NAME)).value]
-    declared = attributes_of(stage_class)
-    return stage_class(**{name: declared[name].kind.from_attribute(value) for name, value in found.items()})
+    """The stage that an attribute without violations is."""
+    name, found = _named(attribute)
+    declared = attributes_of(STAGES[name])
+    return STAGES[name](**{key: declared[key].kind.from_attribute(value) for key, value in found.items()})
 
 
 def violations(attribute: ir.Attribute) -> Iterator[str]:
-    """What is wrong with the names and kinds in a dictionary that has a string `stage`."""
-    found = _entries(attribute)
-    name = ir.StringAttr(found.pop(NAME)).value
+    """What is wrong with the names and kinds in an attribute that has the form of a stage."""
+    name, found = _named(attribute)
     if name not in STAGES:
         yield f"must be one of {', '.join(sorted(STAGES))}, but got '{name}'"
         return
@@ -222,8 +222,11 @@ def violations(attribute: ir.Attribute) -> Iterator[str]:
         yield f"'{name}' {text}"
 
 
-def _entries(attribute: ir.Attribute) -> dict[str, ir.Attribute]:
-    return {one.name: one.attr for one in ir.DictAttr(attribute)}
+def _named(attribute: ir.Attribute) -> tuple[str, dict[str, ir.Attribute]]:
+    """The name of a stage and its attributes."""
+    (entry,) = ir.DictAttr(attribute)
+    attributes = ir.DictAttr(entry.attr) if isinstance(entry.attr, ir.DictAttr) else ()
+    return entry.name, {one.name: one.attr for one in attributes}
 
 
 def _attribute(one: Field[Any]) -> StageAttribute:

@@ -1,16 +1,13 @@
 // RUN: %qopt %s --split-input-file --verify-diagnostics
 
+// What all fused ops share is tested in fused-invalid.mlir, the stages in stages/.
+
 func.func @fused_conv2d_c1(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op strides must be 2 integers of at least 1, but got [0, 1]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 0, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 0, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -21,13 +18,8 @@ func.func @fused_conv2d_c1_negative_strides(%data: tensor<1x4x4x2xui8>, %weight:
   // expected-error @+1 {{'qnn.fused_conv2d' op strides must be 2 integers of at least 1, but got [1, -1]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, -1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 1, -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -38,13 +30,8 @@ func.func @fused_conv2d_c1_three_strides(%data: tensor<1x4x4x2xui8>, %weight: te
   // expected-error @+1 {{'qnn.fused_conv2d' op strides must be 2 integers of at least 1, but got [1, 1, 1]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -55,13 +42,8 @@ func.func @fused_conv2d_c1_dilation(%data: tensor<1x4x4x2xui8>, %weight: tensor<
   // expected-error @+1 {{'qnn.fused_conv2d' op dilation must be 2 integers of at least 1, but got [1, 0]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 0>, groups = 1 : i64
+    dilation = array<i64: 1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -72,13 +54,8 @@ func.func @fused_conv2d_c1_padding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
   // expected-error @+1 {{'qnn.fused_conv2d' op padding must be 4 integers of at least 0, but got [0, 0, -1, 0]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, -1, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 0, 0, -1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -89,13 +66,8 @@ func.func @fused_conv2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %weight: ten
   // expected-error @+1 {{'qnn.fused_conv2d' op padding must be 4 integers of at least 0, but got [1, 1]}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -105,14 +77,9 @@ func.func @fused_conv2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %weight: ten
 func.func @fused_conv2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op groups must be at least 1, but got 0}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 0 : i64
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, groups = 0 : i64,
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -122,14 +89,9 @@ func.func @fused_conv2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
 func.func @fused_conv2d_c2_divides(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op groups must divide 2 input and 3 output channels, but got 2}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 2 : i64
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, groups = 2 : i64,
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -140,13 +102,8 @@ func.func @fused_conv2d_c2_depth(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2
   // expected-error @+1 {{'qnn.fused_conv2d' op weight depth must be 2, but got 1}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x1xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -157,13 +114,8 @@ func.func @fused_conv2d_c3(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x5x2x2xi
   // expected-error @+1 {{'qnn.fused_conv2d' op input height must be at least 5 with padding, but got 4}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x5x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -174,13 +126,9 @@ func.func @fused_conv2d_c3_dilated(%data: tensor<1x4x4x2xui8>, %weight: tensor<3
   // expected-error @+1 {{'qnn.fused_conv2d' op input width must be at least 6 with padding, but got 5}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 1>, dilation = array<i64: 1, 5>, groups = 1 : i64
+    padding = array<i64: 0, 0, 0, 1>, dilation = array<i64: 1, 5>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -191,14 +139,8 @@ func.func @fused_conv2d_c3_overflow(%data: tensor<1x4x4x2xui8>, %weight: tensor<
   // expected-error @+1 {{'qnn.fused_conv2d' op input height must be at least 9223372036854775808 with padding, but got 4}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 9223372036854775807, 1>,
-    groups = 1 : i64
+    dilation = array<i64: 9223372036854775807, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -209,13 +151,8 @@ func.func @fused_conv2d_c4(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   // expected-error @+1 {{'qnn.fused_conv2d' op weight_scales must have 1 or 3 entries, but got 2}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -227,12 +164,7 @@ func.func @fused_conv2d_c4_zero_points(%data: tensor<1x4x4x2xui8>, %weight: tens
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -244,12 +176,7 @@ func.func @fused_conv2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, %weight: t
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -259,14 +186,9 @@ func.func @fused_conv2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, %weight: t
 func.func @fused_conv2d_c5(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op input_zero_point must be in [0, 255], but got -1}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -278,12 +200,7 @@ func.func @fused_conv2d_c5_weight(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -295,12 +212,7 @@ func.func @fused_conv2d_c5_unsigned_weight(%data: tensor<1x4x4x2xui8>, %weight: 
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xui8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -311,13 +223,8 @@ func.func @fused_conv2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi
   // expected-error @+1 {{'qnn.fused_conv2d' op bias must have 3 entries, but got 4}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<4xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -328,13 +235,8 @@ func.func @fused_conv2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<1x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<1x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -345,772 +247,47 @@ func.func @fused_conv2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<3xi64>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi64>) -> tensor<1x3x3x3xi8>
   return
 }
 
 // -----
 
-func.func @fused_conv2d_c7(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got -128, 5 and 128}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 128 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c7_empty(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got 10, 5 and 9}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = 10 : i64, output_max = 9 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = 10 : i64, sum_max = 9 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c7_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got -128, 200 and 127}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 200 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 200 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64,
-    table_zero_point = 200 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c7_signedness(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op output_min, output_zero_point and output_max must lie in [0, 255] with min <= max, but got -128, 5 and 127}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xui8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c7_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op output_min, output_zero_point and output_max must lie in [-128, 127] or [0, 255] with min <= max, but got -1, 0 and 255}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 0 : i64,
-    output_min = -1 : i64, output_max = 255 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 0 : i64,
-    sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = -128 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c8(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_min, sum_zero_point and sum_max must lie in [-128, 127] with min <= max, but got 1, 1 and 128}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c8_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_min, sum_zero_point and sum_max must lie in [-128, 127] or [0, 255] with min <= max, but got -1, 1 and 255}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = -128 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c9(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x4xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op residual shape must be [1, 3, 3, 3], but got [1, 3, 3, 4]}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x4xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c9_scale(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op residual_scale must be an f64 in [2^-60, 2^30], but got 0.0}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c9_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op residual_zero_point must be in [-128, 127], but got 128}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = 128 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_scale must repeat output_scale (0.25) where the stage is absent, but got 0.5}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_zero_point must repeat output_zero_point (5) where the stage is absent, but got 6}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 6 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_min(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_min must repeat output_min (-128) where the stage is absent, but got 0}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = 0 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_max(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_max must repeat output_max (127) where the stage is absent, but got 126}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 126 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op table_scale must repeat sum_scale (0.25) where the stage is absent, but got 0.5}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_table_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op table_zero_point must repeat sum_zero_point (5) where the stage is absent, but got 6}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 6 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c10_table_range(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op table_zero_point must be in [-128, 127], but got 128}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = 128 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op activation must be none where real_scaling is none, but got tanh}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "tanh", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11_place(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op residual_place must be left or right where real_scaling is none, but got before_rounding}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "before_rounding",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11_bias(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xf32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op bias element type must be i32 where real_scaling is none, but got f32}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xf32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11_rounding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op rounding must be a float flavour where real_scaling is divide, but got fixed64_up}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "divide", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11_alpha(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op activation_alpha must be 0 for activation none, but got 0.5}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.5 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_c11_large_alpha(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op activation_alpha must be in [-2^30, 2^30], but got 2147483648.0}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "f32_rne_zp_last", multiplier = "f64",
-    real_scaling = "divide", activation = "elu", activation_alpha = 2147483648.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_table_size(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op table must be a dense tensor<256xi8> or unit, but got dense<0> : tensor<255xi8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<255xi8>, table_scale = 0.25 : f64,
-    table_zero_point = 5 : i64, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_table_resource(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op table must be a dense tensor<256xi8> or unit, but got dense_resource<blob> : tensor<256xi8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense_resource<blob> : tensor<256xi8>,
-    table_scale = 0.25 : f64, table_zero_point = 5 : i64, strides = array<i64: 1, 1>,
-    padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_sum_arithmetic(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "real_divide", "real_reciprocal", but got "exact"}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "exact",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op result 'output' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi32>
   return
 }
 
 // -----
 
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x4x4x2xi16>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xi16>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
 
 // -----
 
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'residual' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
+    output_zero_point = 1 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_too_few_operands(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op must have 3 or 4 operands, but got 2}}
-  %y = "qnn.fused_conv2d"(%data, %weight) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_too_many_operands(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op must have 3 or 4 operands, but got 5}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias, %bias, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_no_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op must have 1 result, but got 0}}
-  "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> ()
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_two_results(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op must have 1 result, but got 2}}
-  %y:2 = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> (tensor<1x3x3x3xi8>, tensor<1x3x3x3xi8>)
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op must have attribute 'sum_max' (an i64)}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_unknown_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'real_scaling', 'activation', 'activation_alpha', 'residual_place', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point', 'strides', 'padding', 'dilation', 'groups'}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64,
-    bogus = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_attribute_kind(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op sum_max must be an i64, but got 127 : i8}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i8, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_memref(%data: memref<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got memref<1x4x4x2xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (memref<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_vector(%data: vector<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got vector<1x4x4x2xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (vector<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_unranked(%data: tensor<*xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<*xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<*xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_dynamic_shape(%data: tensor<?x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<?x4x4x2xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<?x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_no_elements(%data: tensor<0x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<0x4x4x2xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<0x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_element_type(%data: tensor<1x4x4x2xf64>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x4x4x2xf64>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xf64>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_encoding(%data: tensor<1x4x4x2xui8, "encoding">, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8 without encoding, but got tensor<1x4x4x2xui8, "encoding">}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8, "encoding">, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv2d_too_large(%data: tensor<2147483648x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8 with at most 2147483647 elements, but got tensor<2147483648x4x4x2xui8>}}
-  %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<2147483648x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
 
@@ -1120,13 +297,8 @@ func.func @fused_conv2d_rank(%data: tensor<4x4x2xui8>, %weight: tensor<3x2x2x2xi
   // expected-error @+1 {{'qnn.fused_conv2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<4x4x2xui8>}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -1137,13 +309,8 @@ func.func @fused_conv2d_result_shape(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv2d' op result shape must be 1x3x3x3, but got 1x3x3x4}}
   %y = "qnn.fused_conv2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x4xi8>
   return
 }

@@ -1,17 +1,14 @@
 // RUN: %qopt %s --split-input-file --verify-diagnostics
 
+// What all fused ops share is tested in fused-invalid.mlir, the stages in stages/.
+
 func.func @fused_conv_transpose2d_c1(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op strides must be 2 integers of at least 1, but got [0, 1]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 0, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 0, 1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -22,14 +19,9 @@ func.func @fused_conv_transpose2d_c1_negative_strides(%data: tensor<1x4x4x2xui8>
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op strides must be 2 integers of at least 1, but got [1, -1]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, -1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 1, -1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -40,14 +32,9 @@ func.func @fused_conv_transpose2d_c1_three_strides(%data: tensor<1x4x4x2xui8>, %
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op strides must be 2 integers of at least 1, but got [1, 1, 1]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    strides = array<i64: 1, 1, 1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -58,14 +45,9 @@ func.func @fused_conv_transpose2d_c1_dilation(%data: tensor<1x4x4x2xui8>, %weigh
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op dilation must be 2 integers of at least 1, but got [1, 0]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 0>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 0>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -76,14 +58,8 @@ func.func @fused_conv_transpose2d_c1_padding(%data: tensor<1x4x4x2xui8>, %weight
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op padding must be 4 integers of at least 0, but got [0, 0, -1, 0]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 0, 0, -1, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 0, 0, -1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -94,14 +70,8 @@ func.func @fused_conv_transpose2d_c1_two_paddings(%data: tensor<1x4x4x2xui8>, %w
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op padding must be 4 integers of at least 0, but got [1, 1]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -112,14 +82,9 @@ func.func @fused_conv_transpose2d_c1_output_padding(%data: tensor<1x4x4x2xui8>, 
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_padding must be 2 integers of at least 0, but got [0, -1]}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, -1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_padding = array<i64: 0, -1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -130,14 +95,8 @@ func.func @fused_conv_transpose2d_c2(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op groups must be at least 1, but got 0}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 0 : i64
+    padding = array<i64: 1, 1, 1, 1>, groups = 0 : i64, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -148,14 +107,8 @@ func.func @fused_conv_transpose2d_c2_divides(%data: tensor<1x4x4x2xui8>, %weight
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op groups must divide 2 input and 3 output channels, but got 2}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 2 : i64
+    padding = array<i64: 1, 1, 1, 1>, groups = 2 : i64, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -166,14 +119,8 @@ func.func @fused_conv_transpose2d_c2_depth(%data: tensor<1x4x4x2xui8>, %weight: 
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight depth must be 2, but got 1}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x1xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -184,14 +131,8 @@ func.func @fused_conv_transpose2d_c3(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op result height must be at least 1 after padding is cut off, but got 0}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 4, 0, 1, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 4, 0, 1, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -202,14 +143,9 @@ func.func @fused_conv_transpose2d_c3_dilated(%data: tensor<1x4x4x2xui8>, %weight
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op result width must be at least 1 after padding is cut off, but got 0}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 0, 3, 0, 4>, dilation = array<i64: 1, 3>, groups = 1 : i64
+    padding = array<i64: 0, 3, 0, 4>, dilation = array<i64: 1, 3>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -220,15 +156,8 @@ func.func @fused_conv_transpose2d_huge_dilation(%data: tensor<1x4x4x2xui8>, %wei
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op result shape must be 1x9223372036854775811x5x3, but got 1x3x3x3}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 9223372036854775807, 1>,
-    groups = 1 : i64
+    dilation = array<i64: 9223372036854775807, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -239,14 +168,8 @@ func.func @fused_conv_transpose2d_c4(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight_scales must have 1 or 3 entries, but got 2}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 1.0, 1.0>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -257,14 +180,9 @@ func.func @fused_conv_transpose2d_c4_zero_points(%data: tensor<1x4x4x2xui8>, %we
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight_zero_points must have 1 or 3 entries, but got 2}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0, 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    weight_zero_points = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -275,14 +193,9 @@ func.func @fused_conv_transpose2d_c4_no_zero_points(%data: tensor<1x4x4x2xui8>, 
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight_zero_points must have 1 or 3 entries, but got 0}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    weight_zero_points = array<i64>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -293,14 +206,8 @@ func.func @fused_conv_transpose2d_c5(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op input_zero_point must be in [0, 255], but got -1}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = -1 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -311,14 +218,9 @@ func.func @fused_conv_transpose2d_c5_weight(%data: tensor<1x4x4x2xui8>, %weight:
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight_zero_points must be in [-128, 127], but got 128}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0, 0, 128>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    weight_zero_points = array<i64: 0, 0, 128>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -329,14 +231,9 @@ func.func @fused_conv_transpose2d_c5_unsigned_weight(%data: tensor<1x4x4x2xui8>,
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op weight_zero_points must be in [0, 255], but got -1}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: -1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    weight_zero_points = array<i64: -1>, padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64,
+    output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xui8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -347,14 +244,8 @@ func.func @fused_conv_transpose2d_c6(%data: tensor<1x4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op bias must have 3 entries, but got 4}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<4xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -365,14 +256,8 @@ func.func @fused_conv_transpose2d_bias_rank(%data: tensor<1x4x4x2xui8>, %weight:
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<1x3xi32>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<1x3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -383,762 +268,47 @@ func.func @fused_conv_transpose2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight:
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'bias' must be a 1-d non-empty static tensor of i32 or f32, but got tensor<3xi64>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi64>) -> tensor<1x3x3x3xi8>
   return
 }
 
 // -----
 
-func.func @fused_conv_transpose2d_c7(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got -128, 5 and 128}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 128 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c7_empty(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got 10, 5 and 9}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = 10 : i64, output_max = 9 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = 10 : i64, sum_max = 9 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c7_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_min, output_zero_point and output_max must lie in [-128, 127] with min <= max, but got -128, 200 and 127}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 200 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 200 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64,
-    table_zero_point = 200 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c7_signedness(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_min, output_zero_point and output_max must lie in [0, 255] with min <= max, but got -128, 5 and 127}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xui8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c7_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op output_min, output_zero_point and output_max must lie in [-128, 127] or [0, 255] with min <= max, but got -1, 0 and 255}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 0 : i64,
-    output_min = -1 : i64, output_max = 255 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 0 : i64,
-    sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = -128 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c8(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_min, sum_zero_point and sum_max must lie in [-128, 127] with min <= max, but got 1, 1 and 128}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 128 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c8_straddles(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_min, sum_zero_point and sum_max must lie in [-128, 127] or [0, 255] with min <= max, but got -1, 1 and 255}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = -1 : i64, sum_max = 255 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = -128 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c9(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x4xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op residual shape must be [1, 3, 3, 3], but got [1, 3, 3, 4]}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x4xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c9_scale(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op residual_scale must be an f64 in [2^-60, 2^30], but got 0.0}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c9_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op residual_zero_point must be in [-128, 127], but got 128}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = 128 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_scale must repeat output_scale (0.25) where the stage is absent, but got 0.5}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_zero_point must repeat output_zero_point (5) where the stage is absent, but got 6}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 6 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_min(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_min must repeat output_min (-128) where the stage is absent, but got 0}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = 0 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_max(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_max must repeat output_max (127) where the stage is absent, but got 126}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 126 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_table(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op table_scale must repeat sum_scale (0.25) where the stage is absent, but got 0.5}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_table_zero_point(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op table_zero_point must repeat sum_zero_point (5) where the stage is absent, but got 6}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 6 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c10_table_range(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op table_zero_point must be in [-128, 127], but got 128}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<256xi8>, table_scale = 0.0078125 : f64,
-    table_zero_point = 128 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c11(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op activation must be none where real_scaling is none, but got tanh}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "tanh", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c11_rounding(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op rounding must be a float flavour where real_scaling is divide, but got fixed64_up}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "divide", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_c11_alpha(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op activation_alpha must be 0 for activation none, but got 0.5}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.5 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_table_size(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op table must be a dense tensor<256xi8> or unit, but got dense<0> : tensor<255xi8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense<0> : tensor<255xi8>, table_scale = 0.25 : f64,
-    table_zero_point = 5 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>,
-    dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_table_resource(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op table must be a dense tensor<256xi8> or unit, but got dense_resource<blob> : tensor<256xi8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = dense_resource<blob> : tensor<256xi8>,
-    table_scale = 0.25 : f64, table_zero_point = 5 : i64, strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_sum_arithmetic(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "real_divide", "real_reciprocal", but got "exact"}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "exact",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv_transpose2d_r6_wide_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op result 'output' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi32>
   return
 }
 
 // -----
 
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv_transpose2d_r6_wide_data(%data: tensor<1x4x4x2xi16>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x4x4x2xi16>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xi16>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
 
 // -----
 
-// R6: what a fused kernel reads and writes is 8-bit.
 func.func @fused_conv_transpose2d_r6_wide_residual(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>, %residual: tensor<1x3x3x3xi32>) {
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'residual' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x3x3x3xi32>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.125 : f64, residual_zero_point = -7 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.5 : f64, sum_zero_point = 1 : i64,
-    sum_min = 1 : i64, sum_max = 100 : i64, table = unit, table_scale = 0.5 : f64, table_zero_point = 1 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.5 : f64, output_zero_point = 1 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 0.25 : f64, zero_point = 5 : i64}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = -7 : i64}},
+      {clamp = {min = 1 : i64, max = 100 : i64}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<1x3x3x3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_too_few_operands(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op must have 3 or 4 operands, but got 2}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_too_many_operands(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op must have 3 or 4 operands, but got 5}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias, %bias, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_no_result(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op must have 1 result, but got 0}}
-  "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> ()
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_two_results(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op must have 1 result, but got 2}}
-  %y:2 = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> (tensor<1x3x3x3xi8>, tensor<1x3x3x3xi8>)
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op must have attribute 'sum_max' (an i64)}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_unknown_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op has no attribute 'bogus'; it has 'input_scale', 'input_zero_point', 'weight_scales', 'weight_zero_points', 'output_scale', 'output_zero_point', 'output_min', 'output_max', 'rounding', 'multiplier', 'real_scaling', 'activation', 'activation_alpha', 'residual_place', 'residual_scale', 'residual_zero_point', 'sum_arithmetic', 'sum_rounding', 'sum_multiplier', 'sum_scale', 'sum_zero_point', 'sum_min', 'sum_max', 'table', 'table_scale', 'table_zero_point', 'strides', 'padding', 'output_padding', 'dilation', 'groups'}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64,
-    bogus = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_attribute_kind(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op sum_max must be an i64, but got 127 : i8}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i8, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_memref(%data: memref<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got memref<1x4x4x2xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (memref<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_vector(%data: vector<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got vector<1x4x4x2xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (vector<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_unranked(%data: tensor<*xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<*xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<*xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_dynamic_shape(%data: tensor<?x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<?x4x4x2xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<?x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_no_elements(%data: tensor<0x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<0x4x4x2xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<0x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_element_type(%data: tensor<1x4x4x2xf64>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<1x4x4x2xf64>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xf64>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_encoding(%data: tensor<1x4x4x2xui8, "encoding">, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8 without encoding, but got tensor<1x4x4x2xui8, "encoding">}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<1x4x4x2xui8, "encoding">, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
-  return
-}
-
-// -----
-
-func.func @fused_conv_transpose2d_too_large(%data: tensor<2147483648x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi32>) {
-  // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8 with at most 2147483647 elements, but got tensor<2147483648x4x4x2xui8>}}
-  %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
-  } : (tensor<2147483648x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
 
@@ -1148,14 +318,8 @@ func.func @fused_conv_transpose2d_rank(%data: tensor<4x4x2xui8>, %weight: tensor
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op operand 'data' must be a 4-d non-empty static tensor of i8 or ui8, but got tensor<4x4x2xui8>}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x3xi8>
   return
 }
@@ -1166,14 +330,8 @@ func.func @fused_conv_transpose2d_result_shape(%data: tensor<1x4x4x2xui8>, %weig
   // expected-error @+1 {{'qnn.fused_conv_transpose2d' op result shape must be 1x3x3x3, but got 1x3x3x4}}
   %y = "qnn.fused_conv_transpose2d"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
-    output_min = -128 : i64, output_max = 127 : i64, rounding = "fixed64_up", multiplier = "f64",
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64, residual_zero_point = 0 : i64, sum_arithmetic = "requantize_each",
-    sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 0.25 : f64, sum_zero_point = 5 : i64,
-    sum_min = -128 : i64, sum_max = 127 : i64, table = unit, table_scale = 0.25 : f64, table_zero_point = 5 : i64,
-    strides = array<i64: 1, 1>,
-    output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64
+    padding = array<i64: 1, 1, 1, 1>, output_scale = 0.25 : f64, output_zero_point = 5 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi32>) -> tensor<1x3x3x4xi8>
   return
 }

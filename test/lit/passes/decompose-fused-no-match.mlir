@@ -29,15 +29,11 @@ func.func @zero_point_first(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   // expected-remark @+1 {{[decompose-fused] 'qnn.fused_conv2d' must have rounding f32_rne_zp_last, that of qnn.quantize, but got f32_rne_zp_first}}
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
-    activation = "silu", activation_alpha = 0.0 : f64, real_scaling = "divide", residual_place = "right",
-    residual_scale = 0.0 : f64, rounding = "f32_rne_zp_first",
-    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
-    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_zero_point = 4 : i64,
-    strides = array<i64: 1, 1>, sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64,
-    sum_multiplier = "f64", sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table,
-    table_scale = 0.5 : f64, table_zero_point = 10 : i64, weight_scales = array<f64: 0.5, 0.25>,
-    weight_zero_points = array<i64: 0>
+    input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
+    output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    epilogue = [{dequantize},
+      {activation = {function = "silu"}},
+      {quantize = {rounding = "f32_rne_zp_first"}}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   return %2 : tensor<1x4x4x2xui8>
 }
@@ -49,15 +45,9 @@ func.func @product_beyond(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   // expected-remark @+1 {{[decompose-fused] 'qnn.fused_conv2d' must have products of scales in (0, 2^30], but got 2147483648.0}}
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
-    activation = "silu", activation_alpha = 0.0 : f64, real_scaling = "divide", residual_place = "right",
-    residual_scale = 0.0 : f64, rounding = "f32_rne_zp_last",
-    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 1073741824.0 : f64, input_zero_point = 3 : i64,
-    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>, residual_zero_point = 4 : i64,
-    strides = array<i64: 1, 1>, sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64,
-    sum_multiplier = "f64", sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table,
-    table_scale = 0.5 : f64, table_zero_point = 10 : i64, weight_scales = array<f64: 2.0, 0.25>,
-    weight_zero_points = array<i64: 0>
+    input_scale = 1073741824.0 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 2.0, 0.25>,
+    output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    epilogue = [{dequantize}, {activation = {function = "silu"}}, {quantize}]
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x4x4x2xui8>
   return %2 : tensor<1x4x4x2xui8>
 }

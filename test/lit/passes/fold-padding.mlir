@@ -28,15 +28,9 @@ func.func @fused(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x5x5x2xui8> {
   %1 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %2 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   %3 = "qnn.fused_conv2d"(%0, %1, %2) {
-    dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
-    multiplier = "f64", output_max = 255 : i64, output_min = 0 : i64, output_scale = 0.5 : f64,
-    output_zero_point = 10 : i64, padding = array<i64: 0, 0, 0, 0>,
-    real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64, residual_place = "right",
-    residual_scale = 0.0 : f64,
-    residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>,
-    sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64",
-    sum_rounding = "fixed64_up", sum_scale = 0.5 : f64, sum_zero_point = 10 : i64, table, table_scale = 0.5 : f64,
-    table_zero_point = 10 : i64, weight_scales = array<f64: 0.5, 0.25>, weight_zero_points = array<i64: 0>
+    input_scale = 0.25 : f64, input_zero_point = 3 : i64, weight_scales = array<f64: 0.5, 0.25>,
+    output_scale = 0.5 : f64, output_zero_point = 10 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up"}}]
   } : (tensor<1x5x5x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x5x5x2xui8>
   return %3 : tensor<1x5x5x2xui8>
 }

@@ -49,15 +49,12 @@ func.func @clip_and_table(%arg0: tensor<1x2x2x2xui8>) -> tensor<2x4xi8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1) {
-    activation = "none", activation_alpha = 0.000000e+00 : f64, dilation = array<i64: 1, 1>, groups = 1 : i64,
-    input_scale = 2.500000e-01 : f64, input_zero_point = 3 : i64, multiplier = "f64", output_max = 255 : i64,
-    output_min = 0 : i64, output_scale = 5.000000e-01 : f64, output_zero_point = 10 : i64, padding = array<i64: 0,
-    0, 0, 0>, real_scaling = "none", residual_place = "right", residual_scale = 0.000000e+00 : f64,
-    residual_zero_point = 0 : i64, rounding = "fixed64_up", strides = array<i64: 1, 1>, sum_arithmetic =
-    "requantize_each", sum_max = 255 : i64, sum_min = 0 : i64, sum_multiplier = "f64", sum_rounding =
-    "fixed64_up", sum_scale = 5.000000e-01 : f64, sum_zero_point = 10 : i64, table, table_scale = 5.000000e-01 :
-    f64, table_zero_point = 10 : i64, weight_scales = array<f64: 5.000000e-01, 2.500000e-01>, weight_zero_points =
-    array<i64: 0>
+    input_scale = 2.500000e-01 : f64, input_zero_point = 3 : i64,
+    weight_scales = array<f64: 5.000000e-01, 2.500000e-01>, padding = array<i64: 0,
+    0, 0, 0>,
+    output_scale = 5.000000e-01 :
+    f64, output_zero_point = 10 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up", scale = 5.000000e-01 : f64}}]
   } : (tensor<1x2x2x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x2x2x2xui8>
   %3 = "qnn.reshape"(%2) {shape = array<i64: 2, 4>} : (tensor<1x2x2x2xui8>) -> tensor<2x4xui8>
   %4 = "qnn.clip"(%3) {max = 200 : i64, min = 12 : i64} : (tensor<2x4xui8>) -> tensor<2x4xui8>
