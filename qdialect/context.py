@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from qdialect import dialect, nesting
+from qdialect import dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.resources import inline
@@ -165,9 +165,9 @@ def _path_of(source: str | bytes | Path) -> Path | None:
 
 def _check_text(text: str, name: str) -> None:
     """Raise `ParseError` for a text that MLIR must not see."""
-    at = nesting.too_deep(text)
-    if at is not None:
-        raise _refused(text, at, name, f"text must nest at most {nesting.LIMIT} deep")
+    excess = text_limits.excess(text)
+    if excess is not None:
+        raise _refused(text, excess.position, name, excess.message)
     surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")

@@ -2,8 +2,8 @@
 
 GCC's libgomp has them, and LLVM's and Intel's runtimes have them too, beside their own: what calls these runs with any
 of the three. The region becomes the function `main_of_thread` that all threads call; `main` hands it to
-`GOMP_parallel`. After all arguments of the network `main` takes a pointer to an i32: no more threads than that are asked
-for, because a forked process has one.
+`GOMP_parallel`. After all arguments of the network `main` takes a pointer to an i32: no more threads than that are
+asked for, because a forked process has one.
 """
 
 from __future__ import annotations
