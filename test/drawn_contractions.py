@@ -36,7 +36,7 @@ def _stages(d: Draw, element: str, accumulated: float, *, with_residual: bool, w
     low, high = d.bounds(first)
     # Multipliers far from the usual ones have shifts of their own.
     extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
-    output_scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
+    output_scale = max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme
     values: dict[str, Any] = {
         "rounding": d.rounding(),
         "multiplier": d.multiplier(),
@@ -74,7 +74,7 @@ def _real_stage(d: Draw) -> dict[str, Any]:
     floats = [rounding for rounding in Rounding if not rounding.is_fixed]
     return {
         "rounding": d.one_of(floats),
-        "real_scaling": d.one_of((RealScaling.DIVIDE, RealScaling.RECIPROCAL)),
+        "real_scaling": d.one_of([scaling for scaling in RealScaling if scaling is not RealScaling.NONE]),
         "activation": activation,
         "activation_alpha": d.one_of((0.01, 0.25, 1.0, -2.0)) if activation.has_alpha else 0.0,
     }
@@ -269,7 +269,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
             element=element,
             input_scale=parameters["input_scale"],
             weight_scales=parameters["weight_scales"],
-            output_scale=float(np.float32(real / 60)),
+            output_scale=real / 60,
             output_zero_point=d.zero_point(element),
             axis=3,
             rounding=d.rounding(),

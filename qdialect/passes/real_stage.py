@@ -15,7 +15,7 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import Refusal
 from qdialect.quant_math import Multiplier, RealScaling, Rounding, Scaling, real_multiplier
 
-SCALINGS = {Scaling.DIVIDE: RealScaling.DIVIDE, Scaling.RECIPROCAL: RealScaling.RECIPROCAL}
+SCALINGS = {scaling: RealScaling(scaling.value) for scaling in Scaling}
 """The real scaling of a fused op for that of a `qnn.quantize`."""
 
 

@@ -39,6 +39,7 @@ from qdialect.quant_math.multipliers import (
     sum_factors,
 )
 from qdialect.quant_math.requantize import requantize, requantize_real
+from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.steps import Steps, real_values, select_channels, steps_of
 from qdialect.quant_math.tables import (
     Table,
@@ -97,7 +98,9 @@ __all__ = [
     "rounding_shift_right",
     "select_channels",
     "steps_of",
+    "same_scale",
     "saturating_shift_left",
+    "scale_factors",
     "sum_factors",
     "table_codes",
     "tflite_hard_swish_table",
