@@ -38,8 +38,8 @@ class Case:
 
 
 def single(scale: float) -> float:
-    """As observers find them: numbers of float32, and no simple fractions of each other."""
-    return float(np.float32(scale * (np.pi / 3)))
+    """A double that is no simple fraction of others, and a float32 number only by chance."""
+    return scale * (np.pi / 3)
 
 
 class Between(nn.Module):
@@ -50,7 +50,7 @@ class Between(nn.Module):
         self.case = case
 
     def forward(self, *codes: Tensor) -> Tensor:
-        scales = [float(np.float32(scale)) for scale in (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)]
+        scales = (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)
         points = (7, 100, 0)
         reals = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
         return quantized(self.case.function(*reals), single(self.case.scale), self.case.zero_point, self.case.dtype)
@@ -180,7 +180,7 @@ POOLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", POOLS)
 def test_means_between_two_codes(name: str) -> None:
     """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept."""
-    scale = float(np.float32(0.0139))
+    scale = 0.0139
 
     class Pooled(nn.Module):
         def forward(self, codes: Tensor) -> Tensor:
