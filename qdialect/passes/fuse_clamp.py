@@ -10,7 +10,7 @@ from qdialect.dialect import AnyFused, ClipOp, LutOp, QnnOp, Relu6Op, ReluOp, Un
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.type_constraints import dtype_of
-from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import table_of
@@ -56,8 +56,8 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
     """The bounds of the clamp that `op` is, None where it is something else."""
     if isinstance(op, ClipOp):
         return op.min, op.max
-    before = (op.input.type, op.input_scale, op.input_zero_point)
-    if before != (op.output.type, op.output_scale, op.output_zero_point):
+    before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
+    if op.input.type != op.output.type or not same_quantization(before, after):
         return None
     dtype = dtype_of(op.input.type)
     return clamp_of_table(table_of(op.output, op.input), dtype, dtype)
@@ -68,10 +68,8 @@ def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
         return None
     stage = "sum" if isinstance(clamped, AnyFused) else "output"
     values = clamped.attribute_values()
-    return differences(
-        input_scale=(values[f"{stage}_scale"], op.input_scale),
-        input_zero_point=(values[f"{stage}_zero_point"], op.input_zero_point),
-    )
+    before = (values[f"{stage}_scale"], values[f"{stage}_zero_point"])
+    return quantization_difference("input", before, (op.input_scale, op.input_zero_point))
 
 
 def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect.dialect import AnyFused, LutOp
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.matching import producer, quantization_difference, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.quant_math import compose_tables
@@ -24,10 +24,9 @@ class FuseLut(Pattern[AnyFused]):
         fused = producer(op.input)
         if not isinstance(fused, AnyFused):
             return None
-        reason = second_use(op.input) or differences(
-            input_scale=(fused.table_scale, op.input_scale),
-            input_zero_point=(fused.table_zero_point, op.input_zero_point),
-        )
+        before = (fused.table_scale, fused.table_zero_point)
+        own = (op.input_scale, op.input_zero_point)
+        reason = second_use(op.input) or quantization_difference("input", before, own)
         return Refusal(reason) if reason else fused
 
     def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from qdialect.dialect import FUSED_CLASSES, AnyContraction, RequantizeOp, build
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.passes.matching import differences, not_constant, producer, second_use
+from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
@@ -48,7 +48,10 @@ class FuseRequantize(Pattern[AnyContraction]):
             if bias is None:
                 bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
             operands = (match.data, match.weight, bias)
-            fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **match.attribute_values(), **stages)
+            # Of scales that are one float32 number, the requantization may read more than that.
+            scales = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
+            attributes = {**match.attribute_values(), **scales, **stages}
+            fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **attributes)
         rewriter.replace(op, fused.output)
 
 
@@ -62,11 +65,11 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
     last = len(shape_of(op.input.type)) - 1
     axis = last if len(op.weight_scales) == 1 else op.axis
     zero_points = tuple(0 for _ in op.input_zero_points)
-    return differences(
-        input_scale=(contraction.input_scale, op.input_scale),
-        axis=(last, axis),
-        weight_scales=(tuple(wanted.tolist()), tuple(found.tolist())),
-        input_zero_points=(zero_points, op.input_zero_points),
+    return (
+        scale_difference("input_scale", contraction.input_scale, op.input_scale)
+        or differences(axis=(last, axis))
+        or scale_difference("weight_scales", tuple(wanted.tolist()), tuple(found.tolist()))
+        or differences(input_zero_points=(zero_points, op.input_zero_points))
     )
 
 

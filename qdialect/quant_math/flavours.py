@@ -132,6 +132,11 @@ class AddArithmetic(StrEnum):
     REAL_RECIPROCAL_F32 = "real_reciprocal_f32"
     """The same, multiplied by 1 / float32(s), the division in float32: oneDNN."""
 
+    def reads_doubles(self, multiplier: Multiplier) -> bool:
+        """Whether operands that are rescaled by `multiplier` differ at scales that are one float32 number."""
+        rounds_each = self is AddArithmetic.REQUANTIZE_EACH and multiplier is Multiplier.F64
+        return rounds_each or self.shifted_roundings is not None
+
     @property
     def real_scaling(self) -> RealScaling | None:
         """How sums of real numbers become codes; None for other arithmetics."""

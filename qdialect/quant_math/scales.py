@@ -33,9 +33,10 @@ def scale_factors(scales: ArrayLike, scaling: Scaling, like: type[np.float32 | n
         return narrow if scaling is Scaling.DIVIDE else (like(1) / narrow).astype(like)
 
 
-def same_scale(first: float, second: float) -> bool:
-    """Whether two scales are one float32 number: dequantization reads no more of them than that.
+def same_scale(first: ArrayLike, second: ArrayLike) -> bool:
+    """Whether two scales, or those of as many channels, are the same float32 numbers.
 
-    Codes at either scale stand for the same float32 numbers.  Arithmetic that reads doubles has to compare them as such.
+    Dequantization reads no more of a scale than that: quantized values at either scale stand for the same float32
+    numbers.  Arithmetic that reads doubles has to compare them as doubles.
     """
-    return bool(np.float32(first) == np.float32(second))
+    return np.array_equal(np.asarray(first, dtype=np.float32), np.asarray(second, dtype=np.float32))
