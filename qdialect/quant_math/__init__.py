@@ -26,7 +26,7 @@ from qdialect.quant_math.flavours import (
     SubArithmetic,
 )
 from qdialect.quant_math.float_sum import float_sum, float_sum_numbers
-from qdialect.quant_math.hard_swish import tflite_hard_swish_table
+from qdialect.quant_math.hard_swish import hard_swish_bound, tflite_hard_swish_table
 from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
 from qdialect.quant_math.multipliers import (
     FixedMultiplier,
@@ -85,6 +85,7 @@ __all__ = [
     "float_sum_numbers",
     "doubling_high_multiply",
     "encode_table",
+    "hard_swish_bound",
     "identity_table",
     "multiply_by_quantized_multiplier",
     "quantize_array",

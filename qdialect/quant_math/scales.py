@@ -1,7 +1,7 @@
-"""A scale as the arithmetic sees it: what real numbers are divided by or multiplied with, and when two scales are one.
+"""A scale as the arithmetic sees it: what real numbers are divided by or multiplied with, and when two are one.
 
-A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit of
-the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
+A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit
+of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def test_negative_slopes_are_refused(builder: Callable[..., Table]) -> None:
 
 
 def test_hard_swish_refuses_a_tiny_output_scale() -> None:
-    with pytest.raises(ValueError, match=r"output scale must be at least 0\.0078125, but got 0\.001"):
+    with pytest.raises(ValueError, match=r"output scale must be greater than 0\.0078125, but got 0\.001"):
         tflite_hard_swish_table(1.0, 0, "int8", 0.001, 0, "int8")
 
 

@@ -33,6 +33,7 @@ from qdialect.quant_math import (
     dequantize_array,
     encode_table,
     quantize_array,
+    same_scale,
     table_codes,
 )
 
@@ -56,7 +57,8 @@ class Parameters(Quantization):
 
     def same_meaning(self, other: Parameters) -> bool:
         """Whether a code of both stands for the same number."""
-        return (self.element, self.scale, self.zero_point) == (other.element, other.scale, other.zero_point)
+        same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
+        return same_points and same_scale(self.scale, other.scale)
 
     def codes(self, reals: Array) -> Array:
         """The codes of real numbers."""
