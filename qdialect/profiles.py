@@ -105,16 +105,16 @@ def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
     )
 
 
-def _rounding_once(name: str, rounding: Rounding) -> Profile:
+def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, scaling: Scaling) -> Profile:
     return Profile(
         name,
         rounding,
         Multiplier.F32,
-        AddArithmetic.REAL_RECIPROCAL,
+        addition,
         None,
         NanPolicy.ZERO_POINT,
         FloatRounding.HALF_EVEN,
-        Scaling.RECIPROCAL,
+        scaling,
         ActivationOrder.REALS,
     )
 
@@ -153,9 +153,9 @@ ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)
 """ONNX Runtime on CPUs."""
 ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.REAL_DIVIDE)
 """The evaluator of the ONNX standard."""
-PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST)
-"""PyTorch with FBGEMM, and its exported programs."""
-ONEDNN = _rounding_once("onednn", Rounding.F32_RNE_ZP_FIRST)
+PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.REAL_RECIPROCAL, Scaling.RECIPROCAL)
+"""PyTorch's exported programs."""
+ONEDNN = _rounding_once("onednn", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.REAL_RECIPROCAL_F32, Scaling.RECIPROCAL_F32)
 """oneDNN."""
 TVM = _tvm("tvm", Rounding.F32_UP_ZP_FIRST)
 """TVM on x86 CPUs: float32, UPWARD."""

@@ -43,9 +43,9 @@ class Draw:
         return self.one_of(CHANNELS)
 
     def scale(self, least: float = 1e-3, most: float = 1.0) -> float:
-        """A float32 scale, as models have them."""
+        """A double, which few times is a float32 number: the arithmetic says where it is narrowed."""
         position = self.draw(st.floats(0, 1))
-        return float(np.float32(least * (most / least) ** position))
+        return least * (most / least) ** position
 
     def zero_point(self, element: str) -> int:
         """A code, with both ends and the usual ones likely."""
@@ -78,7 +78,7 @@ class Draw:
     def scales(self, count: int) -> tuple[float, ...]:
         """One scale, or `count` of them."""
         spread = self.rng.uniform(0.2, 1.0, count if self.flag() else 1)
-        return tuple(float(np.float32(value * 0.01)) for value in spread)
+        return tuple((spread * 0.01).tolist())
 
     def zero_points(self, element: str, count: int) -> tuple[int, ...]:
         """The symmetric one, one of any value, or `count` of them with both ends among them."""

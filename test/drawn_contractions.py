@@ -46,7 +46,7 @@ def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, 
     bounds = d.bounds(first)
     # Multipliers far from the usual ones have shifts of their own.
     extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
-    scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
+    scale = max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme
     how: dict[str, Any] = {"rounding": d.rounding(), "multiplier": d.multiplier()}
     own = {"scale": scale, "zero_point": d.zero_point(first), "element": first}
     stages: list[Stage] = [RequantizeStage(**how, **own)]
@@ -70,7 +70,7 @@ def _f32_stages(d: Draw, multiplier: Multiplier, own: dict[str, Any]) -> list[St
     """The stages of f32 values, with one rounding."""
     activation = d.one_of((None, *Activation))
     rounding = d.one_of([rounding for rounding in Rounding if not rounding.is_fixed])
-    scaling = d.one_of((Scaling.DIVIDE, Scaling.RECIPROCAL))
+    scaling = d.one_of(tuple(Scaling))
     has_alpha = activation is not None and activation.has_alpha
     alpha = d.one_of((0.01, 0.25, 1.0, -2.0)) if has_alpha else 0.0
     activated = [] if activation is None else [ActivationStage(function=activation, alpha=alpha)]
@@ -290,7 +290,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
             element=element,
             input_scale=parameters["input_scale"],
             weight_scales=parameters["weight_scales"],
-            output_scale=float(np.float32(real / 60)),
+            output_scale=real / 60,
             output_zero_point=d.zero_point(element),
             axis=3,
             rounding=d.rounding(),

@@ -12,7 +12,7 @@ from qdialect.dialect.enums import HardswishMode, LeakyMode
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, require
 from qdialect.dialect.type_constraints import EIGHT_BIT
-from qdialect.quant_math import Entries, NanPolicy
+from qdialect.quant_math import Entries, NanPolicy, hard_swish_bound
 
 
 class EightBitFunction(QnnOp):
@@ -198,7 +198,6 @@ class HardswishOp(UnaryOp, name="hardswish"):
 
     def check(self) -> None:
         super().check()
-        least = self.input_scale / 128
-        # The arithmetic compares in float32, where the division by 128 is exact.
-        holds = self.mode is HardswishMode.LUT or bool(np.float32(self.output_scale) > np.float32(least))
+        least = hard_swish_bound(self.input_scale)
+        holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > least
         require(holds, "C2", f"output_scale must be greater than {least}, but got {self.output_scale}")

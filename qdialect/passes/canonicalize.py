@@ -24,10 +24,10 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
-from qdialect.passes.matching import produced_by
+from qdialect.passes.matching import produced_by, same_quantization
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
-from qdialect.quant_math import identity_table
+from qdialect.quant_math import identity_table, same_scale
 from qdialect.reference import data_movement
 
 # float32 flavours hold every code of these exactly, and no flavour saturates.
@@ -57,7 +57,7 @@ class RemoveIdentity(Pattern[ir.Value]):
         rewriter.replace(op, match)
 
     def _requantize(self, op: RequantizeOp) -> ir.Value | Refusal | None:
-        if op.weight_scales != (1.0,) or op.input_scale != op.output_scale:
+        if op.weight_scales != (1.0,) or not same_scale(op.input_scale, op.output_scale):
             return None
         if op.input_zero_points != (op.output_zero_point,):
             return Refusal("keeps the scale but moves the zero point")
@@ -71,7 +71,7 @@ def _keeps_codes(op: QnnOp) -> bool | Refusal:
         if not np.array_equal(op.table, identity_table()):
             return False
         before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
-        return True if before == after else Refusal("keeps every code but changes what the codes mean")
+        return True if same_quantization(before, after) else Refusal("keeps every code but changes what the codes mean")
     if isinstance(op, ClipOp):
         return (op.min, op.max) == range_of(op.input.type)
     if isinstance(op, TransposeOp):

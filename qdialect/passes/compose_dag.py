@@ -10,7 +10,7 @@ from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
-from qdialect.passes.matching import differences, producer, users
+from qdialect.passes.matching import producer, quantization_difference, users
 from qdialect.passes.pattern import Refusal
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function, uniform_value
 
@@ -115,7 +115,7 @@ def _disagreement(source: ir.Value, steps: list[Step]) -> str | None:
             known = meant.get(value)
             if value == source and own is not None:
                 known = meant.setdefault(value, own)
-            if own is None or known is None or own == known:
-                continue
-            return differences(input_scale=(known[0], own[0]), input_zero_point=(known[1], own[1]))
+            reason = None if own is None or known is None else quantization_difference("input", known, own)
+            if reason:
+                return reason
     return None

@@ -14,7 +14,7 @@ from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.compose_dag import ComposeDag
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
-from qdialect.passes.matching import differences, producer, second_use, users
+from qdialect.passes.matching import producer, quantization_difference, second_use, users
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function
@@ -104,7 +104,7 @@ def _parameters(op: Function) -> tuple[Parameters | None, Parameters | None]:
 def _mismatch(first: Parameters | None, second: Parameters | None) -> str | None:
     if first is None or second is None:
         return None
-    return differences(input_scale=(first[0], second[0]), input_zero_point=(first[1], second[1]))
+    return quantization_difference("input", first, second)
 
 
 def _common_source(op: BinaryOp) -> ir.Value | None:

@@ -15,7 +15,7 @@ from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
-from qdialect.passes.matching import differences, producer, rebuilt, second_use
+from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes
@@ -62,8 +62,8 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
     """The bounds of the clamp that `op` is, None where it is something else."""
     if isinstance(op, ClipOp):
         return op.min, op.max
-    before = (op.input.type, op.input_scale, op.input_zero_point)
-    if before != (op.output.type, op.output_scale, op.output_zero_point):
+    before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
+    if op.input.type != op.output.type or not same_quantization(before, after):
         return None
     dtype = dtype_of(op.input.type)
     return clamp_of_table(table_of(op.output, op.input), dtype, dtype)
@@ -72,10 +72,8 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
 def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
     if isinstance(op, ClipOp) or not isinstance(clamped, AnyFused | BinaryOp):
         return None
-    return differences(
-        input_scale=(clamped.output_scale, op.input_scale),
-        input_zero_point=(clamped.output_zero_point, op.input_zero_point),
-    )
+    before = (clamped.output_scale, clamped.output_zero_point)
+    return quantization_difference("input", before, (op.input_scale, op.input_zero_point))
 
 
 def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.matching import differences, producer, second_use
+from qdialect.passes.matching import producer, quantization_difference, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
@@ -30,10 +30,9 @@ class FuseLut(Pattern[AnyFused]):
         fused = producer(op.input)
         if not isinstance(fused, AnyFused):
             return None
-        reason = second_use(op.input) or differences(
-            input_scale=(fused.output_scale, op.input_scale),
-            input_zero_point=(fused.output_zero_point, op.input_zero_point),
-        )
+        before = (fused.output_scale, fused.output_zero_point)
+        own = (op.input_scale, op.input_zero_point)
+        reason = second_use(op.input) or quantization_difference("input", before, own)
         return Refusal(reason) if reason else fused
 
     def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:

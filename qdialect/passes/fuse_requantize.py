@@ -14,7 +14,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.matching import differences, not_constant, producer, second_use
+from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
@@ -44,6 +44,8 @@ class FuseRequantize(Pattern[AnyContraction]):
             bias = match.bias
             if bias is None:
                 bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
+            # Of scales that are one float32 number, the requantization may read more than that.
+            scales = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
             fused = build(
                 FUSED_CLASSES[type(match)],
                 *(match.data, match.weight, bias),
@@ -51,7 +53,7 @@ class FuseRequantize(Pattern[AnyContraction]):
                 output_scale=op.output_scale,
                 output_zero_point=op.output_zero_point,
                 epilogue=(RequantizeStage(rounding=op.rounding, multiplier=op.multiplier),),
-                **match.attribute_values(),
+                **{**match.attribute_values(), **scales},
             )
         rewriter.replace(op, fused.output)
 
@@ -84,11 +86,11 @@ def _parameter_mismatch(contraction: AnyContraction, op: RequantizeOp) -> str | 
     last = len(shape_of(op.input.type)) - 1
     axis = last if len(op.weight_scales) == 1 else op.axis
     zero_points = tuple(0 for _ in op.input_zero_points)
-    return differences(
-        input_scale=(contraction.input_scale, op.input_scale),
-        axis=(last, axis),
-        weight_scales=(tuple(wanted.tolist()), tuple(found.tolist())),
-        input_zero_points=(zero_points, op.input_zero_points),
+    return (
+        scale_difference("input_scale", contraction.input_scale, op.input_scale)
+        or differences(axis=(last, axis))
+        or scale_difference("weight_scales", tuple(wanted.tolist()), tuple(found.tolist()))
+        or differences(input_zero_points=(zero_points, op.input_zero_points))
     )
 
 

@@ -14,7 +14,7 @@ from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.matching import differences, producer, second_use
+from qdialect.passes.matching import Quantization, differences, producer, quantization_difference, second_use
 from qdialect.passes.pattern import Pattern, Refusal, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
@@ -68,9 +68,7 @@ def _left(op: AddOp) -> _Side | Refusal | None:
     fused = producer(op.lhs)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or differences(
-        lhs_scale=(fused.output_scale, op.lhs_scale), lhs_zero_point=(fused.output_zero_point, op.lhs_zero_point)
-    )
+    reason = _obstacle(op, fused) or _difference(op, fused, "lhs", (op.lhs_scale, op.lhs_zero_point))
     return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
 
 
@@ -78,10 +76,16 @@ def _right(op: AddOp) -> _Side | Refusal | None:
     fused = producer(op.rhs)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or differences(
-        rhs_scale=(fused.output_scale, op.rhs_scale), rhs_zero_point=(fused.output_zero_point, op.rhs_zero_point)
-    )
+    reason = _obstacle(op, fused) or _difference(op, fused, "rhs", (op.rhs_scale, op.rhs_zero_point))
     return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
+
+
+def _difference(op: AddOp, fused: AnyFused, name: str, own: Quantization) -> str | None:
+    """How an operand's parameters differ from those of `fused`, which the sum is going to read instead."""
+    before = (fused.output_scale, fused.output_zero_point)
+    if op.arithmetic.reads_doubles(op.multiplier):
+        return differences(**{f"{name}_scale": (before[0], own[0]), f"{name}_zero_point": (before[1], own[1])})
+    return quantization_difference(name, before, own)
 
 
 def _obstacle(op: AddOp, fused: AnyFused) -> str | None:

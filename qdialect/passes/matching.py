@@ -8,6 +8,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction, MatMulOp, QnnOp, build
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
+from qdialect.quant_math import same_scale
 
 Op = TypeVar("Op", bound=QnnOp)
 
@@ -41,6 +42,27 @@ def differences(**pairs: tuple[Any, Any]) -> str | None:
         if wanted != found:
             return f"{name} must be {_text(wanted)}, but got {_text(found)}"
     return None
+
+
+Scales = float | tuple[float, ...]
+Quantization = tuple[float, int]
+"""Scale and zero point."""
+
+
+def scale_difference(name: str, wanted: Scales, found: Scales) -> str | None:
+    """As `differences` for one attribute of scales; those that are the same float32 numbers agree."""
+    return None if same_scale(wanted, found) else differences(**{name: (wanted, found)})
+
+
+def quantization_difference(name: str, wanted: Quantization, found: Quantization) -> str | None:
+    """How `found`, the attributes ``<name>_scale`` and ``<name>_zero_point``, differs from `wanted`, as a reason."""
+    reason = scale_difference(f"{name}_scale", wanted[0], found[0])
+    return reason or differences(**{f"{name}_zero_point": (wanted[1], found[1])})
+
+
+def same_quantization(first: Quantization, second: Quantization) -> bool:
+    """Whether codes at either stand for the same float32 numbers."""
+    return same_scale(first[0], second[0]) and first[1] == second[1]
 
 
 def not_constant(contraction: AnyContraction) -> str | None:

@@ -36,7 +36,11 @@ _FLOAT_OPS = frozenset(
 
 
 # Whatever the scales, a sum of two dequantized tensors is one of these.
-_REAL_SUMS = {Scaling.DIVIDE: AddArithmetic.REAL_DIVIDE, Scaling.RECIPROCAL: AddArithmetic.REAL_RECIPROCAL}
+_REAL_SUMS = {
+    Scaling.DIVIDE: AddArithmetic.REAL_DIVIDE,
+    Scaling.RECIPROCAL: AddArithmetic.REAL_RECIPROCAL,
+    Scaling.RECIPROCAL_F32: AddArithmetic.REAL_RECIPROCAL_F32,
+}
 
 
 class RaiseToTable(LutPattern):

@@ -24,7 +24,7 @@ from qdialect.quant_math.flavours import (
     SubArithmetic,
 )
 from qdialect.quant_math.float_sum import float_sum, float_sum_numbers
-from qdialect.quant_math.hard_swish import tflite_hard_swish_table
+from qdialect.quant_math.hard_swish import hard_swish_bound, tflite_hard_swish_table
 from qdialect.quant_math.leaky_relu import tflite_leaky_relu_table, tvm_leaky_relu_table
 from qdialect.quant_math.multipliers import (
     FixedMultiplier,
@@ -37,6 +37,7 @@ from qdialect.quant_math.multipliers import (
     sum_factors,
 )
 from qdialect.quant_math.requantize import requantize, requantize_real
+from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.steps import Steps, real_values, select_channels, steps_of
 from qdialect.quant_math.tables import (
     Table,
@@ -80,6 +81,7 @@ __all__ = [
     "float_sum_numbers",
     "doubling_high_multiply",
     "encode_table",
+    "hard_swish_bound",
     "identity_table",
     "multiply_by_quantized_multiplier",
     "quantize_array",
@@ -93,7 +95,9 @@ __all__ = [
     "rounding_shift_right",
     "select_channels",
     "steps_of",
+    "same_scale",
     "saturating_shift_left",
+    "scale_factors",
     "sum_factors",
     "table_codes",
     "tflite_hard_swish_table",

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdialect.quant_math.flavours import FloatRounding, NanPolicy, Scaling
-
-FloatArray = NDArray[np.floating[Any]]
+from qdialect.quant_math.scales import FloatArray, scale_factors
 
 
 def code_range(dtype: DTypeLike) -> tuple[int, int]:
@@ -58,14 +57,14 @@ def quantize_array(
     """clamp(round(x / s) + z) as `dtype`, in the floating type of `x`.
 
     `scales` and `zero_points` are scalars, arrays of one entry, or one entry per index of `axis`.  Half away with
-    division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with the reciprocal
-    FBGEMM.  Infinities saturate, NaN follows `nan`.
+    division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with a reciprocal
+    PyTorch; which of the reciprocals says `scaling`, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
     """
     lo, hi = code_range(dtype)
-    scale = along_axis(np.asarray(scales, dtype=x.dtype), x.ndim, axis)
+    factor = along_axis(scale_factors(scales, scaling, x.dtype.type), x.ndim, axis)
     zero_point = along_axis(np.asarray(zero_points, dtype=np.int64), x.ndim, axis)
     with np.errstate(all="ignore"):
-        ratio = x / scale if scaling is Scaling.DIVIDE else x * (x.dtype.type(1) / scale)
+        ratio = x / factor if scaling is Scaling.DIVIDE else x * factor
     is_nan = np.isnan(ratio)
     rounded = round_real(np.where(is_nan, 0, ratio).astype(x.dtype), rounding)
     codes = saturate_real(rounded, lo - zero_point, hi - zero_point) + zero_point

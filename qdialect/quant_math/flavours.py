@@ -52,7 +52,7 @@ class Entries(StrEnum):
     HALF_AWAY_DIVIDE = "half_away_divide"
     """half_away(v / s) in float32: TVM."""
     HALF_AWAY_RECIPROCAL = "half_away_reciprocal"
-    """half_away(v * (1 / s)) in float32: TFLite."""
+    """half_away(v * (1 / s)), the division too in float32: TFLite."""
     HALF_EVEN_DIVIDE = "half_even_divide"
     """half_even(v / s) in float32: ONNX Runtime."""
     HALF_AWAY_DOUBLE = "half_away_double"
@@ -76,12 +76,14 @@ class FloatRounding(StrEnum):
 
 
 class Scaling(StrEnum):
-    """Whether an f32 value is divided by the scale or multiplied by its float32 reciprocal."""
+    """Whether an f32 value is divided by the scale or multiplied by its reciprocal, and how that is formed."""
 
     DIVIDE = "divide"
-    """ONNX."""
+    """By float32(s): ONNX, TFLite, TVM."""
     RECIPROCAL = "reciprocal"
-    """PyTorch, oneDNN."""
+    """By float32(1 / s), the division in float64: PyTorch's `quantized_decomposed` ops."""
+    RECIPROCAL_F32 = "reciprocal_f32"
+    """By 1 / float32(s), the division in float32: PyTorch's quantized tensors (FBGEMM), oneDNN."""
 
 
 class AddArithmetic(StrEnum):
@@ -102,7 +104,14 @@ class AddArithmetic(StrEnum):
     REAL_DIVIDE = "real_divide"
     """Real numbers are added in float32 and quantized, ties to even: the ONNX standard."""
     REAL_RECIPROCAL = "real_reciprocal"
-    """The same, multiplied by the reciprocal of the scale: PyTorch."""
+    """The same, multiplied by float32(1 / s), the division in float64: PyTorch's `quantized_decomposed` ops."""
+    REAL_RECIPROCAL_F32 = "real_reciprocal_f32"
+    """The same, multiplied by 1 / float32(s), the division in float32: oneDNN."""
+
+    def reads_doubles(self, multiplier: Multiplier) -> bool:
+        """Whether operands that are rescaled by `multiplier` differ at scales that are one float32 number."""
+        rounds_each = self is AddArithmetic.REQUANTIZE_EACH and multiplier is Multiplier.F64
+        return rounds_each or self.shifted_roundings is not None
 
     @property
     def real_scaling(self) -> Scaling | None:
@@ -118,6 +127,7 @@ class AddArithmetic(StrEnum):
 _REAL_SCALINGS = {
     AddArithmetic.REAL_DIVIDE: Scaling.DIVIDE,
     AddArithmetic.REAL_RECIPROCAL: Scaling.RECIPROCAL,
+    AddArithmetic.REAL_RECIPROCAL_F32: Scaling.RECIPROCAL_F32,
 }
 _SHIFTED_ROUNDINGS = {
     AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),

@@ -38,6 +38,11 @@ def _reluish(hires: IntArray, q: int, e: int) -> IntArray:
     return (scaled + (1 << 15)) >> 1
 
 
+def hard_swish_bound(input_scale: float) -> float:
+    """What float32(output scale) has to exceed: float32(input scale) / 128, for the kernel only ever shifts right."""
+    return float(np.float32(1 / 128) * np.float32(input_scale))
+
+
 def tflite_hard_swish_table(
     input_scale: float,
     input_zero_point: int,
@@ -53,14 +58,14 @@ def tflite_hard_swish_table(
     high product truncates towards zero, the pending right shift rounds ties away, and the zero point comes last.
 
     Raises:
-        ValueError: the output scale is less than 1/128 of the input scale, which the kernel refuses.
+        ValueError: the output scale does not exceed `hard_swish_bound`, which the kernel refuses.
     """
     lo, hi = code_range(output_dtype)
-    hires_scale = np.float32(1 / 128) * np.float32(input_scale)
+    hires_scale = np.float32(hard_swish_bound(input_scale))
     output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(output_scale)))
     reluish_q, reluish_e = _quantize_to_int16(float(hires_scale / _RELUISH_SCALE))
     if output_e > 0:
-        raise ValueError(f"output scale must be at least {hires_scale}, but got {output_scale}")
+        raise ValueError(f"output scale must be greater than {hires_scale}, but got {output_scale}")
     hires = (table_codes(input_dtype) - input_zero_point) << 7
     preshift = doubling_high_multiply(hires, output_q, bits=16)
     product = _reluish(hires, reluish_q, reluish_e) * preshift

@@ -11,6 +11,7 @@ from qdialect.quant_math.affine import along_axis, round_real, saturate_real
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.flavours import FloatRounding, Rounding, Scaling
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
+from qdialect.quant_math.scales import scale_factors
 
 _FLOAT_ROUNDING = {
     Rounding.F32_RNE_ZP_LAST: FloatRounding.HALF_EVEN,
@@ -70,7 +71,7 @@ def requantize_real(
 ) -> IntArray:
     """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float flavour `rounding`.
 
-    ``reciprocal`` multiplies by float32(1 / s) instead.  Steps are rounded to float32.  NaN, which an
+    Other scalings multiply by a reciprocal instead, see `scale_factors`.  Steps are rounded to float32.  NaN, which an
     infinite bias may lead to, becomes `lo`.
 
     Raises:
@@ -78,8 +79,8 @@ def requantize_real(
     """
     if rounding.is_fixed:
         raise ValueError(f"rounding must be of f32 values, but got {rounding}")
-    scale = np.float32(output_scale)
+    factor = np.float32(scale_factors(output_scale, scaling))
     with np.errstate(over="ignore"):
-        value = values / scale if scaling is Scaling.DIVIDE else values * (np.float32(1) / scale)
+        value = values / factor if scaling is Scaling.DIVIDE else values * factor
     value = np.where(np.isnan(value), -np.float32(np.inf), value)
     return _round_real(value, output_zero_point, lo, hi, rounding)

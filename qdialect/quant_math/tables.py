@@ -43,7 +43,7 @@ def build_table(
     with np.errstate(all="ignore"):
         results = function(values).astype(floating)
     rounding = FloatRounding.HALF_EVEN if entries is Entries.HALF_EVEN_DIVIDE else FloatRounding.HALF_AWAY
-    scaling = Scaling.RECIPROCAL if entries is Entries.HALF_AWAY_RECIPROCAL else Scaling.DIVIDE
+    scaling = Scaling.RECIPROCAL_F32 if entries is Entries.HALF_AWAY_RECIPROCAL else Scaling.DIVIDE
     codes = quantize_array(results, output_scale, output_zero_point, 0, output_dtype, rounding, scaling, nan)
     return codes.view(np.uint8)
 

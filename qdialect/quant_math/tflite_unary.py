@@ -16,6 +16,7 @@ from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_mult
 from qdialect.quant_math.flavours import Entries, Multiplier, NanPolicy, Rounding
 from qdialect.quant_math.inverse_root import inverse_root
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
+from qdialect.quant_math.scales import same_scale
 from qdialect.quant_math.tables import Table, build_table, encode_table, table_codes
 
 # RSQRT keeps its roots as integers by so many more places.
@@ -32,7 +33,7 @@ def tflite_abs_table(
 ) -> Table:
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
     magnitudes = np.abs(table_codes(input_dtype) - input_zero_point)
-    if input_scale != output_scale:
+    if not same_scale(input_scale, output_scale):
         real = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
         multiplier = quantize_multiplier(float(real[0]))
         magnitudes = multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)

@@ -157,18 +157,18 @@ def softmax_float(
 
 
 # How far, in powers of e, ONNX Runtime keeps the largest sum of a row below the largest float32.
-_RESERVE = 5
+_RESERVE = np.float32(5)
 
 
 def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.float32]:
     """float32[256]: e^(t - d * s) for the distance d from the row's maximum, s = float32(s_x) * float32(beta).
 
-    t = log(largest float32 / extent) - 5 keeps the sum of `extent` entries finite.  Exponents are formed in float64 as
-    ``(b - d) * s`` with b = t / s.
+    t = log(largest float32 / extent) - 5, in float32, keeps the sum of `extent` entries finite.  Exponents are formed
+    in float64 as ``(b - d) * s`` with b = t / s.
     """
     step = float(np.float32(input_scale) * np.float32(beta))
     most = np.finfo(np.float32).max / np.float32(extent)
-    shift = max(0.0, math.log(float(most)) - _RESERVE) / step
+    shift = max(0.0, float(np.float32(math.log(most)) - _RESERVE)) / step
     # The math library's exponential: entries must not depend on NumPy's.
     return np.array([math.exp((shift - distance) * step) for distance in range(256)]).astype(np.float32)
 

@@ -216,7 +216,7 @@ def test_decomposed_hard_swish_becomes_one_table() -> None:
 def softmaxed(x: Array, axis: int, to: tuple[float, int], dtype: type[np.generic]) -> Array:
     """ONNX Runtime: entries scaled by t keep the sum of a row finite; floor(1 / s_y) times an entry, over the sum."""
     scale = float(np.float32(X[0]))
-    shift = (np.log(np.float64(np.finfo(np.float32).max / np.float32(x.shape[axis]))) - 5) / scale
+    shift = float(np.log(np.finfo(np.float32).max / np.float32(x.shape[axis])) - np.float32(5)) / scale
     distance = x.max(axis=axis, keepdims=True).astype(int) - x
     terms = np.exp((shift - distance) * scale).astype(np.float32)
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)

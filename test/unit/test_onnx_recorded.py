@@ -13,7 +13,7 @@ import pytest
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
-FAMILIES = ("contractions", "movement", "resize", "units")
+FAMILIES = ("contractions", "movement", "resize", "softmax", "units")
 VECTORS = [Path(__file__).parent / "vectors" / f"onnx_{family}.npz" for family in FAMILIES]
 ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})

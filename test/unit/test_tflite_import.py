@@ -196,6 +196,22 @@ def test_types_are_checked() -> None:
     assert notes_of(writer.finish([x], [y])) == ["node 0 ADD ('y'): input must be i8 or ui8, but got f32"]
 
 
+def hard_swish(output_scale: float) -> bytes:
+    writer = ModelWriter("hard_swish")
+    x = writer.tensor("x", (1, 4), np.int8, HALF)
+    y = writer.tensor("y", (1, 4), np.int8, Quantization((output_scale,), (0,)))
+    writer.operator(OPERATOR.HARD_SWISH, [x], y)
+    return writer.finish([x], [y])
+
+
+def test_hard_swish_has_the_bound_of_its_op() -> None:
+    """At the bound the kernel would shift by a negative number."""
+    least = 0.5 / 128
+    (note,) = notes_of(hard_swish(least))
+    assert note == f"node 0 HARD_SWISH ('y'): output scale must be greater than {least}, but got {least}"
+    import_tflite(hard_swish(float(np.nextafter(np.float32(least), np.float32(1)))))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

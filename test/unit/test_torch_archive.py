@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,12 @@ from torch_archives import (
     node,
     packed,
     pickled,
-    program,
-    tensor,
     with_node,
 )
 
 import qdialect
 from qdialect.cli.import_model import main
-from qdialect.frontends.torch import import_torch, nodes_of
+from qdialect.frontends.torch import import_torch
 
 Attack = Callable[[str], Members]
 """Members of an archive that would make a file of the given name."""
@@ -175,7 +172,9 @@ IGNORED: dict[str, Attack] = {
     },
     "another program": lambda marker: {**good(), "models/other.json": _before_2_8(marker)[PROGRAM_BEFORE]},
     "an archive in the archive": lambda marker: {**good(), "extra/inner.pt2": packed(_pickled_weight(marker))},
-    "guards": lambda marker: edited(PROGRAM, lambda held: held.update(guards_code=[_symbol(marker)["as_expr"]["expr_str"]])),
+    "guards": lambda marker: edited(
+        PROGRAM, lambda held: held.update(guards_code=[_symbol(marker)["as_expr"]["expr_str"]])
+    ),
 }
 PROGRAM_BEFORE = "serialized_exported_program.json"
 

@@ -16,7 +16,7 @@ import qdialect
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
-INPUT_SCALE, OUTPUT_SCALE = (float(np.float32(scale)) for scale in (2**0.5 / 50, 3**0.5 / 20))
+INPUT_SCALE, OUTPUT_SCALE = 2**0.5 / 50, 3**0.5 / 20
 # Of the elements of a result, the part that may be one step away from PyTorch's.
 MOST_STEPS = 0.001
 

@@ -15,6 +15,7 @@ from torch_models import dequantized, quantized
 
 import qdialect
 from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
@@ -38,8 +39,8 @@ class Case:
 
 
 def single(scale: float) -> float:
-    """As observers find them: numbers of float32, and no simple fractions of each other."""
-    return float(np.float32(scale * (np.pi / 3)))
+    """A double that is no simple fraction of others, and a float32 number only by chance."""
+    return scale * (np.pi / 3)
 
 
 class Between(nn.Module):
@@ -50,7 +51,7 @@ class Between(nn.Module):
         self.case = case
 
     def forward(self, *codes: Tensor) -> Tensor:
-        scales = [float(np.float32(scale)) for scale in (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)]
+        scales = (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)
         points = (7, 100, 0)
         reals = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
         return quantized(self.case.function(*reals), single(self.case.scale), self.case.zero_point, self.case.dtype)
@@ -177,17 +178,75 @@ POOLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+# Equal as float32, of which the second is a text with six digits.
+CLOSE = (0.17717300355434418, 0.177173)
+
+
 @pytest.mark.parametrize("name", POOLS)
-def test_means_between_two_codes(name: str) -> None:
+@pytest.mark.parametrize("scales", [(0.0139, 0.0139), CLOSE, CLOSE[::-1]])
+def test_means_between_two_codes(name: str, scales: tuple[float, float]) -> None:
     """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept."""
-    scale = float(np.float32(0.0139))
 
     class Pooled(nn.Module):
         def forward(self, codes: Tensor) -> Tensor:
-            return quantized(POOLS[name](dequantized(codes, scale, 5, torch.int8)), scale, 5, torch.int8)
+            return quantized(POOLS[name](dequantized(codes, scales[0], 5, torch.int8)), scales[1], 5, torch.int8)
 
     codes = codes_of((4, 7, 12, 16), 1, torch.int8)
     module = import_torch(torch.export.export(Pooled(), (codes,)))
     (found,) = run(module, [codes.numpy()])
     assert np.array_equal(found, Pooled()(codes).numpy())
     assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
+
+
+def test_scales_that_are_one_float32_number_keep_the_codes() -> None:
+    class Joined(nn.Module):
+        def forward(self, first: Tensor, second: Tensor) -> Tensor:
+            parts = [dequantized(one, scale, 5, torch.int8) for one, scale in zip((first, second), CLOSE, strict=True)]
+            return quantized(torch.cat(parts, 1), CLOSE[1], 5, torch.int8)
+
+    codes = tuple(codes_of((2, 9), seed, torch.int8) for seed in (1, 2))
+    module = import_torch(torch.export.export(Joined(), codes))
+    assert ops_of(module) == ("qnn.concat",)
+    assert np.array_equal(run(module, [code.numpy() for code in codes])[0], Joined()(*codes).numpy())
+
+
+SCALES = [0.03, *CLOSE, *np.random.default_rng(3).uniform(0.01, 0.2, 6).tolist()]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_ties_of_float_results(scale: float) -> None:
+    """A float input is quantized as PyTorch does, in the reference and compiled: the reciprocal is of the double."""
+
+    class Ties(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return quantized(x, scale, 3, torch.int8)
+
+    x = torch.from_numpy(((np.arange(-360, 360) + 0.5) * scale).astype(np.float32))
+    module = import_torch(torch.export.export(Ties(), (x,)))
+    wanted = Ties()(x).numpy()
+    assert np.array_equal(run(module, [x.numpy()])[0], wanted)
+    assert np.array_equal(qdialect.compile(module)(x.numpy()), wanted)
+
+
+@pytest.mark.parametrize("kind", ["quantize", "dequantize"])
+def test_scales_of_channels_are_float32(kind: str) -> None:
+    """PyTorch computes with float64 scales in float64."""
+
+    class Channels(nn.Module):
+        def __init__(self, dtype: torch.dtype) -> None:
+            super().__init__()
+            self.scales = nn.Buffer(torch.tensor([0.03, 0.04, 0.05], dtype=dtype))
+            self.points = nn.Buffer(torch.tensor([1, 2, 3]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            operator = getattr(torch.ops.quantized_decomposed, f"{kind}_per_channel").default
+            return operator(x, self.scales, self.points, 1, -128, 127, torch.int8)
+
+    codes = codes_of((40, 3), 1, torch.int8)
+    x = codes if kind == "dequantize" else (codes.to(torch.float32) + 0.5) * torch.tensor([0.03, 0.04, 0.05])
+    single, double = Channels(torch.float32), Channels(torch.float64)
+    (found,) = run(import_torch(torch.export.export(single, (x,))), [x.numpy()])
+    assert np.array_equal(found, single(x).numpy())
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(double, (x,)))
+    assert "argument 'scales' must be float32, but got float64" in caught.value.render()

@@ -76,8 +76,24 @@ FOLDABLE = frozenset(
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package.
 _ATTRIBUTES = frozenset(
-    "bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64 complex128 strided "
-    "contiguous_format preserve_format channels_last".split()
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+        "complex64",
+        "complex128",
+        "strided",
+        "contiguous_format",
+        "preserve_format",
+        "channels_last",
+    ]
 )
 
 

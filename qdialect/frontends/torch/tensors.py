@@ -32,6 +32,8 @@ from qdialect.profiles import PYTORCH
 from qdialect.quant_math import (
     dequantize_array,
     encode_table,
+    quantize_array,
+    same_scale,
     table_codes,
 )
 
@@ -55,14 +57,16 @@ class Parameters(Quantization):
 
     def same_meaning(self, other: Parameters) -> bool:
         """Whether a code of both stands for the same number."""
-        return (self.element, self.scale, self.zero_point) == (other.element, other.scale, other.zero_point)
+        same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
+        return same_points and same_scale(self.scale, other.scale)
 
     def codes(self, reals: Array) -> Array:
-        """The codes of real numbers; PyTorch rounds the reciprocal of the scale, a double, to float32 once."""
-        with np.errstate(all="ignore"):
-            steps = np.rint(reals.astype(np.float32) * np.float32(1 / self.scale))
-        bounded = np.clip(np.where(np.isnan(steps), 0, steps) + self.zero_point, self.least, self.most)
-        return bounded.astype(NUMPY_DTYPES[self.element])
+        """The codes of real numbers."""
+        how = (PYTORCH.float_rounding, PYTORCH.scaling, PYTORCH.nan)
+        codes = quantize_array(
+            reals.astype(np.float32), self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *how
+        )
+        return np.clip(codes, self.least, self.most)
 
     def reals(self, codes: Array) -> Array:
         """The numbers that codes stand for."""

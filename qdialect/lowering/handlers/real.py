@@ -15,7 +15,7 @@ from qdialect.lowering.handlers.maps import AxisArray, stored_points
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
-from qdialect.quant_math import FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math import FloatRounding, NanPolicy, Scaling, scale_factors
 
 # Beyond int32 minus any zero point, and exact in float32.
 _FAR = 2.0**33
@@ -30,9 +30,7 @@ _ROUND = {
 
 def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
     """``emit(real number, *arrays)`` gives the stored code."""
-    scales, divides = np.array(op.scales, dtype=np.float32), Scaling(op.scaling) is Scaling.DIVIDE
-    with np.errstate(divide="ignore", over="ignore"):
-        factors = scales if divides else np.float32(1) / scales
+    factors, divides = scale_factors(op.scales, op.scaling), op.scaling is Scaling.DIVIDE
     points, (low, high) = np.array(op.zero_points, dtype=np.int32), range_of(op.output.type)
     codes = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
     nan_codes = (codes[NanPolicy(op.nan)].astype(np.int64) + signed_shift(op.output.type)).astype(np.int32)

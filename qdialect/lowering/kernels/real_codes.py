@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
-from qdialect.quant_math import Rounding, Scaling
+from qdialect.quant_math import Rounding, Scaling, scale_factors
 
 Emit = Callable[[Body, str], str]
 
@@ -43,9 +43,8 @@ def declare_code_of_real(
 
     `bounds` are those of the codes; they are integers, so that they may be applied before the rounding.
     """
-    scale = np.float32(output.scale)
     divides, early = scaling is Scaling.DIVIDE, rounding in ZERO_POINT_FIRST
-    factor = kernel.number(f"{name}_scale", float(scale if divides else np.float32(1) / scale), "f32")
+    factor = kernel.number(f"{name}_scale", float(scale_factors(output.scale, scaling)), "f32")
     joined, left = (output.zero_point, 0) if early else (0, output.zero_point)
     point = kernel.number(f"{name}_zero_point", joined, "f32")
     low, high = (kernel.number(f"{name}_{n}", b - left, "f32") for n, b in zip(("low", "high"), bounds, strict=True))

@@ -21,7 +21,7 @@ from qdialect.frontends.tflite.operators.checks import check_rescale, code_range
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.profiles import TFLITE
-from qdialect.quant_math import Multiplier, Table
+from qdialect.quant_math import Multiplier, Table, hard_swish_bound
 from qdialect.quant_math.tflite_unary import (
     tflite_abs_table,
     tflite_gelu_table,
@@ -169,8 +169,8 @@ def _table_function(operator: Operator) -> Emission:
 @imports("HARD_SWISH")
 def _hard_swish(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
-    least = float(np.float32(1 / 128) * np.float32(data.scale))
-    require(output.scale >= least, f"output scale must be at least {least}, but got {output.scale}")
+    least = hard_swish_bound(data.scale)
+    require(output.scale > least, f"output scale must be greater than {least}, but got {output.scale}")
     return _unary(operator, HardswishOp, {"mode": HardswishMode.TFLITE})
 
 

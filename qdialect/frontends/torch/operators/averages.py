@@ -22,6 +22,7 @@ from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, limit, place_of, quantize
 from qdialect.profiles import PYTORCH
+from qdialect.quant_math import same_scale
 
 
 def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
@@ -53,7 +54,7 @@ class Average(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = _codes_of(self.source, to)
-        if source is None or (source.scales[0] == to.scale and self._count % 2 == 0):
+        if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
             return quantize(plan, name, self.real(plan, self.name), to)
         before, window, channels = source.parameters, self.window, self.shape[1]
         share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,10 @@ class Joined(Real):
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
+def _have_one_meaning(parameters: Sequence[Parameters]) -> bool:
+    return all(own.same_meaning(parameters[0]) for own in parameters)
+
+
 @imports("cat.default", "concat.default")
 def _cat(call: Call) -> Result:
     """Codes of the same parameters keep them."""
@@ -79,7 +84,7 @@ def _cat(call: Call) -> Result:
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     joined = Joined(call.node.outputs[0].shape, call.name, tuple(parts), axis % rank)
     sources = [part for part in parts if isinstance(part, Quantized) and part.is_eight_bit]
-    if len(sources) < len(parts) or len({source.parameters for source in sources}) > 1:
+    if len(sources) < len(parts) or not _have_one_meaning([source.parameters for source in sources]):
         return joined
     codes = joined.joined(call.plan, call.name, [source.codes for source in sources], sources[0].parameters)
     return sources[0].with_codes(codes)

@@ -67,7 +67,10 @@ def _codes_of(call: Call) -> Value:
 
 
 def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Integers, int]:
-    scales = tuple(float(scale) for scale in call.constant("scales").ravel())
+    array = call.constant("scales")
+    # With others PyTorch computes in their type.
+    require(array.dtype == np.float32, f"argument 'scales' must be float32, but got {array.dtype}")
+    scales = tuple(float(scale) for scale in array.ravel())
     for scale in scales:
         # A channel's own scale has no lower bound, but it is a number.
         require(0 <= scale < math.inf, f"scale must be finite and not negative, but got {scale}")
