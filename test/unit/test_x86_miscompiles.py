@@ -1,7 +1,7 @@
 """Programs of phase `vector` that an instruction was once put into where it computes something else."""
 
 import numpy as np
-from vector_programs import assert_same_on_every_target
+from vector_programs import assert_same_on_every_target, x86_text
 
 DOT = """
 func.func @main(%x: memref<3x4xi8>, %w: memref<2x16x4xi8>, %y: memref<{shape}x16xi32>) {{
@@ -63,9 +63,9 @@ def test_the_order_of_the_result_map() -> None:
 
 
 def test_the_combining_kind() -> None:
-    arrays = [RNG.integers(0, 256, (3, 4), np.uint8), RNG.integers(-128, 128, (2, 16, 4), np.int8)]
-    text = DOT.format(result="r, v", shape="3x2", kind="maxsi")
-    assert_same_on_every_target(text, [*arrays, RNG.integers(-1000, 1000, (3, 2, 16), np.int32)])
+    # Upstream lowers no maximum over products, so that there is nothing to run.
+    text = x86_text(DOT.format(result="r, v", shape="3x2", kind="maxsi"))
+    assert "vector.contract" in text and "vpdpbusd" not in text
 
 
 def test_the_base_of_a_gather() -> None:

@@ -99,7 +99,7 @@ class Stages:
         if self.table is not None:
             index = body.cast("arith.index_cast", code, "i32", "index")
             return body.op(f"tensor.extract {self.table}[{index}] : tensor<256xi8>")
-        byte = body.cast("arith.trunci", code, "i32", "i8")
+        byte = body.narrow(code, "i32")
         return byte if self.limit_byte is None else self.limit_byte(body, byte)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.lowering.indexing_maps import loops_of
 
 _VIEWS = ("memref.cast", "memref.reinterpret_cast")
 # Ops that write or read, by the operand they do it to; indices come after it.
@@ -161,14 +162,9 @@ def _vector_dims(op: ir.Operation, strides: list[int]) -> list[tuple[int, int]]:
     extents = list(vectors[0].shape)
     if "permutation_map" not in op.attributes:
         return list(zip(strides[len(strides) - len(extents) :], extents, strict=True))
-    results = ir.AffineMapAttr(op.attributes["permutation_map"]).value.results
-    pairs = zip(results, extents, strict=True)
+    pairs = zip(loops_of(op.attributes["permutation_map"]), extents, strict=True)
     # A constant result is a broadcast: it reads one element.
-    return [
-        (strides[ir.AffineDimExpr(result).position], extent)
-        for result, extent in pairs
-        if isinstance(result, ir.AffineDimExpr)
-    ]
+    return [(strides[dimension], extent) for dimension, extent in pairs if dimension is not None]
 
 
 @dataclass(frozen=True)

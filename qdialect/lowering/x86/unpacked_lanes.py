@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from qdialect._mlir import ir, vector
+from qdialect.lowering.strides import static_strides
 from qdialect.lowering.x86 import building as b
 
 TILE = [2, 2, 2, 2, 4]
@@ -28,11 +29,14 @@ def is_tile(type_: ir.Type) -> bool:
 
 
 def holds_tiles(buffer: ir.Value) -> bool:
-    """Whether the innermost dimensions of a memref of bytes are a tile's, in runs that can be loaded."""
+    """Whether the innermost dimensions of a memref of bytes are a tile's, 64 bytes in stretches that can be loaded."""
     if not isinstance(buffer.type, ir.MemRefType) or b.shape_of(buffer)[-RANK:] != TILE:
         return False
-    is_bytes = str(ir.MemRefType(buffer.type).element_type) == "i8"
-    return is_bytes and _run(_offsets(buffer)) >= TILE[-1]
+    type_ = ir.MemRefType(buffer.type)
+    if not b.is_integer(type_.element_type, 8) or static_strides(type_) is None:
+        return False
+    offsets = _offsets(buffer)
+    return len(set(offsets)) == _BYTES and min(offsets) == 0 and _run(offsets) >= TILE[-1]
 
 
 def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
@@ -81,8 +85,8 @@ def _at(indices: Sequence[ir.Value], place: int) -> list[ir.Value]:
 
 def _offsets(buffer: ir.Value) -> list[int]:
     """How far each of the 64 bytes is from the first one."""
-    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
-    return list(_distances(tuple(strides[-RANK:])))
+    strides = static_strides(ir.MemRefType(buffer.type)) or ()
+    return list(_distances(strides[-RANK:]))
 
 
 @cache
