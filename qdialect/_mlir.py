@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, math, memref, quant, scf, vector
+from torch_mlir.dialects import arith, ext, func, llvm, math, memref, quant, scf, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
 from torch_mlir.execution_engine import ExecutionEngine
 
@@ -26,6 +26,7 @@ __all__ = [
     "ext",
     "func",
     "ir",
+    "llvm",
     "math",
     "memref",
     "passmanager",
