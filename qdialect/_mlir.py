@@ -8,8 +8,12 @@ import sys
 from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir.dialects import arith, ext, func, llvm, math, memref, quant, scf, vector
+from torch_mlir.dialects import arith, ext, func, llvm, math, memref, quant, scf, transform, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
+from torch_mlir.dialects.transform import loop as loop_transform
+from torch_mlir.dialects.transform import structured as structured_transform
+from torch_mlir.dialects.transform import tensor as tensor_transform
+from torch_mlir.dialects.transform import vector as vector_transform
 from torch_mlir.execution_engine import ExecutionEngine
 
 
@@ -27,12 +31,17 @@ __all__ = [
     "func",
     "ir",
     "llvm",
+    "loop_transform",
     "math",
     "memref",
     "passmanager",
     "quant",
     "rewrite",
     "scf",
+    "structured_transform",
+    "tensor_transform",
+    "transform",
     "transform_interpreter",
     "vector",
+    "vector_transform",
 ]

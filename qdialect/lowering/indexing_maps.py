@@ -54,7 +54,8 @@ def loops_of(attribute: ir.Attribute) -> tuple[int | None, ...]:
 def contraction_of(op: ir.Operation) -> Contraction:
     """The loops of the `vector.contract` `op`, whose verifier wants projected permutations."""
     maps = [
-        tuple(loop for loop in loops_of(one) if loop is not None) for one in ir.ArrayAttr(op.attributes["indexing_maps"])
+        tuple(loop for loop in loops_of(one) if loop is not None)
+        for one in ir.ArrayAttr(op.attributes["indexing_maps"])
     ]
     extents = [1] * len(ir.ArrayAttr(op.attributes["iterator_types"]))
     for loops, value in zip(maps, list(op.operands), strict=False):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from qdialect._mlir import ir, transform_interpreter
+from qdialect._mlir import ir, structured_transform, vector_transform
 from qdialect.lowering.unit_contraction import UnitContraction
+from qdialect.lowering.upstream import apply_patterns, apply_schedule
 from qdialect.lowering.x86.byte_store import ByteStore
 from qdialect.lowering.x86.byte_table import ByteTable
 from qdialect.lowering.x86.dot_product import DotProduct
@@ -16,18 +17,6 @@ from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.target import Target
 
-_OP = "!transform.any_op"
-
-_LOWER_GATHERS = f"""module attributes {{transform.with_named_sequence}} {{
-  transform.named_sequence @__transform_main(%module: {_OP}) {{
-    %funcs = transform.structured.match ops{{["func.func"]}} in %module : ({_OP}) -> {_OP}
-    transform.apply_patterns to %funcs {{
-      transform.apply_patterns.vector.lower_gather
-    }} : {_OP}
-    transform.yield
-  }}
-}}"""
-
 
 def to_x86(module: ir.Module, target: Target) -> None:
     """Use the target's instructions in place; what has none stays vector code that LLVM makes fit."""
@@ -36,13 +25,18 @@ def to_x86(module: ir.Module, target: Target) -> None:
         # What stores and converts vectors looks for those that fill registers.
         flatten_lanes(module)
         apply_instructions(module, _conversions(target))
-        script = ir.Module.parse(_LOWER_GATHERS)
-        transform_interpreter.apply_named_sequence(module.operation, script.body.operations[0], script)
+        apply_schedule(module.operation, _lower_gathers, "to-x86")
 
 
 def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
     """The patterns for `target`."""
     return [*_contractions(target), *_conversions(target)]
+
+
+def _lower_gathers(module: ir.Value) -> None:
+    """Write that gathers of several dimensions become rows."""
+    functions = structured_transform.MatchOp.match_op_names(module, ["func.func"]).result
+    apply_patterns(functions, vector_transform.ApplyLowerGatherPatternsOp)
 
 
 def _contractions(target: Target) -> list[InstructionPattern[Any]]:

@@ -40,7 +40,11 @@ class Rescaling:
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
             code = emit_code(body, value, type_, parameters)
-            return body.narrow(code, "i32") if self.element == "i8" else body.cast("arith.trunci", code, "i32", self.element)
+            return (
+                body.narrow(code, "i32")
+                if self.element == "i8"
+                else body.cast("arith.trunci", code, "i32", self.element)
+            )
 
         return emit
 

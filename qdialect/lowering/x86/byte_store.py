@@ -139,8 +139,10 @@ def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
 
 def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool) -> str | None:
     """Why the bytes of a tile cannot be stored as vectors of 64: [4, 16] out of wider rows lie apart."""
+    if is_unpacked and tile[-2:] != [_QUARTERS, _LANES]:
+        return f"must get tiles of 4x16, but got {tile}"
     if is_unpacked:
-        return None if tile[-2:] == [_QUARTERS, _LANES] else f"must get tiles of 4x16, but got {tile}"
+        return None if unpacked_lanes.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
     if len(tile) < 2 or tile[-1] != _LANES or b.shape_of(buffer)[-2:] != tile[-2:]:
         return f"must have rows of whole vectors of 16, but got {tile} for {buffer.type}"
     if not b.is_innermost_contiguous(buffer, 2):

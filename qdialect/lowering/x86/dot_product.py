@@ -168,7 +168,11 @@ def _fetch_next_tile(read: Read, axis: int) -> None:
 
 def _fetch_weights(weights: Read) -> None:
     """Prefetch what lies further on in a stream of weights that is too long to stay near."""
-    if len(weights.shape) < _VECTOR or len(weights.indices) == _VECTOR or math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM:
+    if (
+        len(weights.shape) < _VECTOR
+        or len(weights.indices) == _VECTOR
+        or math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM
+    ):
         return
     vectors = weights.shape[-_VECTOR]
     line = math.prod(weights.shape[1 - _VECTOR :])

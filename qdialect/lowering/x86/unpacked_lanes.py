@@ -29,14 +29,21 @@ def is_tile(type_: ir.Type) -> bool:
 
 
 def holds_tiles(buffer: ir.Value) -> bool:
-    """Whether the innermost dimensions of a memref of bytes are a tile's, 64 bytes in stretches that can be loaded."""
+    """Whether the innermost dimensions of a memref of bytes are a tile's, in stretches that can be loaded.
+
+    Bytes may be in several places of the tile, so that they can be read, though not stored (`is_injective`).
+    """
     if not isinstance(buffer.type, ir.MemRefType) or b.shape_of(buffer)[-RANK:] != TILE:
         return False
-    type_ = ir.MemRefType(buffer.type)
-    if not b.is_integer(type_.element_type, 8) or static_strides(type_) is None:
+    strides = static_strides(buffer.type)
+    if strides is None or min(strides) < 0 or not b.is_integer(buffer.type.element_type, 8):
         return False
-    offsets = _offsets(buffer)
-    return len(set(offsets)) == _BYTES and min(offsets) == 0 and _run(offsets) >= TILE[-1]
+    return _run(_offsets(buffer)) >= TILE[-1]
+
+
+def is_injective(buffer: ir.Value) -> bool:
+    """Whether each place of a tile is a byte of its own."""
+    return len(set(_offsets(buffer))) == _BYTES
 
 
 def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
@@ -45,6 +52,9 @@ def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     run = _run(offsets)
     if run == _BYTES:
         return b.load(_BYTES, buffer, indices)
+    if max(offsets) < _BYTES:
+        near = b.load(max(offsets) + 1, buffer, indices)
+        return vector.shuffle(near, near, offsets)
     if max(offsets) < 2 * _BYTES:
         return _from_two(buffer, indices, offsets)
     parts = [b.load(run, buffer, _at(indices, start)) for start in range(0, _BYTES, run)]
