@@ -9,8 +9,12 @@ from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-from torch_mlir.dialects import arith, ext, func, irdl, math, memref, quant, scf, vector
+from torch_mlir.dialects import arith, ext, func, irdl, llvm, math, memref, quant, scf, transform, vector
 from torch_mlir.dialects.transform import interpreter as transform_interpreter
+from torch_mlir.dialects.transform import loop as loop_transform
+from torch_mlir.dialects.transform import structured as structured_transform
+from torch_mlir.dialects.transform import tensor as tensor_transform
+from torch_mlir.dialects.transform import vector as vector_transform
 from torch_mlir.execution_engine import ExecutionEngine
 
 
@@ -28,6 +32,8 @@ __all__ = [
     "func",
     "ir",
     "irdl",
+    "llvm",
+    "loop_transform",
     "math",
     "memref",
     "passmanager",
@@ -37,6 +43,10 @@ __all__ = [
     "register_operation",
     "rewrite",
     "scf",
+    "structured_transform",
+    "tensor_transform",
+    "transform",
     "transform_interpreter",
     "vector",
+    "vector_transform",
 ]

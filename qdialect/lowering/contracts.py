@@ -7,7 +7,10 @@ from collections.abc import Callable
 from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.program import CLOCK
-from qdialect.lowering.x86.byte_table import is_table
+from qdialect.lowering.to_x86 import instruction_patterns
+from qdialect.lowering.x86.byte_contraction import is_byte_contraction
+from qdialect.lowering.x86.byte_table import is_table_read
+from qdialect.lowering.x86.instruction_pattern import reasons
 from qdialect.target import Target
 
 _MOST_NOTES = 10
@@ -41,12 +44,15 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: where the target has VBMI, every read of a 256-byte table is a permute."""
+    """x86: on a target with VNNI every contraction of bytes is dot products, with VBMI every table read a permute."""
+    patterns = instruction_patterns(target)
 
     def problem(op: ir.Operation) -> str | None:
-        return "is left" if op.name == "vector.gather" and is_table(op.operands[0]) else None
+        if not (target.has_vnni and is_byte_contraction(op)) and not (target.has_vbmi and is_table_read(op)):
+            return None
+        return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
 
-    if target.has_vbmi:
+    if target.has_vnni:
         _check(module, "x86", problem)
 
 

@@ -15,3 +15,8 @@ def error_at(location: ir.Location, message: str, notes: tuple[Diagnostic, ...] 
 def note_at(op: ir.Operation, text: str) -> Diagnostic:
     """``'name' op text``, at `op`."""
     return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *place_of(op.location))
+
+
+def op_error(op: ir.Operation, text: str) -> CompileError:
+    """The error ``'name' op text``, at `op`."""
+    return error_at(op.location, f"'{op.name}' op {text}")

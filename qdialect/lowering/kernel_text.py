@@ -128,6 +128,10 @@ class Body:
         """``op value : source to target``; nothing where both types are one."""
         return value if source == target else self.op(f"{op} {value} : {source} to {target}")
 
+    def narrow(self, value: str, source: str) -> str:
+        """An integer of 0..255 as the byte of its low bits: one out of that range may become any byte."""
+        return self.op(f"arith.trunci {value} overflow<nuw> : {source} to i8")
+
     def clamp(self, value: str, low: str, high: str, type_: str) -> str:
         """`value` limited to [`low`, `high`]; for floats as compare and select, which no NaN rule slows down."""
         if type_.startswith("f"):

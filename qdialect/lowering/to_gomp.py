@@ -9,6 +9,8 @@ asked for, because a forked process has one.
 from __future__ import annotations
 
 from qdialect._mlir import func, ir
+from qdialect.lowering.errors import op_error
+from qdialect.lowering.functions import entry
 from qdialect.lowering.threads.accesses import constant
 
 SYMBOLS = ("GOMP_barrier", "GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
@@ -18,13 +20,18 @@ _TASK = "main_of_thread"
 
 
 def outline(module: ir.Module) -> int:
-    """Make the parallel region of `main` a function and drop `main`; the number of threads, 1 where there is none."""
-    main = next(op.operation for op in module.body.operations if _name(op.operation) == "main")
+    """Make the parallel region of `main` a function and drop `main`; the number of threads, 1 where there is none.
+
+    Raises `CompileError` where there is no function `main`, and where the region's number of threads is unknown.
+    """
+    main = entry(module)
     block = main.regions[0].blocks[0]
     region = next((op.operation for op in block.operations if op.operation.name == "omp.parallel"), None)
     if region is None:
         return 1
-    threads = constant(region.operands[0]) or 1
+    threads = constant(region.operands[0]) if len(region.operands) == 1 else None
+    if threads is None or threads < 1:
+        raise op_error(region, "must have a constant number of threads")
     with module.context, main.location:
         with ir.InsertionPoint(main):
             type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)

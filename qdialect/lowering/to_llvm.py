@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from qdialect._mlir import ir, passmanager
+from qdialect._mlir import ir
 from qdialect.lowering.to_gomp import add_entry, outline
+from qdialect.lowering.upstream import run_passes
 
 _PASSES = (
     # A reduction of float numbers stays one chain, in their order.
@@ -26,9 +27,12 @@ _PASSES = (
 
 
 def to_llvm(module: ir.Module) -> None:
-    """Lower everything that is left to the LLVM dialect, in place."""
+    """Lower everything that is left to the LLVM dialect, in place.
+
+    Raises `CompileError` for a module without a function `main`, and for what upstream's conversions refuse.
+    """
     threads = outline(module)
     with module.context, ir.Location.unknown():
-        passmanager.PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
+        run_passes(module, f"builtin.module({','.join(_PASSES)})", "to-llvm")
     if threads > 1:
         add_entry(module, threads)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qdialect._mlir import arith, func, ir, passmanager, scf
+from qdialect._mlir import arith, func, ir, scf
+from qdialect.lowering.errors import error_at
+from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK
 from qdialect.lowering.threads.division import Cut, cut, largest_share
 from qdialect.lowering.threads.nests import KernelFunction, analyse
+from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
 from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
+from qdialect.lowering.upstream import run_passes
 
 WORTH = 4000
 """Cycles from which on a kernel is divided: below, threads lose more on waiting for each other."""
@@ -32,14 +36,16 @@ _TIDY = "builtin.module(canonicalize,cse)"
 def to_threads(module: ir.Module, threads: int) -> int:
     """Divide the network among `threads` threads, in place; nothing changes where no step is worth it.
 
-    Gives the bytes by which its working memory grows: threads have scratch memory of their own.
+    Gives the bytes by which its working memory grows: threads have scratch memory of their own.  Raises `CompileError`
+    for a `main` that does more than call kernels.
     """
     if threads == 1:
         return 0
     with module.context, ir.Location.unknown():
-        functions = {_name(op.operation): op.operation for op in module.body.operations}
-        main = functions.pop("main")
-        kernels = {name: analyse(function) for name, function in functions.items()}
+        main = entry(module)
+        others = {name_of(function): function for function in functions(module) if function != main}
+        check_network(main, others)
+        kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
         found = steps(main, kernels)
         cuts = _cuts(kernels, found, threads)
         if not cuts:
@@ -49,12 +55,8 @@ def to_threads(module: ir.Module, threads: int) -> int:
             divide(kernels[name], chosen)
         scratch = _Scratch(main, [kernels[name] for name in cuts], threads)
         _Region(module, main, threads, scratch).fill(turns)
-        passmanager.PassManager.parse(_TIDY).run(module.operation)
+        run_passes(module, _TIDY, "to-threads")
     return scratch.growth
-
-
-def _name(function: ir.Operation) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int) -> dict[str, list[Cut]]:
@@ -81,13 +83,18 @@ class _Scratch:
         self._memory = arguments[-1]
         self._offsets = {kernel.function: _offsets(kernel) for kernel in kernels}
         self._part = max(end for _, end in self._offsets.values())
-        before = ir.MemRefType(self._memory.type).shape[0]
+        self._start, self.growth = 0, 0
+        if not self._part:
+            return
+        if not isinstance(self._memory.type, ir.MemRefType) or str(self._memory.type.element_type) != "i8":
+            what = "must be bytes to be divided: threads have scratch memory of their own there"
+            raise error_at(main.location, f"last argument of main {what}, but got {self._memory.type}")
+        before = self._memory.type.shape[0]
         self._start = -(-before // ALIGNMENT) * ALIGNMENT
-        self.growth = self._start + self._part * threads - before if self._part else 0
-        if self.growth:
-            self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
-            inputs = [argument.type for argument in arguments]
-            main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+        self.growth = self._start + self._part * threads - before
+        self._memory.set_type(ir.MemRefType.get([before + self.growth], ir.IntegerType.get_signless(8)))
+        inputs = [argument.type for argument in arguments]
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
     def operands(self, kernel: KernelFunction, call: ir.Operation, part: ir.Value) -> list[ir.Value]:
         """The operands of `call` with `kernel`'s scratch in the memory of `part`."""

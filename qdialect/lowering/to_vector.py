@@ -8,47 +8,65 @@ what is left, and hoists accumulators out of the reduction loops into loop-carri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from qdialect._mlir import ir, passmanager, transform_interpreter
-
-_OP = "!transform.any_op"
+from qdialect._mlir import (
+    arith,
+    ir,
+    loop_transform,
+    structured_transform,
+    tensor_transform,
+    transform,
+    vector,
+)
+from qdialect.lowering.errors import error_at, op_error
+from qdialect.lowering.functions import functions
+from qdialect.lowering.upstream import apply_patterns, apply_schedule, run_passes
 
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,func.func(canonicalize))"
+_STEP = "to-vector"
+_ROOT = "root"
+# Bytes of a copy that is written as one vector; what is longer was tiled.
+_WIDEST_COPY = 1024
 
 
 @dataclass(frozen=True)
 class _Tagged:
     """A linalg op of a nest, as its tag describes it."""
 
+    op: ir.Operation
     nest: int
     role: str
     tiles: tuple[int, ...]
 
 
 def to_vector(module: ir.Module) -> None:
-    """Replace every nest of `module` by loops over vectors on buffers, in place."""
+    """Replace every nest of `module` by loops over vectors on buffers, in place.
+
+    Raises `CompileError` for an op whose tag is not that of a nest, and where a schedule does not apply.
+    """
     with module.context, ir.Location.unknown():
-        for function in _functions(module):
+        for function in functions(module):
             nests = _nests(function)
             if nests:
-                script = ir.Module.parse(_schedule(nests))
-                transform_interpreter.apply_named_sequence(function, script.body.operations[0], script)
-        passmanager.PassManager.parse(_BUFFERIZE).run(module.operation)
-
-
-def _functions(module: ir.Module) -> list[ir.Operation]:
-    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+                apply_schedule(function, lambda target, nests=nests: _schedule(target, nests), _STEP)
+        run_passes(module, _BUFFERIZE, _STEP)
+        _vectorize_copies(module)
 
 
 def _nests(function: ir.Operation) -> list[list[_Tagged]]:
-    """The tagged ops of each nest, in program order."""
+    """The tagged ops of each nest, in program order; each has a root."""
     nests: dict[int, list[_Tagged]] = {}
     for op in _walk(function):
         if "qnn.nest" in op.attributes:
             tagged = _read_tag(op)
             nests.setdefault(tagged.nest, []).append(tagged)
+    for number, nest in nests.items():
+        if all(one.role != _ROOT for one in nest):
+            roles = ", ".join(one.role for one in nest)
+            raise error_at(nest[0].op.location, f"nest {number} must have a root, but has only {roles}")
     return list(nests.values())
 
 
@@ -63,60 +81,89 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _read_tag(op: ir.Operation) -> _Tagged:
-    attributes = op.attributes
-    tiles = tuple(ir.DenseI64ArrayAttr(attributes["qnn.tiles"])) if "qnn.tiles" in attributes else ()
-    return _Tagged(ir.IntegerAttr(attributes["qnn.nest"]).value, ir.StringAttr(attributes["qnn.role"]).value, tiles)
+    """The tag of `op`; raises `CompileError` where one of its attributes is not what it must be."""
+    nest, role = op.attributes["qnn.nest"], op.attributes["qnn.role"] if "qnn.role" in op.attributes else None
+    tiles = op.attributes["qnn.tiles"] if "qnn.tiles" in op.attributes else None
+    if not isinstance(nest, ir.IntegerAttr):
+        raise op_error(op, f"qnn.nest must be an integer, but got {nest}")
+    if not isinstance(role, ir.StringAttr):
+        raise op_error(op, f"qnn.role must be a string, but got {role or 'nothing'}")
+    if tiles is not None and not isinstance(tiles, ir.DenseI64ArrayAttr):
+        raise op_error(op, f"qnn.tiles must be an array of i64, but got {tiles}")
+    sizes = tuple(tiles or ())
+    _check_tiles(op, role.value, sizes)
+    return _Tagged(op, nest.value, role.value, sizes)
 
 
-def _schedule(nests: list[list[_Tagged]]) -> str:
-    """The transform script for one kernel function."""
-    lines = [line for nest in nests for line in _tile_and_fuse(nest)]
-    body = "\n    ".join([*lines, *_VECTORIZE])
-    return f"""module attributes {{transform.with_named_sequence}} {{
-  transform.named_sequence @__transform_main(%func: {_OP}) {{
-    {body}
-    transform.yield
-  }}
-}}"""
+def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
+    loops = len(ir.ArrayAttr(op.attributes["iterator_types"])) if "iterator_types" in op.attributes else 0
+    if min(tiles, default=0) < 0:
+        raise op_error(op, f"qnn.tiles must not be negative, but got {list(tiles)}")
+    if len(tiles) > loops:
+        raise op_error(op, f"qnn.tiles must have at most {loops} entries, one for each loop, but got {len(tiles)}")
+    if role == _ROOT and not any(tiles):
+        raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
 
 
-def _tile_and_fuse(nest: list[_Tagged]) -> Iterator[str]:
-    """Tile the root, then bring each producer and the fill it starts from into the innermost loop."""
-    root = next(op for op in nest if op.role == "root")
-    name = f"n{root.nest}"
-    for op in nest:
-        attributes = f'qnn.nest = {op.nest} : i64, qnn.role = "{op.role}"'
-        yield f"%{name}_{op.role} = transform.structured.match attributes {{{attributes}}} in %func : ({_OP}) -> {_OP}"
-    loops = [f"%{name}_l{i}" for i, tile in enumerate(root.tiles) if tile]
-    yield _tiling(f"{name}_root", root.tiles, loops)
-    loop = loops[-1]
-    # Backwards: an accumulation is fused before what it starts from.
-    producers = [op for op in reversed(nest) if op.role != "root"]
-    for op in producers:
-        fused, next_loop = f"%{name}_{op.role}_f", f"%{name}_{op.role}_l"
-        operands = f"%{name}_{op.role} into {loop} : ({_OP}, {_OP}) -> ({_OP}, {_OP})"
-        yield f"{fused}, {next_loop} = transform.structured.fuse_into_containing_op {operands}"
-        loop = next_loop
-    for op in producers:
-        steps = [f"%{name}_{op.role}_r{i}" for i, tile in enumerate(op.tiles) if tile]
-        if steps:
-            yield _tiling(f"{name}_{op.role}_f", op.tiles, steps)
-
-
-def _tiling(target: str, tiles: tuple[int, ...], loops: list[str]) -> str:
-    results = ", ".join([_OP] * (len(loops) + 1))
-    tiled = f"%{target}_t, {', '.join(loops)} = transform.structured.tile_using_for %{target}"
-    return f"{tiled} tile_sizes {list(tiles)} : ({_OP}) -> ({results})"
-
-
-_VECTORIZE = (
+def _schedule(function: ir.Value, nests: Sequence[Sequence[_Tagged]]) -> None:
+    """Write the schedule of one kernel function."""
+    for nest in nests:
+        _tile_and_fuse(function, nest)
     # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
-    f"transform.apply_patterns to %func {{ transform.apply_patterns.tensor.fold_tensor_empty }} : {_OP}",
+    apply_patterns(function, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
-    f"%vectorized = transform.structured.vectorize_children_and_apply_patterns %func {{vectorize_nd_extract}}"
-    f" : ({_OP}) -> {_OP}",
-    f'%loops = transform.structured.match ops{{["scf.for"]}} in %vectorized : ({_OP}) -> {_OP}',
+    vectorized = structured_transform.VectorizeChildrenAndApplyPatternsOp(function, vectorize_nd_extract=True).result
+    loops = structured_transform.MatchOp.match_op_names(vectorized, ["scf.for"]).result
     # The accumulator tile leaves memory: it is carried through the reduction loops as vectors.
-    f"transform.loop.hoist_loop_invariant_subsets %loops : {_OP}",
-    f"transform.apply_patterns to %vectorized {{ transform.apply_patterns.canonicalization }} : {_OP}",
-)
+    loop_transform.HoistLoopInvariantSubsetsOp(loops)
+    apply_patterns(vectorized, transform.ApplyCanonicalizationPatternsOp)
+
+
+def _tile_and_fuse(function: ir.Value, nest: Sequence[_Tagged]) -> None:
+    """Tile the root, then bring each producer and the fill it starts from into the innermost loop."""
+    handles = [(one, _matched(function, one)) for one in nest]
+    root, target = next((one, handle) for one, handle in handles if one.role == _ROOT)
+    loop = structured_transform.TileUsingForOp(target, sizes=list(root.tiles)).results[-1]
+    # Backwards: an accumulation is fused before what it starts from.
+    fused: list[tuple[_Tagged, ir.Value]] = []
+    for one, handle in reversed(handles):
+        if one is not root:
+            inside, loop = structured_transform.FuseIntoContainingOp(handle, loop).results
+            fused.append((one, inside))
+    for one, handle in fused:
+        if any(one.tiles):
+            structured_transform.TileUsingForOp(handle, sizes=list(one.tiles))
+
+
+def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
+    """The handle of a tagged op."""
+    tag = {name: one.op.attributes[name] for name in ("qnn.nest", "qnn.role")}
+    any_op = transform.AnyOpType.get()
+    return structured_transform.MatchOp(any_op, function, op_attrs=ir.DictAttr.get(tag)).result
+
+
+def _vectorize_copies(module: ir.Module) -> None:
+    """Write copies of one tile as a read and a write: where it is all of its views, nothing else is left of it."""
+    copies: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "memref.copy":
+            copies.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in copies:
+        type_ = ir.MemRefType(op.operands[0].type)
+        if type_.rank and type_.has_static_shape and math.prod(type_.shape) <= _WIDEST_COPY:
+            with ir.InsertionPoint(op), op.location:
+                _copy(op.operands[0], op.operands[1], type_)
+            op.erase()
+
+
+def _copy(source: ir.Value, target: ir.Value, type_: ir.MemRefType) -> None:
+    tile = ir.VectorType.get(list(type_.shape), type_.element_type)
+    start = [arith.constant(ir.IndexType.get(), 0)] * type_.rank
+    order, inside = ir.AffineMap.get_identity(type_.rank), [True] * type_.rank
+    padding = ir.Operation.create("ub.poison", results=[type_.element_type]).result
+    read = vector.transfer_read(tile, source, start, order, padding, inside)
+    vector.transfer_write(None, read, target, start, order, in_bounds=inside)

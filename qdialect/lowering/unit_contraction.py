@@ -1,56 +1,81 @@
-"""`vector.contract` that reduces nothing -> multiply and add, element by element.
+"""`vector.contract` that reduces one term -> multiply and add, element by element, each rounded by itself.
 
 A depthwise tap is such a contraction: its reduction loops are tiled to one step, so every element of the tile gets one
-product.  Upstream's lowering would take it apart into scalars.
+product.  Upstream's lowering would take it apart into scalars, and numbers in floating point into fused multiply-adds,
+whose single rounding is another result.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.indexing_maps import Contraction, contraction_of
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import Refusal
 
 
-def contract_to_multiply_add(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one contraction of integers; truthy where it reduces more than one element, or operands interleave."""
-    lhs, rhs, acc = op.operands
-    tile = b.shape_of(acc)
-    own_lhs, own_rhs, whole = (_moving(op, index) for index in range(3))
-    spreadable = all(own == whole[len(whole) - len(own) :] for own in (own_lhs, own_rhs))
-    if not spreadable or str(ir.VectorType(acc.type).element_type) != "i32" or _reduces(op):
-        return True
-    with rewriter.ip, op.location:
-        left, right = _spread(lhs, tile), _spread(rhs, tile)
-        result = arith.addi(acc, arith.muli(left, right))
-    rewriter.replace_op(op, [result])
-    return None
+@dataclass(frozen=True)
+class _Product:
+    """The shape of each factor along the loops of the result."""
+
+    lhs: list[int]
+    rhs: list[int]
 
 
-def _loops(op: ir.Operation, index: int) -> list[tuple[int, int]]:
-    """The loop that walks each dimension of an operand, and how far."""
-    map_ = ir.AffineMapAttr(ir.ArrayAttr(op.attributes["indexing_maps"])[index]).value
-    positions = [ir.AffineDimExpr(result).position for result in map_.results]
-    return list(zip(positions, b.shape_of(op.operands[index]), strict=True))
+class UnitContraction(InstructionPattern[_Product]):
+    """A contraction of i32 or f32 with one term for each element of the result."""
+
+    name: ClassVar[str] = "unit-contraction"
+    root: ClassVar[str] = "vector.contract"
+    benefit: ClassVar[int] = 3
+
+    def check(self, op: ir.Operation) -> _Product | Refusal | None:
+        loops = contraction_of(op)
+        types = {_element_of(value) for value in op.operands}
+        terms = loops.terms(loops.reduced)
+        if terms > 1 or len(types) != 1 or None in types:
+            return None
+        if loops.kind != "add":
+            return Refusal(f"combining kind must be add, but got {loops.kind}")
+        lhs, rhs = _spread_shape(loops.lhs, loops), _spread_shape(loops.rhs, loops)
+        if lhs is None or rhs is None:
+            return Refusal("factors must have the order of the result")
+        return _Product(lhs, rhs)
+
+    def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:
+        lhs, rhs, acc = op.operands
+        tile = b.shape_of(acc)
+        left, right = _spread(lhs, match.lhs, tile), _spread(rhs, match.rhs, tile)
+        if isinstance(ir.VectorType(acc.type).element_type, ir.F32Type):
+            return arith.addf(acc, arith.mulf(left, right))
+        return arith.addi(acc, arith.muli(left, right))
 
 
-def _moving(op: ir.Operation, index: int) -> list[int]:
-    """The loops along which an operand has more than one element, outermost first."""
-    return [position for position, extent in _loops(op, index) if extent > 1]
+def _element_of(value: ir.Value) -> str | None:
+    """The element type of a vector of i32 or f32."""
+    if b.is_vector_of(value, 32):
+        return "i32"
+    type_ = value.type
+    is_float = isinstance(type_, ir.VectorType) and isinstance(type_.element_type, ir.F32Type) and type_.rank > 0
+    return "f32" if is_float else None
 
 
-def _reduces(op: ir.Operation) -> bool:
-    """Whether some reduction loop has more than one step."""
-    kinds = [str(attr) for attr in ir.ArrayAttr(op.attributes["iterator_types"])]
-    return any("reduction" in kinds[loop] for index in range(3) for loop in _moving(op, index))
+def _spread_shape(walked: Sequence[int], loops: Contraction) -> list[int] | None:
+    """The shape of a factor along the loops of the result; None where its elements are in another order."""
+    order = [loops.result.index(loop) for loop in walked if loop in loops.result and loops.extents[loop] > 1]
+    if order != sorted(order):
+        return None
+    return [loops.extents[loop] if loop in walked else 1 for loop in loops.result]
 
 
-def _spread(value: ir.Value, tile: list[int]) -> ir.Value:
-    """`value` over the whole tile: reshaped to the tile's innermost dimensions, then broadcast."""
+def _spread(value: ir.Value, shape: list[int], tile: list[int]) -> ir.Value:
+    """`value` over the whole tile: reshaped to one extent for each loop of it, then broadcast."""
     element = ir.VectorType(value.type).element_type
-    count, inner = math.prod(b.shape_of(value)), 0
-    while math.prod(tile[len(tile) - inner :]) < count:
-        inner += 1
-    own = tile[len(tile) - inner :] if inner else [1]
-    shaped = value if b.shape_of(value) == own else vector.shape_cast(ir.VectorType.get(own, element), value)
-    return shaped if own == tile else vector.broadcast(ir.VectorType.get(tile, element), shaped)
+    while len(shape) > 1 and shape[0] == 1 and shape != tile:
+        shape = shape[1:]
+    shaped = value if b.shape_of(value) == shape else vector.shape_cast(ir.VectorType.get(shape, element), value)
+    return shaped if shape == tile else vector.broadcast(ir.VectorType.get(tile, element), shaped)

@@ -122,6 +122,16 @@ def explain_matches() -> Generator[list[Diagnostic]]:
         _explanations.reset(token)
 
 
+def is_explained() -> bool:
+    """Whether somebody collects the reasons of refusals."""
+    return _explanations.get() is not None
+
+
+def explain(name: str, op: ir.Operation, refusal: Refusal) -> None:
+    """Add a remark that the pattern `name` left `op` alone, for those who collect them."""
+    _record([_remark(name, op, refusal)])
+
+
 def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
     """Apply `patterns` to every op of `module` until none matches; returns the number of rewrites.
 
@@ -167,7 +177,7 @@ def _apply_first(
     for pattern in patterns:
         match = pattern.check(op)
         if isinstance(match, Refusal):
-            remark(_remark(pattern, op, match))
+            remark(_remark(pattern.name, op.operation, match))
         elif match is not None:
             rewriter = Rewriter()
             pattern.rewrite(op, match, rewriter)
@@ -184,10 +194,9 @@ def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
             producer.attributes[name] = attribute
 
 
-def _remark(pattern: Pattern[Any], op: ir.OpView, refusal: Refusal) -> Diagnostic:
+def _remark(name: str, op: ir.Operation, refusal: Refusal) -> Diagnostic:
     file, line, column = place_of(op.location)
-    message = f"[{pattern.name}] '{op.name}' {refusal.reason}"
-    return Diagnostic(Severity.REMARK, message, file, line, column)
+    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}' {refusal.reason}", file, line, column)
 
 
 def _record(remarks: Sequence[Diagnostic]) -> None:

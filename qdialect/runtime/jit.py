@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from qdialect._mlir import ExecutionEngine, ir
+from qdialect._mlir import ExecutionEngine, ir, llvm
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 
 OPTIMIZATION_LEVEL = 3
+_WORD = 64
 # Its argument needs no conversion, which would cost as much as the call.
 _FUNCTION = ctypes.CFUNCTYPE(None)
 
@@ -30,33 +31,65 @@ class MachineCode:
                 self._engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=False)
             except RuntimeError as error:
                 raise CompileError("module cannot be turned into machine code", tuple(said)) from error
+        self._functions = _functions(module)
         for name, address in symbols.items():
             self._engine.raw_register_runtime(name, ctypes.c_void_p(address))
 
     def bind(self, name: str, values: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
-        """A call of the function `name` with these values for its arguments, 64 bits each.
+        """A call of the function `name`, which returns nothing, with these values for its arguments, 64 bits each.
 
-        It keeps what is in `keep` alive. Raises `CompileError` where the module has no such function.
+        It keeps this object and what is in `keep` alive. Raises `CompileError` where the module has no such function,
+        or one with other arguments.
         """
-        # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
-        address = self._engine.raw_lookup(name)
-        if not address:
+        if name not in self._functions:
             raise CompileError(f"module must have a function '{name}' that can be called")
-        return BoundCall(address, values, (self, *keep))
+        _check_call(name, self._functions[name], len(values))
+        # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
+        return BoundCall(self._engine.raw_lookup(name), values, (self, *keep))
 
 
 class BoundCall:
     """A function and the values of its arguments in one block: calling it again costs no more than the call."""
 
     def __init__(self, address: int, values: Sequence[int], keep: Sequence[object]) -> None:
-        self._keep = tuple(keep)
         self._values = (ctypes.c_int64 * len(values))(*values)
         pointers = (ctypes.c_void_p * len(values))(
             *(ctypes.addressof(self._values) + 8 * i for i in range(len(values)))
         )
-        self.call: Callable[[], object] = partial(_FUNCTION(address), ctypes.byref(pointers))
+        call = partial(_FUNCTION(address), ctypes.byref(pointers))
+        # It holds what it needs by itself: it may outlive this object.
+        call.__dict__["keep"] = (self._values, *keep)
+        self.call: Callable[[], object] = call
         """Call the function, without the interpreter's lock; as an attribute, with no frame of Python's in between."""
 
     def writer(self, count: int) -> Callable[..., None]:
         """What replaces the first `count` values by its arguments."""
         return partial(struct.Struct(f"={count}q").pack_into, self._values, 0)
+
+
+def _functions(module: ir.Module) -> dict[str, llvm.FunctionType]:
+    """The types of the functions that have a body, by name."""
+    found = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
+    return {
+        ir.StringAttr(op.attributes["sym_name"]).value: llvm.FunctionType(
+            ir.TypeAttr(op.attributes["function_type"]).value
+        )
+        for op in found
+        if len(op.regions[0].blocks)
+    }
+
+
+def _check_call(name: str, type_: llvm.FunctionType, count: int) -> None:
+    """Raise `CompileError` where the function cannot be called with `count` values of 64 bits."""
+    if count != len(type_.inputs):
+        raise CompileError(f"function '{name}' must be called with {len(type_.inputs)} values, but got {count}")
+    for index, argument in enumerate(type_.inputs):
+        if not isinstance(argument, llvm.PointerType) and not _is_word(argument):
+            what = "an integer of at most 64 bits or a pointer"
+            raise CompileError(f"argument {index} of function '{name}' must be {what}, but got {argument}")
+    if str(type_.return_type) != "!llvm.void":
+        raise CompileError(f"function '{name}' must return nothing to be called, but got {type_.return_type}")
+
+
+def _is_word(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType) and type_.width <= _WORD

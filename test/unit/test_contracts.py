@@ -51,6 +51,17 @@ func.func @main(%t: memref<{size}xi8>, %i: vector<4xindex>, %m: vector<4xi1>, %p
   return %0 : vector<4xi8>
 }}
 """
+CONTRACTION = """\
+func.func @main(%x: vector<4xi8>, %w: vector<16x4xi8>, %y: vector<16xi32>) -> vector<16xi32> {
+  %0 = arith.extui %x : vector<4xi8> to vector<4xi32>
+  %1 = arith.extsi %w : vector<16x4xi8> to vector<16x4xi32>
+  %2 = vector.contract {
+    indexing_maps = [affine_map<(l, t) -> (t)>, affine_map<(l, t) -> (l, t)>, affine_map<(l, t) -> (l)>],
+    iterator_types = ["parallel", "reduction"], kind = #vector.kind<add>
+  } %0, %1, %y : vector<4xi32>, vector<16x4xi32> into vector<16xi32>
+  return %2 : vector<16xi32>
+}
+"""
 LLVM = "llvm.func @main() {\n  llvm.return\n}\n"
 
 
@@ -106,9 +117,25 @@ def test_vector_has_neither_tensors_nor_allocations() -> None:
 def test_a_table_is_a_permute_where_the_target_has_one() -> None:
     vbmi = TARGETS["avx512vbmi"]
     refused = refusal(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
-    assert notes(refused) == [(3, "'vector.gather' op is left")]
+    reason = "[byte-table] indices must be cast from a vector of integers of at least 8 bits"
+    masked = "[byte-table] mask must be true in every lane"
+    assert notes(refused) == [(3, f"'vector.gather' op is left; {masked}")]
+    unmasked = GATHER.format(size=256).replace("%c0 =", "%t1 = arith.constant dense<true> : vector<4xi1>\n  %c0 =")
+    refused = refusal(lambda module: check_x86(module, vbmi), unmasked.replace("[%i], %m", "[%i], %t1"))
+    assert notes(refused) == [(4, f"'vector.gather' op is left; {reason}")]
     check_x86(module_of(GATHER.format(size=256)), TARGETS["avx512vnni"])
     check_x86(module_of(GATHER.format(size=100)), vbmi)
+
+
+def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> None:
+    for name in ("avx512vnni", "avx512vbmi"):
+        refused = refusal(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
+        data = "data must be read from memory"
+        found = f"is left; [dot-product] {data}; [interleaved-dot] {data}"
+        assert notes(refused) == [(4, f"'vector.contract' op {found}")]
+    check_x86(module_of(CONTRACTION), TARGETS["generic"])
+    # Products of signed bytes are no instruction.
+    check_x86(module_of(CONTRACTION.replace("extui", "extsi")), TARGETS["avx512vbmi"])
 
 
 def test_llvm_is_alone() -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import weakref
 
 import pytest
 
@@ -46,6 +47,68 @@ def test_a_bound_call_keeps_all_that_it_needs() -> None:
     [ctypes.c_int64(-1) for _ in range(1000)]
     bound.call()
     assert total.value == 7
+
+
+class Witness:
+    """Something whose end can be seen."""
+
+
+def test_a_call_alone_keeps_machine_code_and_memory() -> None:
+    total, witness = ctypes.c_int64(), Witness()
+    code = machine_code(ADD)
+    alive = [weakref.ref(code), weakref.ref(witness)]
+    call = code.bind("add", (ctypes.addressof(total), 7), keep=(witness,)).call
+    del code, witness
+    gc.collect()
+    assert all(one() is not None for one in alive)
+    call()
+    assert total.value == 7
+    del call
+    gc.collect()
+    assert all(one() is None for one in alive)
+
+
+def test_a_call_without_any_name() -> None:
+    total = ctypes.c_int64()
+    for _ in range(20):
+        machine_code(ADD).bind("add", (ctypes.addressof(total), 1)).call()
+        gc.collect()
+    assert total.value == 20
+
+
+def test_a_writer_keeps_what_it_writes_to() -> None:
+    total = ctypes.c_int64()
+    bound = machine_code(ADD).bind("add", (0, 5))
+    writer, call = bound.writer(1), bound.call
+    del bound
+    gc.collect()
+    writer(ctypes.addressof(total))
+    call()
+    assert total.value == 5
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_values(count: int) -> None:
+    with pytest.raises(CompileError, match=f"function 'add' must be called with 2 values, but got {count}"):
+        machine_code(ADD).bind("add", [0] * count)
+
+
+def test_an_argument_that_is_wider_than_a_value() -> None:
+    text = "llvm.func @wide(%x: vector<16xi32>) {\n  llvm.return\n}"
+    with pytest.raises(CompileError, match=r"argument 0 of function 'wide' must be an integer of at most 64 bits or a"):
+        machine_code(text).bind("wide", [0])
+
+
+def test_a_result_that_nobody_takes() -> None:
+    text = "llvm.func @f(%x: i64) -> i64 {\n  llvm.return %x : i64\n}"
+    with pytest.raises(CompileError, match="function 'f' must return nothing to be called, but got i64"):
+        machine_code(text).bind("f", [0])
+
+
+def test_a_declaration_cannot_be_called() -> None:
+    text = "llvm.func @elsewhere()\n" + ADD
+    with pytest.raises(CompileError, match="module must have a function 'elsewhere' that can be called"):
+        machine_code(text).bind("elsewhere", ())
 
 
 def test_a_function_that_is_not_there() -> None:

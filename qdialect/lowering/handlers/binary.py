@@ -46,7 +46,7 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
         def emit(body: Body, values: Sequence[str]) -> str:
             code = add(body, body.cast("arith.extui", values[0], "i8", "i32"), values[1])
-            return body.cast("arith.trunci", code, "i32", "i8")
+            return body.narrow(code, "i32")
 
         return emit
 
@@ -95,6 +95,6 @@ def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callab
 
     def emit(body: Body, product: str) -> str:
         code = emit_form(body, body.binary("arith.addi", product, start, "i32"), numbers)
-        return body.cast("arith.trunci", body.clamp(code, low, high, "i32"), "i32", "i8")
+        return body.narrow(body.clamp(code, low, high, "i32"), "i32")
 
     return emit

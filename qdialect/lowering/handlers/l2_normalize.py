@@ -77,7 +77,7 @@ def _scaled(op: L2NormalizeOp, zero_point: str) -> Emit:
         scaled = emit_rounded_shift(body, doubling_high(body, lifted, root), right)
         code = body.binary("arith.addi", scaled, body.constant(_MIDDLE, "i64"), "i64")
         code = body.clamp(code, body.constant(0, "i64"), body.constant(255, "i64"), "i64")
-        return body.cast("arith.trunci", code, "i64", "i8")
+        return body.narrow(code, "i64")
 
     return emit
 

@@ -166,7 +166,7 @@ class _Ends:
 
     def code(self, body: Body, value: str) -> str:
         code = body.clamp(body.binary("arith.addi", value, self._output, "i64"), self._low, self._high, "i64")
-        return body.cast("arith.trunci", code, "i64", "i8")
+        return body.narrow(code, "i64")
 
 
 def _lower_real(lowering: GraphLowering, op: BinaryOp, function: EmitReal) -> None:

@@ -76,7 +76,7 @@ def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, most: int) 
         total = body.binary("arith.subi", acc, body.binary("arith.muli", cells, offset, "i32"), "i32")
         mean = emit_quotient(body, total, cells, division, most)
         code = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
-        return body.cast("arith.trunci", code, "i32", "i8")
+        return body.narrow(code, "i32")
 
     return finish
 

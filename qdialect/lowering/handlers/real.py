@@ -43,7 +43,7 @@ def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
         ratio = body.binary("arith.divf" if divides else "arith.mulf", real, factor, "f32")
         is_nan = body.op(f"arith.cmpf uno, {ratio}, {ratio} : f32")
         code = body.op(f"arith.select {is_nan}, {nan_code}, {code_of(body, ratio, is_nan, rest)} : i32")
-        return body.cast("arith.trunci", code, "i32", target)
+        return body.narrow(code, "i32") if target == "i8" else body.cast("arith.trunci", code, "i32", target)
 
     return [AxisArray(array, op.axis) for array in (factors, nan_codes, *arrays)], emit
 

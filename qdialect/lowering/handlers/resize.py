@@ -118,7 +118,7 @@ def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
 def _stored(body: Body, code: str, shift: int) -> str:
     stored = body.binary("arith.addi", code, body.constant(shift, "i32"), "i32")
     limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"), "i32")
-    return body.cast("arith.trunci", limited, "i32", "i8")
+    return body.narrow(limited, "i32")
 
 
 def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:

@@ -167,7 +167,7 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, shar
         clamped = body.clamp(share(body, entry, values[2], scale), low, high, "f32")
         rounded = body.op(f"math.roundeven {clamped} : f32")
         code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-        return body.cast("arith.trunci", code, "i32", "i8")
+        return body.narrow(code, "i32")
 
     rows.finish([total], emit)
 

@@ -60,7 +60,7 @@ class Stages:
             value = emit(body, value, [next(own) for _ in stage.channel_parameters()], residual)
         if not self.epilogue.stages or self.epilogue.stages[-1].leaves_byte:
             return value
-        return body.cast("arith.trunci", value, "i32", "i8")
+        return body.narrow(value, "i32")
 
 
 def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:

@@ -62,7 +62,7 @@ def emit_share(body: Body, exponential: str, reciprocal: str, shift: str) -> str
     # Nothing here is negative: adding one half before the shift rounds ties away from zero.
     half = body.binary("arith.shli", one, body.binary("arith.subi", n, one, "i64"), "i64")
     code = body.binary("arith.shrui", body.binary("arith.addi", product, half, "i64"), n, "i64")
-    return body.cast("arith.trunci", body.binary("arith.minsi", code, body.constant(255, "i64"), "i64"), "i64", "i8")
+    return body.narrow(body.binary("arith.minsi", code, body.constant(255, "i64"), "i64"), "i64")
 
 
 def doubling_high(body: Body, a: str, b: str) -> str:

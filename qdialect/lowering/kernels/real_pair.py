@@ -42,7 +42,7 @@ class RealPair:
             # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
             rounded = body.op(f"math.roundeven {body.clamp(quotient, low, high, 'f32')} : f32")
             code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-            return body.cast("arith.trunci", code, "i32", "i8")
+            return body.narrow(code, "i32")
 
         return emit
 

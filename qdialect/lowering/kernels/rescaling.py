@@ -39,7 +39,12 @@ class Rescaling:
         emit_code = declare_code(kernel, self.how, self.zero_point, self.bounds, self.shift)
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-            return body.cast("arith.trunci", emit_code(body, value, type_, parameters), "i32", self.element)
+            code = emit_code(body, value, type_, parameters)
+            return (
+                body.narrow(code, "i32")
+                if self.element == "i8"
+                else body.cast("arith.trunci", code, "i32", self.element)
+            )
 
         return emit
 

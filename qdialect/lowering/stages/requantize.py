@@ -86,11 +86,11 @@ class RequantizeKernel(StageKernel):
         """Emit the byte of a value, limited to bounds that are narrower."""
         bounds = self.site.stored_bounds
         if bounds == _BYTE:
-            return lambda body, value: body.cast("arith.trunci", value, "i32", "i8")
+            return lambda body, value: body.narrow(value, "i32")
         low, high = (kernel.number(n, byte_literal(b), "i8") for n, b in zip(("low", "high"), bounds, strict=True))
 
         def emit(body: Body, value: str) -> str:
-            byte = body.cast("arith.trunci", value, "i32", "i8")
+            byte = body.narrow(value, "i32")
             return body.binary("arith.minui", body.binary("arith.maxui", byte, low, "i8"), high, "i8")
 
         return emit

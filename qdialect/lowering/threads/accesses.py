@@ -6,12 +6,14 @@ What no run can say, an access at a position read from a table or one by an op u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.lowering.indexing_maps import loops_of
+from qdialect.lowering.strides import static_strides
 
 _VIEWS = ("memref.cast", "memref.reinterpret_cast")
 # Ops that write or read, by the operand they do it to; indices come after it.
@@ -124,9 +126,9 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operati
     """The run of a read or write, and the loops that move it."""
     buffer = op.operands[position]
     type_ = ir.MemRefType(buffer.type)
-    strides, _ = type_.get_strides_and_offset()
+    strides = static_strides(type_)
     place = _start_of(buffer)
-    if place is None or _DYNAMIC in strides:
+    if place is None or strides is None:
         return None
     is_copy = op.name == "memref.copy"
     values = [] if is_copy else list(op.operands)[position + 1 :][: type_.rank]
@@ -153,7 +155,7 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operati
     return Run(start, tuple(dim for dim in dims if dim[1] > 1)), tuple(loops)
 
 
-def _vector_dims(op: ir.Operation, strides: list[int]) -> list[tuple[int, int]]:
+def _vector_dims(op: ir.Operation, strides: Sequence[int]) -> list[tuple[int, int]]:
     types = [value.type for value in (*op.results, *op.operands)]
     vectors = [ir.VectorType(type_) for type_ in types if isinstance(type_, ir.VectorType)]
     if not vectors:
@@ -161,14 +163,9 @@ def _vector_dims(op: ir.Operation, strides: list[int]) -> list[tuple[int, int]]:
     extents = list(vectors[0].shape)
     if "permutation_map" not in op.attributes:
         return list(zip(strides[len(strides) - len(extents) :], extents, strict=True))
-    results = ir.AffineMapAttr(op.attributes["permutation_map"]).value.results
-    pairs = zip(results, extents, strict=True)
+    pairs = zip(loops_of(op.attributes["permutation_map"]), extents, strict=True)
     # A constant result is a broadcast: it reads one element.
-    return [
-        (strides[ir.AffineDimExpr(result).position], extent)
-        for result, extent in pairs
-        if isinstance(result, ir.AffineDimExpr)
-    ]
+    return [(strides[dimension], extent) for dimension, extent in pairs if dimension is not None]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 
 from qdialect._mlir import ir
+from qdialect.lowering.indexing_maps import contraction_of
 from qdialect.lowering.threads.accesses import bounds
 
 _VECTOR_BITS = 512
+_WIDEST = 64
 _BYTE_PRODUCTS, _WIDE_PRODUCTS = 64, 16
 # What a sum waits for the one before it.
 _LATENCY = 4
@@ -46,17 +48,13 @@ def _own(op: ir.Operation) -> float:
 
 def _bits(element: ir.Type) -> int:
     # Indices of table entries are as wide as what they come from.
-    return 8 if isinstance(element, ir.IndexType) else int(str(element)[1:])
+    if isinstance(element, ir.IndexType):
+        return 8
+    return element.width if isinstance(element, ir.IntegerType | ir.FloatType) else _WIDEST
 
 
 def _contraction(op: ir.Operation) -> float:
-    maps = [ir.AffineMapAttr(attribute).value for attribute in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    extents: dict[int, int] = {}
-    for map_, value in zip(maps, op.operands, strict=False):
-        shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else []
-        positions = [ir.AffineDimExpr(result).position for result in map_.results]
-        extents.update(zip(positions, shape, strict=True))
-    products = math.prod(extents.values())
+    products = math.prod(contraction_of(op).extents)
     return max(products / (_BYTE_PRODUCTS if _is_of_bytes(op) else _WIDE_PRODUCTS), _LATENCY)
 
 
@@ -64,6 +62,6 @@ def _is_of_bytes(op: ir.Operation) -> bool:
     return all(
         not isinstance(value.owner, ir.Block)
         and value.owner.name in ("arith.extui", "arith.extsi")
-        and str(ir.VectorType(value.owner.operands[0].type).element_type) == "i8"
+        and _bits(ir.VectorType(value.owner.operands[0].type).element_type) == 8
         for value in list(op.operands)[:2]
     )

@@ -22,6 +22,23 @@ def shape_of(value: ir.Value) -> list[int]:
     return list(ir.ShapedType(value.type).shape)
 
 
+def is_integer(type_: ir.Type, bits: int) -> bool:
+    """Whether a type is that of integers of so many bits."""
+    return isinstance(type_, ir.IntegerType) and type_.width == bits
+
+
+def is_vector_of(value: ir.Value, bits: int) -> bool:
+    """Whether `value` is a vector of integers of so many bits, of at least one dimension."""
+    type_ = value.type
+    return isinstance(type_, ir.VectorType) and type_.rank > 0 and is_integer(type_.element_type, bits)
+
+
+def integer_bits(type_: ir.Type) -> int:
+    """Bits of an integer or of the integers of a vector; 64 for an index."""
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    return element.width if isinstance(element, ir.IntegerType) else 64
+
+
 def intrinsic(name: str, result: ir.Type, *operands: ir.Value) -> ir.Value:
     """A call of an LLVM intrinsic."""
     attributes = {
@@ -74,7 +91,17 @@ def splat_value(value: ir.Value) -> int | None:
     attribute = owner.attributes["value"] if owner else None
     if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
-    return ir.IntegerAttr(attribute.get_splat_value()).value
+    number = attribute.get_splat_value()
+    return number.value if isinstance(number, ir.IntegerAttr) else None
+
+
+def is_all_true(mask: ir.Value) -> bool:
+    """Whether a mask is a constant that is true in every lane."""
+    whole = defining(mask, "vector.constant_mask")
+    if whole is not None:
+        return list(ir.DenseI64ArrayAttr(whole.attributes["mask_dim_sizes"])) == shape_of(mask)
+    owner = defining(mask, "arith.constant")
+    return owner is not None and bool(np.array(ir.DenseElementsAttr(owner.attributes["value"])).all())
 
 
 def shifted(indices: Sequence[ir.Value], steps: Sequence[int]) -> list[ir.Value]:
@@ -97,7 +124,9 @@ def collapse_inner(buffer: ir.Value, *counts: int) -> ir.Value:
     ]
     flat = [math.prod(shape[d] for d in group) for group in groups]
     inner = [math.prod(flat[i + 1 :]) for i in range(keep, len(flat))]
-    layout = ir.StridedLayoutAttr.get(offset, [*strides[:keep], *inner])
+    # What is row-major stays so by type: MLIR wants it without a layout then.
+    is_plain = isinstance(type_.layout, ir.AffineMapAttr)
+    layout = None if is_plain else ir.StridedLayoutAttr.get(offset, [*strides[:keep], *inner])
     result = ir.MemRefType.get(flat, type_.element_type, layout=layout)
     i64 = ir.IntegerType.get_signless(64)
     reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in g]) for g in groups])

@@ -1,10 +1,13 @@
-"""Storing a register tile's codes: four vectors of 32-bit codes -> 64 bytes, table or limits, stores.
+"""Storing a register tile's bytes: four vectors of 32-bit integers -> 64 bytes, table or limits, stores.
 
 `vpackssdw` and `vpackuswb` saturate, first to 16 bits, then to 0..255: together they clamp to a byte, so that a clamp
-to 0..255 before them is left out, and codes already there lose nothing.  Limits within that range, which follow as
-unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit lanes; one `vpermd` puts the quarters back in
-order, unless the tile is of bytes that were unpacked: then they are.  A row of fewer than four vectors shares the 64
-bytes with the next rows: the work is the same, only the stores are shorter.
+to 0..255 before them is left out, and integers already there lose nothing.  Others would wrap where a truncation is
+meant: they must be proven to be bytes, by what the IR computes them from, by `overflow<nuw>` on the truncation, or by
+their use as indices of a table of 256 entries.
+
+Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
+lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
+row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, only the stores are shorter.
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86 import unpacked_lanes
-from qdialect.lowering.x86.byte_table import Table, index_source, is_table, shuffle
+from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up, shuffle
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.memory import byte_buffer_problem, is_unwritten, root, transfer_problem
+from qdialect.lowering.x86.value_range import interval
+from qdialect.passes.pattern import Refusal
 
 PACK_WORDS = "llvm.x86.avx512.packssdw.512"
 PACK_BYTES = "llvm.x86.avx512.packuswb.512"
@@ -27,60 +35,83 @@ _ORDER = np.array([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15], dtype=
 _LANES = 16
 _QUARTERS = 4
 _LARGEST_BYTE = 255
+_WORD = 32
 
 Position = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Where bytes come from: 32-bit codes, saturated; then a table, or a limit above which and one below which."""
+    """Where bytes come from: 32-bit integers, saturated; then a table, or a minimum and a maximum."""
 
-    codes: ir.Value
+    integers: ir.Value
     table: ir.Value | None = None
-    least: ir.Value | None = None
-    most: ir.Value | None = None
+    low: ir.Value | None = None
+    high: ir.Value | None = None
 
     def finish(self, packed: ir.Value) -> ir.Value:
-        """What is stored of 64 packed codes."""
+        """What is stored of 64 packed bytes."""
         if self.table is not None:
             return Table(self.table).look_up(packed)
-        limited = packed if self.least is None else arith.maxui(packed, vector.broadcast(packed.type, self.least))
-        return limited if self.most is None else arith.minui(limited, vector.broadcast(packed.type, self.most))
+        limited = packed if self.low is None else arith.maxui(packed, vector.broadcast(packed.type, self.low))
+        return limited if self.high is None else arith.minui(limited, vector.broadcast(packed.type, self.high))
 
 
-def store_packed(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one write of [..., vectors, 16] codes; truthy where it is another write, or of a single vector."""
-    value, buffer, *indices = op.operands
-    cast = b.defining(value, "vector.shape_cast")
-    unpacked = cast is not None and unpacked_lanes.holds_tiles(buffer)
-    value = cast.operands[0] if cast and unpacked else value
-    shape = b.shape_of(value)
-    if not (shape[-2:] == [_QUARTERS, _LANES] if unpacked else _holds_rows(buffer, shape)):
-        return True
-    positions = list(np.ndindex(*shape[:-1]))
-    bytes_ = _bytes_behind(value)
-    if bytes_ is None or len(positions) == 1:
-        return True
-    with rewriter.ip, op.location:
-        flat = buffer if unpacked else b.collapse_inner(buffer, 2)
+@dataclass(frozen=True)
+class _Store:
+    """A write of rows of vectors, or of tiles of unpacked lanes."""
+
+    bytes: _Bytes
+    buffer: ir.Value
+    indices: list[ir.Value]
+    is_unpacked: bool
+
+
+class ByteStore(InstructionPattern[_Store]):
+    """A write of [..., vectors, 16] bytes that are 32-bit integers narrowed, or looked up in a table."""
+
+    name: ClassVar[str] = "byte-store"
+    root: ClassVar[str] = "vector.transfer_write"
+    # It knows more than the gather that it contains, so it is tried first.
+    benefit: ClassVar[int] = 2
+
+    def check(self, op: ir.Operation) -> _Store | Refusal | None:
+        value, buffer = list(op.operands)[:2]
+        cast = b.defining(value, "vector.shape_cast")
+        is_unpacked = cast is not None and unpacked_lanes.holds_tiles(buffer)
+        value = cast.operands[0] if cast and is_unpacked else value
+        if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
+            return None
+        reason = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked)
+        if reason:
+            return Refusal(f"destination {reason}")
+        found = _bytes_behind(op, value)
+        if isinstance(found, Refusal):
+            return found
+        indices = list(op.operands)[2:]
+        return _Store(found, buffer, indices, is_unpacked)
+
+    def rewrite(self, op: ir.Operation, match: _Store) -> None:
+        integers, is_unpacked = match.bytes.integers, match.is_unpacked
+        positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
+        flat = match.buffer if is_unpacked else b.collapse_inner(match.buffer, 2)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack([b.extract(bytes_.codes, position) for position in group])
-            packed = bytes_.finish(packed if unpacked else _ordered(packed))
-            if unpacked:
-                _store_tile(packed, flat, indices, group[0][:-1])
+            packed = _pack([b.extract(integers, position) for position in group])
+            packed = match.bytes.finish(packed if is_unpacked else _ordered(packed))
+            if is_unpacked:
+                _store_tile(packed, flat, match.indices, group[0][:-1])
                 continue
             for row, start, part in _by_row(group, packed):
-                _store(part, flat, indices[:-2], row, start)
-    rewriter.erase_op(op)
-    return None
+                _store(part, flat, match.indices[:-2], row, start)
 
 
-def _store_tile(codes: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position) -> None:
+def _store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position) -> None:
     """Store the tile at `row` of the tiles at `indices`."""
     rank = unpacked_lanes.RANK
     outer = [0] * (len(indices) - rank - len(row))
-    unpacked_lanes.store_tile(codes, buffer, b.shifted(indices, [*outer, *row, *[0] * rank]))
+    unpacked_lanes.store_tile(value, buffer, b.shifted(indices, [*outer, *row, *[0] * rank]))
 
 
 def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: Position, start: int) -> None:
@@ -91,37 +122,73 @@ def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: P
     vector.store(part, buffer, [*b.shifted(indices, [*outer, *row]), *inner, arith.constant(index, start)])
 
 
-def _by_row(group: list[Position], codes: ir.Value) -> Iterator[tuple[Position, int, ir.Value]]:
+def _by_row(group: list[Position], packed: ir.Value) -> Iterator[tuple[Position, int, ir.Value]]:
     """(row, first byte of it, bytes) of what lies side by side in memory."""
     start = 0
     for row, members in groupby(group, key=lambda position: position[:-1]):
         columns = [position[-1] for position in members]
         end = start + len(columns)
-        part = codes if len(columns) == _QUARTERS else _slice(codes, start * _LANES, end * _LANES)
+        part = packed if len(columns) == _QUARTERS else _slice(packed, start * _LANES, end * _LANES)
         yield row, columns[0] * _LANES, part
         start = end
 
 
-def _slice(codes: ir.Value, start: int, end: int) -> ir.Value:
-    return shuffle(codes, codes, list(range(start, end)))
+def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
+    return shuffle(packed, packed, list(range(start, end)))
 
 
-def _holds_rows(buffer: ir.Value, tile: list[int]) -> bool:
-    """Whether a row of the tile lies side by side: [4, 16] out of wider rows does not."""
-    if not isinstance(buffer.type, ir.MemRefType) or tile[-1] != _LANES:
-        return False
-    return b.shape_of(buffer)[-2:] == tile[-2:] and b.is_innermost_contiguous(buffer, 2)
+def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool) -> str | None:
+    """Why the bytes of a tile cannot be stored as vectors of 64: [4, 16] out of wider rows lie apart."""
+    if is_unpacked and tile[-2:] != [_QUARTERS, _LANES]:
+        return f"must get tiles of 4x16, but got {tile}"
+    if is_unpacked:
+        return None if unpacked_lanes.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
+    if len(tile) < 2 or tile[-1] != _LANES or b.shape_of(buffer)[-2:] != tile[-2:]:
+        return f"must have rows of whole vectors of 16, but got {tile} for {buffer.type}"
+    if not b.is_innermost_contiguous(buffer, 2):
+        return f"must have rows that lie side by side, but got {buffer.type}"
+    return None if len(list(np.ndindex(*tile[:-1]))) > 1 else "must get more than one vector"
 
 
-def _bytes_behind(value: ir.Value) -> _Bytes | None:
-    """How the bytes that are written come about, unless in another way."""
+def _is_narrowed(value: ir.Value) -> bool:
+    """Whether bytes are 32-bit integers narrowed, or entries of a table at such indices."""
     gather = b.defining(value, "vector.gather")
-    if gather and is_table(gather.operands[0]):
-        return _narrowed(index_source(gather), table=gather.operands[0])
-    value, most = _limit(value, "arith.minui")
-    value, least = _limit(value, "arith.maxui")
+    if gather is not None:
+        cast = b.looked_through(gather.operands[2], "arith.index_cast", "arith.index_castui")
+        return is_table_read(gather) and b.is_vector_of(cast, _WORD)
+    narrowed = b.defining(_limit(_limit(value, "arith.minui")[0], "arith.maxui")[0], "arith.trunci")
+    return narrowed is not None and b.is_vector_of(narrowed.operands[0], _WORD)
+
+
+def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | Refusal:
+    """How the bytes that `op` writes come about."""
+    gather = b.defining(value, "vector.gather")
+    if gather is not None:
+        return _looked_up(op, gather)
+    value, high = _limit(value, "arith.minui")
+    value, low = _limit(value, "arith.maxui")
     narrowed = b.defining(value, "arith.trunci")
-    return _narrowed(narrowed.operands[0] if narrowed else None, least=least, most=most)
+    assert narrowed is not None, "checked by _is_narrowed"
+    integers = narrowed.operands[0]
+    smallest, largest = interval(integers)
+    if not _never_wraps(narrowed) and (smallest < 0 or largest > _LARGEST_BYTE):
+        return Refusal(f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
+    return _Bytes(_unclamped(integers), None, low, high)
+
+
+def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | Refusal:
+    found = look_up(gather)
+    if found is None or isinstance(found, Refusal):
+        return found or Refusal("table must have 256 bytes")
+    # It is read where bytes are stored, and after the first of them.
+    if not is_unwritten(gather, op) or root(found.table) == root(op.operands[1]):
+        return Refusal("table must not be written before it is read")
+    return _Bytes(_unclamped(found.indices), found.table)
+
+
+def _never_wraps(narrowed: ir.Operation) -> bool:
+    """Whether the truncation says that its operand is an unsigned number of the narrow type."""
+    return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 
 def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | None]:
@@ -133,24 +200,13 @@ def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | None]:
     return owner.operands[0], spread.operands[0]
 
 
-def _narrowed(
-    source: ir.Value | None,
-    table: ir.Value | None = None,
-    least: ir.Value | None = None,
-    most: ir.Value | None = None,
-) -> _Bytes | None:
-    if source is None or str(ir.VectorType(source.type).element_type) != "i32":
-        return None
-    return _Bytes(_unclamped(source), table, least, most)
-
-
-def _unclamped(codes: ir.Value) -> ir.Value:
-    """Codes before a clamp to 0..255, which packing repeats."""
-    upper = b.defining(codes, "arith.minsi")
+def _unclamped(integers: ir.Value) -> ir.Value:
+    """Integers before a clamp to 0..255, which packing repeats."""
+    upper = b.defining(integers, "arith.minsi")
     lower = b.defining(upper.operands[0], "arith.maxsi") if upper else None
     if upper is None or lower is None or b.splat_value(upper.operands[1]) != _LARGEST_BYTE:
-        return codes
-    return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else codes
+        return integers
+    return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
 
 
 def _pack(vectors: list[ir.Value]) -> ir.Value:

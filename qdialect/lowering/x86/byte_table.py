@@ -7,16 +7,24 @@ two of them and a select on the top bit make 256 entries.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.strides import static_strides
+from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import Refusal
 
 PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
 """(vector<64xi8>, indices, vector<64xi8>) -> vector<64xi8>."""
 
 _WIDTH = 64
+_ENTRIES = 256
+_BYTE = 8
 
 
 class Table:
@@ -36,42 +44,71 @@ class Table:
         return arith.select(top_bit, high, low)
 
 
-def is_table(value: ir.Value) -> bool:
-    """Whether a gather's base is a 256-byte table."""
-    return isinstance(value.type, ir.MemRefType) and str(value.type) == "memref<256xi8>"
+@dataclass(frozen=True)
+class Lookup:
+    """A gather from a table: the integers that its indices were cast from."""
+
+    table: ir.Value
+    indices: ir.Value
 
 
-def index_source(gather: ir.Operation) -> ir.Value | None:
-    """The integers a gather's indices were cast from."""
-    cast = b.defining(gather.operands[2], "arith.index_cast") or b.defining(gather.operands[2], "arith.index_castui")
-    return cast.operands[0] if cast else None
+class ByteTable(InstructionPattern[Lookup]):
+    """A gather from a table of 256 bytes, from its first entry on and in every lane."""
 
+    name: ClassVar[str] = "byte-table"
+    root: ClassVar[str] = "vector.gather"
 
-def gather_to_permute(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one gather; truthy where it does not read a 256-byte table."""
-    source = index_source(op)
-    if not is_table(op.operands[0]) or source is None:
-        return True
-    shape = b.shape_of(op.results[0])
-    with rewriter.ip, op.location:
-        table = Table(op.operands[0])
-        codes = _as_bytes(source)
+    def check(self, op: ir.Operation) -> Lookup | Refusal | None:
+        return look_up(op)
+
+    def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
+        type_ = ir.VectorType(op.results[0].type)
+        shape = list(type_.shape)
+        table, codes = Table(match.table), _as_bytes(match.indices)
         # Any register will do to insert into: every position is written.
-        result = b.splat(ir.VectorType(op.results[0].type), 0)
+        result = b.splat(type_, 0)
         for position in np.ndindex(*shape[:-1]):
             row = b.extract(codes, position) if position else codes
             found = _look_up_any(table, row, shape[-1])
             result = b.insert(found, result, position) if position else found
-    rewriter.replace_op(op, [result])
-    return None
+        return result
+
+
+def is_table_read(op: ir.Operation) -> bool:
+    """Whether `op` gathers from a table of 256 bytes."""
+    type_ = op.operands[0].type if op.name == "vector.gather" else None
+    is_bytes = isinstance(type_, ir.MemRefType) and b.is_integer(type_.element_type, 8)
+    return is_bytes and list(type_.shape) == [_ENTRIES]
+
+
+def look_up(gather: ir.Operation) -> Lookup | Refusal | None:
+    """What `gather` looks up; None where it reads no table of 256 bytes.
+
+    An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
+    """
+    if not is_table_read(gather):
+        return None
+    table, base, indices, mask, _ = gather.operands
+    if static_strides(ir.MemRefType(table.type)) != (1,) or ir.MemRefType(table.type).memory_space is not None:
+        return Refusal(f"table must lie side by side in the default memory space, but got {table.type}")
+    start = constant(base)
+    if start != 0:
+        return Refusal(f"base index must be 0, but got {'a variable' if start is None else start}")
+    if not b.is_all_true(mask):
+        return Refusal("mask must be true in every lane")
+    cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
+    if cast is None or b.integer_bits(cast.operands[0].type) < _BYTE or not ir.VectorType(indices.type).rank:
+        return Refusal("indices must be cast from a vector of integers of at least 8 bits")
+    return Lookup(table, cast.operands[0])
 
 
 def _as_bytes(source: ir.Value) -> ir.Value:
     extended = b.defining(source, "arith.extui")
-    if extended and str(ir.VectorType(extended.operands[0].type).element_type) == "i8":
+    if extended and b.is_vector_of(extended.operands[0], _BYTE):
         return extended.operands[0]
-    shape = b.shape_of(source)
-    return arith.trunci(ir.VectorType.get(shape, ir.IntegerType.get_signless(8)), source)
+    if b.is_vector_of(source, _BYTE):
+        return source
+    return arith.trunci(ir.VectorType.get(b.shape_of(source), ir.IntegerType.get_signless(_BYTE)), source)
 
 
 def _look_up_any(table: Table, indices: ir.Value, lanes: int) -> ir.Value:

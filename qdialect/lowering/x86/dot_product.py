@@ -1,8 +1,9 @@
 """`vector.contract` of u8 x s8 -> `vpdpbusd`.
 
 The instruction adds, in each 32-bit lane, four products of an unsigned by a signed byte to the accumulator, exactly.  A
-register tile of R rows and V vectors is R * V of them: the weights' four taps per lane as they lie in memory, the row's
-four bytes broadcast to all lanes.
+factor with a loop over lanes is loaded as it lies in memory, four taps per lane; one without it has four bytes for all
+lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; and where both
+factors have the lanes, every lane multiplies bytes of its own: with ones for weights it is their sum.
 
 The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at work,
 a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough for
@@ -12,12 +13,17 @@ what comes from memory; a single row asks for it as fast as it can come, and fet
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.byte_contraction import ByteContraction, Side, byte_contraction
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.memory import Read
+from qdialect.passes.pattern import Refusal
 
 INTRINSICS = {
     16: "llvm.x86.avx512.vpdpbusd.512",
@@ -40,73 +46,120 @@ _FEW_STEPS = 32
 
 
 @dataclass(frozen=True)
-class Read:
-    """A transfer read: what it reads, where, and how much."""
+class _Dots:
+    """A contraction along four taps of each lane."""
 
-    buffer: ir.Value
-    indices: list[ir.Value]
-    shape: list[int]
+    found: ByteContraction
+    lanes: int
 
 
-def contract_to_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one contraction; truthy where it is none of u8 x s8 quads."""
-    lhs, rhs, acc = op.operands
-    rows, weights = bytes_read(lhs, "arith.extui"), bytes_read(rhs, "arith.extsi")
-    if rows is None or weights is None:
-        return True
-    tile = b.shape_of(acc)
-    lanes = tile[-1]
-    columns = math.prod(weights.shape[:-2])
-    holds = lanes in INTRINSICS and rows.shape[-1] == _TAPS and weights.shape[-2:] == [lanes, _TAPS]
-    if not holds or math.prod(tile[:-1]) != math.prod(rows.shape[:-1]) * columns:
-        return True
-    with rewriter.ip, op.location:
-        panel = load_quads(weights, lanes)
-        axis = _tile_axis(rows)
-        if axis is not None:
-            _fetch_next_tile(rows, axis)
-            _fetch_weights(weights)
-        splats = _broadcast_rows(rows, lanes)
-        result = acc
-        # The tile's outer positions run over rows first and weight vectors last.
-        for index, position in enumerate(np.ndindex(*tile[:-1])):
-            row, column = divmod(index, columns)
-            own = b.extract(acc, position)
-            dot = b.intrinsic(INTRINSICS[lanes], own.type, own, splats[row], panel[column])
-            result = b.insert(dot, result, position)
-    rewriter.replace_op(op, [result])
+class DotProduct(InstructionPattern[_Dots]):
+    """A contraction whose innermost reduction is four taps that lie side by side, for every lane of the result."""
+
+    name: ClassVar[str] = "dot-product"
+    root: ClassVar[str] = "vector.contract"
+
+    def check(self, op: ir.Operation) -> _Dots | Refusal | None:
+        found = byte_contraction(op)
+        if found is None or isinstance(found, Refusal):
+            return found
+        loops = found.loops
+        lanes = loops.extents[loops.result[-1]]
+        if lanes not in INTRINSICS:
+            return Refusal(f"result must have 4, 8 or 16 lanes innermost, but got {lanes}")
+        reason = _taps_problem(found) or _lanes_problem(found)
+        return Refusal(reason) if reason else _Dots(found, lanes)
+
+    def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
+        found, loops = match.found, match.found.loops
+        lane, tap = loops.result[-1], found.data.loops[-1]
+        outer_weights, weights = _load(op, found.weights, match)
+        if lane not in found.data.loops:
+            _prefetch_ahead(found)
+        outer_data, data = _load(op, found.data, match)
+        result = found.start
+        terms = [loop for loop in loops.reduced if loop != tap]
+        for point in loops.points(loops.result[:-1]):
+            position = at(point, loops.result[:-1])
+            own = b.extract(found.start, position)
+            for term in loops.points(terms):
+                step = {**point, **term}
+                factors = data[at(step, outer_data)], weights[at(step, outer_weights)]
+                own = b.intrinsic(INTRINSICS[match.lanes], own.type, own, *factors)
+            result = b.insert(own, result, position) if position else own
+        return result
+
+
+def _taps_problem(found: ByteContraction) -> str | None:
+    """Why the innermost loop of both factors is no reduction of four bytes side by side."""
+    data, weights, loops = found.data, found.weights, found.loops
+    if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
+        return "innermost loop of both factors must be one reduction"
+    taps = loops.extents[data.loops[-1]]
+    if taps != _TAPS:
+        return f"innermost reduction must have 4 taps, but got {taps}"
+    if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
+        return "taps must lie side by side"
     return None
 
 
-def bytes_read(value: ir.Value, extension: str) -> Read | None:
-    """The read of the bytes that `value` extends by this op, along contiguous rows; None where it is something else."""
-    extended = b.defining(value, extension)
-    read = b.defining(extended.operands[0], "vector.transfer_read") if extended else None
-    if read is None or not b.is_innermost_contiguous(read.operands[0], 1):
-        return None
-    rank = len(b.shape_of(read.operands[0]))
-    return Read(read.operands[0], list(read.operands)[1 : 1 + rank], b.shape_of(read.results[0]))
+def _lanes_problem(found: ByteContraction) -> str | None:
+    """Why the lanes of a factor that has them do not lie side by side, each with its taps."""
+    lane = found.loops.result[-1]
+    with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
+    if not with_lanes:
+        return "one of the factors must have the lanes of the result"
+    for side in with_lanes:
+        if side.loops[-2] != lane:
+            return "lanes must be the loop around the taps"
+        whole = [found.loops.extents[lane], _TAPS]
+        if side.read.moving[-2] != _TAPS or b.shape_of(side.read.buffer)[-2:] != whole:
+            return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
+    return None
 
 
-def load_quads(read: Read, lanes: int) -> list[ir.Value]:
-    """The vectors of a read of [..., lanes, 4], whose two last dimensions lie side by side."""
-    flat = b.collapse_inner(read.buffer, 2)
-    outer = len(read.indices) - len(read.shape)
+def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
+    """The outer loops of a factor, and its bytes for all lanes by their indices."""
+    has_lanes = match.found.loops.result[-1] in side.loops
+    outer = side.loops[: -2 if has_lanes else -1]
+    quads: dict[tuple[int, ...], ir.Value] = {}
+    with side.read.before(op):
+        source = b.collapse_inner(side.read.buffer, 2) if has_lanes else side.read.buffer
+        fetch = _load_lanes if has_lanes else _broadcast
+        for point in match.found.loops.points(outer):
+            position = at(point, outer)
+            quads[position] = fetch(side.read, source, position, match.lanes)
+    return outer, quads
+
+
+def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
+    """The taps of all lanes: the whole of the two innermost dimensions, which `flat` has as one."""
     zero = arith.constant(ir.IndexType.get(), 0)
-    vectors: list[ir.Value] = []
-    for position in np.ndindex(*read.shape[:-2]):
-        indices = b.shifted(read.indices[:-2], [0] * outer + list(position))
-        vectors.append(b.load(lanes * _TAPS, flat, [*indices, zero]))
-    return vectors
+    return b.load(lanes * _TAPS, flat, [*read.position([*position, 0, 0])[:-2], zero])
+
+
+def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
+    """Four taps for every lane."""
+    quad = vector.bitcast(b.vector_type(1, 32), b.load(_TAPS, buffer, read.position([*position, 0])))
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
+    i32 = ir.IntegerType.get_signless(32)
+    word = ir.Operation.create("vector.extract", results=[i32], operands=[quad], attributes=attributes).result
+    return vector.bitcast(b.vector_type(lanes * _TAPS, 8), vector.broadcast(b.vector_type(lanes, 32), word))
+
+
+def _prefetch_ahead(found: ByteContraction) -> None:
+    """Prefetch what the next tiles read, where there are some."""
+    axis = _tile_axis(found.data.read)
+    if axis is not None:
+        _fetch_next_tile(found.data.read, axis)
+        _fetch_weights(found.weights.read)
 
 
 def _fetch_next_tile(read: Read, axis: int) -> None:
     """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
-    type_ = ir.MemRefType(read.buffer.type)
-    strides, _ = type_.get_strides_and_offset()
-    tile, steps = _tile_size(read, axis), type_.shape[-_INNER]
+    tile, steps = _tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
     # Bytes that are new in the next tile, for each step of a loop that reads four.
-    stride = -(-tile * strides[axis] // (steps * _TAPS))
+    stride = -(-tile * read.strides[axis] // (steps * _TAPS))
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
     indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
@@ -115,8 +168,11 @@ def _fetch_next_tile(read: Read, axis: int) -> None:
 
 def _fetch_weights(weights: Read) -> None:
     """Prefetch what lies further on in a stream of weights that is too long to stay near."""
-    type_ = ir.MemRefType(weights.buffer.type)
-    if math.prod(type_.shape) < _LONG_STREAM:
+    if (
+        len(weights.shape) < _VECTOR
+        or len(weights.indices) == _VECTOR
+        or math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM
+    ):
         return
     vectors = weights.shape[-_VECTOR]
     line = math.prod(weights.shape[1 - _VECTOR :])
@@ -129,13 +185,15 @@ def _fetch_weights(weights: Read) -> None:
 
 def _tile_axis(read: Read) -> int | None:
     """The dimension along which tiles follow each other; None where there is one tile, or where steps are too few."""
-    type_ = ir.MemRefType(read.buffer.type)
+    shape = b.shape_of(read.buffer)
+    if len(read.shape) <= _INNER or shape[-_INNER] < _FEW_STEPS:
+        return None
     in_loop = isinstance(read.indices[-_INNER].owner, ir.Block)
     outer = len(read.indices) - len(read.shape)
     axis = next((outer + i for i, size in enumerate(read.shape[:-_INNER]) if size > 1), None)
-    if axis is None or not in_loop or type_.shape[-_INNER] < _FEW_STEPS:
+    if axis is None or not in_loop:
         return None
-    return axis if type_.shape[axis] > _tile_size(read, axis) else None
+    return axis if shape[axis] > _tile_size(read, axis) else None
 
 
 def _tile_size(read: Read, axis: int) -> int:
@@ -151,16 +209,3 @@ def _prefetch(buffer: ir.Value, indices: list[ir.Value], level: int) -> None:
     yes, no = ir.BoolAttr.get(True), ir.BoolAttr.get(False)
     attributes = {"isWrite": no, "localityHint": hint, "isDataCache": yes}
     ir.Operation.create("memref.prefetch", operands=[buffer, *indices], attributes=attributes)
-
-
-def _broadcast_rows(read: Read, lanes: int) -> list[ir.Value]:
-    outer = len(read.indices) - len(read.shape)
-    i32 = ir.IntegerType.get_signless(32)
-    splats: list[ir.Value] = []
-    for position in np.ndindex(*read.shape[:-1]):
-        indices = b.shifted(read.indices[:-1], [0] * outer + list(position))
-        quad = vector.bitcast(b.vector_type(1, 32), b.load(_TAPS, read.buffer, [*indices, read.indices[-1]]))
-        attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
-        word = ir.Operation.create("vector.extract", results=[i32], operands=[quad], attributes=attributes).result
-        splats.append(vector.bitcast(b.vector_type(lanes * _TAPS, 8), vector.broadcast(b.vector_type(lanes, 32), word)))
-    return splats

@@ -1,6 +1,8 @@
 """Tiles of unpacked lanes as [..., 4, 16]: four vectors that fill registers.
 
-Around such a tile are only ops that compute each element by itself, so a change of all its types leaves what they mean.
+Dot products of interleaved bytes end in a cast from four vectors to a tile.  An op that computes each element by itself
+means the same on either shape, so the cast goes down through such ops, to where the tile is written; their other
+operands are cast the other way, or are read flat at once where they lie so.
 """
 
 from __future__ import annotations
@@ -12,28 +14,21 @@ import numpy as np
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86 import unpacked_lanes
+from qdialect.lowering.x86.memory import transfer_problem
 from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, is_tile
+
+_CAST = "vector.shape_cast"
+_ELEMENT_WISE = ("arith.", "math.")
 
 
 def flatten_lanes(module: ir.Module) -> None:
-    """Make the tiles flat in each function where dot products are, in place; what is written is cast before."""
+    """Make the tiles behind casts from flat vectors flat, in place; what is written is cast before."""
     for function in module.body.operations:
         ops = _operations(function.operation)
-        if any(op.name == "vector.shape_cast" and is_tile(op.results[0].type) for op in ops):
+        if any(op.name == _CAST and is_tile(op.results[0].type) for op in ops):
             for op in ops:
-                with op.location:
+                if _is_by_element(op) and any(_flat_source(operand) for operand in op.operands):
                     _flatten(op)
-
-
-def _tile_type(flat: ir.Type) -> ir.VectorType:
-    """The tile of a flat vector."""
-    type_ = ir.VectorType(flat)
-    return ir.VectorType.get([*type_.shape[:-2], *TILE], type_.element_type)
-
-
-def _flat_type(tile: ir.Type) -> ir.VectorType:
-    type_ = ir.VectorType(tile)
-    return ir.VectorType.get([*type_.shape[:-RANK], 4, 16], type_.element_type)
 
 
 def _operations(function: ir.Operation) -> list[ir.Operation]:
@@ -48,43 +43,74 @@ def _operations(function: ir.Operation) -> list[ir.Operation]:
     return found[1:]
 
 
+def _is_by_element(op: ir.Operation) -> bool:
+    """Whether `op` computes each element of a tile from the elements at its place, or from scalars."""
+    if len(op.results) != 1 or not is_tile(op.results[0].type):
+        return False
+    shape = list(ir.VectorType(op.results[0].type).shape)
+    vectors = [value for value in op.operands if isinstance(value.type, ir.VectorType)]
+    is_known = op.name.startswith(_ELEMENT_WISE) or op.name == "vector.gather"
+    return is_known and all(b.shape_of(value) == shape for value in vectors)
+
+
+def _flat_type(tile: ir.Type) -> ir.VectorType:
+    type_ = ir.VectorType(tile)
+    return ir.VectorType.get([*list(type_.shape)[:-RANK], 4, 16], type_.element_type)
+
+
+def _flat_source(value: ir.Value) -> ir.Value | None:
+    """The flat vector that a tile was cast from."""
+    cast = b.defining(value, _CAST)
+    if cast is None or not is_tile(value.type) or cast.operands[0].type != _flat_type(value.type):
+        return None
+    return cast.operands[0]
+
+
 def _flatten(op: ir.Operation) -> None:
-    """Make the tiles that `op` gives flat; those it gets are so already."""
-    if op.name == "vector.transfer_write":
-        _cast_written(op)
-    elif not op.results or not is_tile(op.results[0].type):
-        return
-    elif op.name == "vector.transfer_read":
-        _flatten_read(op)
-    elif op.name == "arith.constant":
-        type_, value = _flat_type(op.results[0].type), ir.DenseElementsAttr(op.attributes["value"])
-        with ir.InsertionPoint(op):
-            flat = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, value.get_splat_value()))
-        op.results[0].replace_all_uses_with(flat)
-    else:
-        op.results[0].set_type(_flat_type(op.results[0].type))
+    """Let `op` compute on flat vectors, and cast what it gives."""
+    result = op.results[0]
+    tile = result.type
+    with op.location:
+        for index, operand in enumerate(op.operands):
+            if is_tile(operand.type):
+                op.operands[index] = _flat(operand, op)
+        result.set_type(_flat_type(tile))
+        with ir.InsertionPoint.after(op):
+            cast = vector.shape_cast(tile, result)
+    result.replace_all_uses_except(cast, cast.owner.operation)
 
 
-def _cast_written(op: ir.Operation) -> None:
-    value, rank = op.operands[0], len(ir.ArrayAttr(op.attributes["in_bounds"]))
-    if ir.VectorType(value.type).rank == rank:
-        return
-    with ir.InsertionPoint(op):
-        op.operands[0] = vector.shape_cast(_tile_type(value.type), value)
+def _flat(value: ir.Value, user: ir.Operation) -> ir.Value:
+    """A tile as a flat vector, before `user`."""
+    source = _flat_source(value)
+    if source is not None:
+        return source
+    type_, owner = _flat_type(value.type), value.owner
+    op = None if isinstance(owner, ir.Block) else owner.operation
+    with ir.InsertionPoint(op or user):
+        if op and op.name == "arith.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+            splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+            return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, splat))
+        if op and op.name == "vector.broadcast" and not isinstance(op.operands[0].type, ir.VectorType):
+            return vector.broadcast(type_, op.operands[0])
+        if op and op.name == "vector.broadcast" and is_tile(op.operands[0].type):
+            return vector.broadcast(type_, _flat(op.operands[0], op))
+        if op and op.name == "vector.transfer_read" and (found := _flat_read(op, type_)):
+            return found
+    with ir.InsertionPoint(user):
+        return vector.shape_cast(type_, value)
 
 
-def _flatten_read(op: ir.Operation) -> None:
-    """A read of constants lies in the tile's order already; one of bytes is put into it."""
-    result, (buffer, *indices, padding) = op.results[0], op.operands
-    type_ = _flat_type(result.type)
-    with ir.InsertionPoint(op):
-        if b.is_innermost_contiguous(buffer, RANK):
-            flat = _read_flat(type_, buffer, indices, padding)
-        elif unpacked_lanes.holds_tiles(buffer):
-            flat = _read_bytes(type_, buffer, indices)
-        else:
-            return _cast_read(op, type_)
-    return result.replace_all_uses_with(flat)
+def _flat_read(op: ir.Operation, type_: ir.VectorType) -> ir.Value | None:
+    """What `op` reads as flat vectors: constants lie in the tile's order already, bytes are put into it."""
+    buffer, *indices, padding = op.operands
+    if not isinstance(buffer.type, ir.MemRefType) or transfer_problem(op, buffer, others=2):
+        return None
+    if b.shape_of(buffer)[-RANK:] != TILE:
+        return None
+    if b.is_innermost_contiguous(buffer, RANK):
+        return _read_flat(type_, buffer, indices, padding)
+    return _read_bytes(type_, buffer, indices) if unpacked_lanes.holds_tiles(buffer) else None
 
 
 def _read_flat(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value], padding: ir.Value) -> ir.Value:
@@ -96,14 +122,8 @@ def _read_flat(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Valu
 def _read_bytes(type_: ir.VectorType, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     result = b.splat(type_, 0)
     outer = [0] * (len(indices) - type_.rank - RANK + 2)
-    for position in np.ndindex(*type_.shape[:-2]):
+    for position in np.ndindex(*list(type_.shape)[:-2]):
         steps = [*outer, *position, *[0] * RANK]
         tile = unpacked_lanes.permuted(unpacked_lanes.load_tile(buffer, b.shifted(indices, steps)))
         result = b.insert(tile, result, position)
     return result
-
-
-def _cast_read(op: ir.Operation, type_: ir.VectorType) -> None:
-    with ir.InsertionPoint.after(op):
-        flat = vector.shape_cast(type_, op.results[0])
-    op.results[0].replace_all_uses_except(flat, flat.owner.operation)

@@ -9,12 +9,15 @@ products' bits shifted up, or, where it is the upper word that is kept, left whe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, rewrite, vector
+from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import shuffle
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import Refusal
 
 _WORD = 32
 
@@ -30,23 +33,32 @@ class _Product:
     extension: str
 
 
-def high_word_to_blend(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one truncation of a shifted product; truthy where it is another one."""
-    shape = list(ir.VectorType(op.results[0].type).shape) if isinstance(op.results[0].type, ir.VectorType) else []
-    product = _product_behind(op) if shape and shape[-1] % 2 == 0 else None
-    if product is None:
-        return True
-    with rewriter.ip, op.location:
-        left, right = _narrow(product.left, product.extension), _narrow(product.right, product.extension)
-        result = b.splat(ir.VectorType(op.results[0].type), 0)
-        for position in np.ndindex(*shape[:-1]):
-            high = _one_word(product, *(b.extract(value, position) if position else value for value in (left, right)))
+class HighWord(InstructionPattern[_Product]):
+    """The truncation of a product of extended 32-bit vectors, shifted right."""
+
+    name: ClassVar[str] = "high-word"
+    root: ClassVar[str] = "arith.trunci"
+
+    def check(self, op: ir.Operation) -> _Product | Refusal | None:
+        if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):
+            return None
+        lanes = b.shape_of(op.results[0])[-1]
+        product = _product_behind(op)
+        if isinstance(product, _Product) and lanes % 2:
+            return Refusal(f"vectors must have an even number of lanes, but got {lanes}")
+        return product
+
+    def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:
+        left, right = _narrow(match.left, match.extension), _narrow(match.right, match.extension)
+        type_ = ir.VectorType(op.results[0].type)
+        result = b.splat(type_, 0)
+        for position in np.ndindex(*list(type_.shape)[:-1]):
+            high = _one_word(match, *(b.extract(value, position) if position else value for value in (left, right)))
             result = b.insert(high, result, position) if position else high
-    rewriter.replace_op(op, [result])
-    return None
+        return result
 
 
-def _product_behind(op: ir.Operation) -> _Product | None:
+def _product_behind(op: ir.Operation) -> _Product | Refusal | None:
     shifted = b.defining(op.operands[0], "arith.shrui")
     if shifted is not None and b.splat_value(shifted.operands[1]) == _WORD:
         return _product(shifted.operands[0], 0, _WORD, "arith.extui")
@@ -58,24 +70,23 @@ def _product_behind(op: ir.Operation) -> _Product | None:
     if sum_ is not None:
         known = b.splat_value(sum_.operands[1])
         if known is None:
-            return None
+            return Refusal("what is added to the product must be one constant")
         total, addend = sum_.operands[0], known
     return _product(total, addend, _WORD - 1, "arith.extsi")
 
 
-def _product(value: ir.Value, addend: int, shift: int, extension: str) -> _Product | None:
+def _product(value: ir.Value, addend: int, shift: int, extension: str) -> _Product | Refusal | None:
     product = b.defining(value, "arith.muli")
-    if product is None or not all(_is_widened(operand, extension) for operand in product.operands):
+    if product is None:
         return None
+    if not all(_is_widened(operand, extension) for operand in product.operands):
+        return Refusal(f"factors must be vectors of i32, widened by {extension}")
     return _Product(product.operands[0], product.operands[1], addend, shift, extension)
 
 
 def _is_widened(value: ir.Value, extension: str) -> bool:
     widened = b.defining(b.looked_through(value, "vector.broadcast"), extension)
-    if widened is None:
-        return False
-    source = widened.operands[0].type
-    return isinstance(source, ir.VectorType) and str(source.element_type) == "i32"
+    return widened is not None and b.is_vector_of(widened.operands[0], _WORD)
 
 
 def _narrow(value: ir.Value, extension: str) -> ir.Value:

@@ -10,85 +10,125 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import ir, rewrite, vector
+from qdialect._mlir import ir, vector
+from qdialect.lowering.indexing_maps import Contraction, at
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.byte_contraction import ByteContraction, Side, byte_contraction
 from qdialect.lowering.x86.dot_product import INTRINSICS
-from qdialect.lowering.x86.unpacked_lanes import RANK, holds_tiles, is_tile, load_tile
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.memory import elements_behind
+from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
+from qdialect.passes.pattern import Refusal
 
 _TAPS = 4
-_WEIGHT_STEPS = [128, 64, 32, 16, 4]
+_WEIGHT_STEPS = (128, 64, 32, 16, 4)
 """Bytes between neighbours along a tile's loops, each lane with four taps."""
 _DOT = INTRINSICS[16]
 
 
 @dataclass(frozen=True)
-class _Operand:
-    """A read of bytes: what it reads, where, and the loop and extent of each of its dimensions."""
+class _Interleaved:
+    """A contraction of tiles along `taps`."""
 
-    buffer: ir.Value
-    indices: list[ir.Value]
-    loops: list[int]
-    extents: list[int]
-    strides: list[int]
-
-    def at(self, place: Mapping[int, int]) -> list[ir.Value]:
-        """Its indices at a place of the tile; loops that have none are at their start."""
-        return b.shifted(self.indices, [place.get(loop, 0) for loop in self.loops])
-
-    def offset(self, place: Mapping[int, int]) -> int:
-        """Bytes from its first one."""
-        return sum(place.get(loop, 0) * stride for loop, stride in zip(self.loops, self.strides, strict=True))
+    found: ByteContraction
+    taps: tuple[int, ...]
 
 
-def contract_to_interleaved_dot(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one contraction; truthy where it is none along taps of tiles of 64 lanes."""
-    loops = [_loops(op, index) for index in range(3)]
-    data, weights = _read(op, 0, "arith.extui", loops[0]), _read(op, 1, "arith.extsi", loops[1])
-    if data is None or weights is None or not is_tile(op.operands[2].type) or not holds_tiles(data.buffer):
-        return True
-    lanes = loops[2][-RANK:]
-    taps = weights.loops[weights.loops.index(lanes[-1]) + 1 :] if lanes[-1] in weights.loops else []
-    edge = len(weights.loops) - len(taps)
-    holds = data.loops[-RANK:] == lanes and weights.loops[edge - RANK : edge] == lanes and set(taps) < set(data.loops)
-    if not holds or weights.strides[edge - RANK :] != [*_WEIGHT_STEPS, *_contiguous(weights.extents[edge:])]:
-        return True
-    if not taps or math.prod(weights.extents[edge:]) > _TAPS:
-        return True
-    with rewriter.ip, op.location:
-        result = _Dots(op.operands[2], loops[2][:-RANK], data, weights, taps).emit()
-    rewriter.replace_op(op, [result])
+class InterleavedDot(InstructionPattern[_Interleaved]):
+    """A contraction along taps of tiles of 64 lanes, whose data lies lane by lane and whose weights tap by tap."""
+
+    name: ClassVar[str] = "interleaved-dot"
+    root: ClassVar[str] = "vector.contract"
+    benefit: ClassVar[int] = 2
+
+    def check(self, op: ir.Operation) -> _Interleaved | Refusal | None:
+        found = byte_contraction(op)
+        if found is None or isinstance(found, Refusal):
+            return found
+        if not is_tile(found.start.type):
+            return Refusal(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
+        taps = _taps(found)
+        reason = _data_problem(found) or _weights_problem(found, taps)
+        return Refusal(reason) if reason else _Interleaved(found, taps)
+
+    def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
+        return _Dots(op, match).emit()
+
+
+def _taps(found: ByteContraction) -> tuple[int, ...]:
+    """The loops of the weights inside the lanes."""
+    loops, last = found.weights.loops, found.loops.result[-1]
+    return loops[loops.index(last) + 1 :] if last in loops else ()
+
+
+def _data_problem(found: ByteContraction) -> str | None:
+    """Why the data is no tiles that lie as they are loaded, one for each step of the other loops."""
+    data, loops = found.data, found.loops
+    if data.loops[-RANK:] != loops.result[-RANK:]:
+        return "innermost loops of the data must be the lanes of the result"
+    if not holds_tiles(data.read.buffer):
+        return f"data must lie in tiles of {TILE} bytes, but got {data.read.buffer.type}"
+    missing = [loop for loop, extent in enumerate(loops.extents) if extent > 1 and loop not in data.loops]
+    return "data must move along every loop" if missing else None
+
+
+def _weights_problem(found: ByteContraction, taps: tuple[int, ...]) -> str | None:
+    """Why the weights are not four taps of each lane, one lane after the other."""
+    read, loops = found.weights.read, found.weights.loops
+    first = len(loops) - len(taps) - RANK
+    if not taps or loops[first : first + RANK] != found.loops.result[-RANK:]:
+        return "innermost loops of the weights must be the lanes of the result, and taps"
+    if set(taps) & set(found.loops.result) or not set(taps) < set(found.data.loops):
+        return "taps must be reductions of the data"
+    extents = [found.loops.extents[tap] for tap in taps]
+    if math.prod(extents) > _TAPS:
+        return f"weights must have at most 4 taps, but got {math.prod(extents)}"
+    if read.moving[first:] != (*_WEIGHT_STEPS, *row_major(extents)):
+        return f"weights must lie in quads of taps, lane by lane, but got {read.buffer.type}"
+    # The last quad is loaded whole.
+    if math.prod(extents) < _TAPS and not _holds_last_quad(read.buffer, math.prod(extents)):
+        return "weights of fewer than 4 taps must be a view of a buffer that holds four"
     return None
+
+
+def _holds_last_quad(buffer: ir.Value, taps: int) -> bool:
+    """Whether there is memory for four taps of the last lane that a view of quads shows."""
+    rest = elements_behind(buffer)
+    return rest is not None and rest >= _TAPS - taps
 
 
 class _Dots:
     """The dot products of one tile."""
 
-    def __init__(self, acc: ir.Value, pixels: list[int], data: _Operand, weights: _Operand, taps: list[int]) -> None:
-        self.type = ir.VectorType(acc.type)
-        self.data = data
-        self.weights = weights
-        self.pixels = pixels
-        self.taps = taps
-        flat = ir.VectorType.get([*self.type.shape[:-RANK], 4, 16], self.type.element_type)
-        self.acc = vector.shape_cast(flat, acc)
+    def __init__(self, op: ir.Operation, match: _Interleaved) -> None:
+        found = match.found
+        self.op = op
+        self.type = ir.VectorType(found.start.type)
+        self.loops: Contraction = found.loops
+        self.data: Side = found.data
+        self.weights: Side = found.weights
+        self.pixels = found.loops.result[:-RANK]
+        self.taps = match.taps
+        flat = ir.VectorType.get([*list(self.type.shape)[:-RANK], 4, 16], self.type.element_type)
+        self.acc = vector.shape_cast(flat, found.start)
 
     def emit(self) -> ir.Value:
         """The accumulators with all products added."""
-        extents = dict(zip(self.data.loops, self.data.extents, strict=True))
-        inner = (*self.taps, *self.data.loops[-RANK:])
         rows: dict[int, list[dict[int, int]]] = {}
-        for place in _places({loop: extent for loop, extent in extents.items() if loop not in inner}):
-            rows.setdefault(self.data.offset(place), []).append(place)
+        outer = [loop for loop in self.data.loops[:-RANK] if loop not in self.taps]
+        for point in self.loops.points(outer):
+            rows.setdefault(_offset(self.data, point), []).append(point)
         sums = {position: b.extract(self.acc, position) for position in np.ndindex(*b.shape_of(self.acc)[:-1])}
         columns: dict[int, list[ir.Value]] = {}
-        for _, places in sorted(rows.items()):
-            quads = self._interleaved(places[0], {tap: extents[tap] for tap in self.taps})
-            for place in places:
-                for quad, (position, column) in zip(quads, self._targets(place, columns), strict=True):
+        for _, points in sorted(rows.items()):
+            quads = self._interleaved(points[0])
+            for point in points:
+                for quad, (position, column) in zip(quads, self._targets(point, columns), strict=True):
                     sums[position] = b.intrinsic(_DOT, sums[position].type, sums[position], quad, column)
         result = self.acc
         for position, value in sums.items():
@@ -96,26 +136,38 @@ class _Dots:
         return vector.shape_cast(self.type, result)
 
     def _targets(
-        self, place: Mapping[int, int], columns: dict[int, list[ir.Value]]
+        self, point: Mapping[int, int], columns: dict[int, list[ir.Value]]
     ) -> Iterator[tuple[tuple[int, ...], ir.Value]]:
         """For each of the four vectors the accumulator's position and its weights, which are loaded once."""
-        pixel = tuple(place.get(loop, 0) for loop in self.pixels)
-        offset = self.weights.offset(place)
+        pixel = at(point, self.pixels)
+        offset = _offset(self.weights, point)
         if offset not in columns:
-            first = self.weights.loops.index(self.data.loops[-RANK])
-            high, low = self.weights.loops[first : first + 2]
-            quarters = [{**place, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
-            columns[offset] = [b.load(64, self.weights.buffer, self.weights.at(quarter)) for quarter in quarters]
+            high, low = self.data.loops[-RANK : 2 - RANK]
+            quarters = [{**point, high: quarter // 2, low: quarter % 2} for quarter in range(4)]
+            read = self.weights.read
+            with read.before(self.op):
+                columns[offset] = [
+                    b.load(64, read.buffer, read.position(at(quarter, self.weights.loops))) for quarter in quarters
+                ]
         return (((*pixel, quarter), column) for quarter, column in enumerate(columns[offset]))
 
-    def _interleaved(self, place: Mapping[int, int], taps: Mapping[int, int]) -> list[ir.Value]:
+    def _interleaved(self, point: Mapping[int, int]) -> list[ir.Value]:
         """The four vectors of a row."""
-        bytes_ = [load_tile(self.data.buffer, self.data.at({**place, **tap})) for tap in _places(taps)]
-        zero = b.splat(b.vector_type(64, 8), 0)
+        read, zero = self.data.read, b.splat(b.vector_type(64, 8), 0)
+        with read.before(self.op):
+            bytes_ = [
+                load_tile(read.buffer, read.position(at({**point, **tap}, self.data.loops)))
+                for tap in self.loops.points(self.taps)
+            ]
         a, c, d, e = [*bytes_, *[zero] * (_TAPS - len(bytes_))]
         pairs = [[vector.bitcast(b.vector_type(32, 16), pair) for pair in _unpack(*two)] for two in ((a, c), (d, e))]
         words = [word for low, high in zip(*pairs, strict=True) for word in _unpack(low, high)]
         return [vector.bitcast(b.vector_type(64, 8), word) for word in words]
+
+
+def _offset(side: Side, point: Mapping[int, int]) -> int:
+    """Bytes from where a factor is read first to where it is read at `point`."""
+    return sum(index * stride for index, stride in zip(at(point, side.loops), side.read.moving, strict=True))
 
 
 def _unpack(left: ir.Value, right: ir.Value) -> list[ir.Value]:
@@ -132,30 +184,3 @@ def _unpack(left: ir.Value, right: ir.Value) -> list[ir.Value]:
         for half in (0, 1)
     ]
     return [vector.shuffle(left, right, half) for half in halves]
-
-
-def _contiguous(extents: list[int]) -> list[int]:
-    return [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-
-
-def _places(extents: Mapping[int, int]) -> Iterator[dict[int, int]]:
-    for indices in product(*(range(extent) for extent in extents.values())):
-        yield dict(zip(extents, indices, strict=True))
-
-
-def _loops(op: ir.Operation, index: int) -> list[int]:
-    """The loop that walks each dimension of an operand."""
-    map_ = ir.AffineMapAttr(ir.ArrayAttr(op.attributes["indexing_maps"])[index]).value
-    return [ir.AffineDimExpr(result).position for result in map_.results]
-
-
-def _read(op: ir.Operation, index: int, extension: str, loops: list[int]) -> _Operand | None:
-    extended = b.defining(op.operands[index], extension)
-    read = b.defining(extended.operands[0], "vector.transfer_read") if extended else None
-    if read is None:
-        return None
-    buffer, extents = read.operands[0], b.shape_of(read.results[0])
-    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
-    if len(strides) != len(extents):
-        return None
-    return _Operand(buffer, list(read.operands)[1 : 1 + len(strides)], loops, extents, list(strides))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
-from qdialect._mlir import arith, ir, rewrite
+from qdialect._mlir import arith, ir
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import Refusal
 
 CONVERT = "llvm.x86.avx512.mask.cvtps2dq.512"
 """(vector<16xf32>, pass-through vector<16xi32>, mask i16, rounding i32) -> vector<16xi32>."""
@@ -15,23 +20,38 @@ _LANES = 16
 _ROUNDINGS = {"math.roundeven": 8, "math.floor": 9}
 
 
-def round_to_convert(op: ir.Operation, rewriter: rewrite.PatternRewriter) -> bool | None:
-    """Rewrite one conversion of [..., 16] rounded floats to i32; truthy where it is another one."""
-    rounded = next((found for name in _ROUNDINGS if (found := b.defining(op.operands[0], name))), None)
-    type_ = op.results[0].type
-    if rounded is None or not isinstance(type_, ir.VectorType):
-        return True
-    shape = list(type_.shape)
-    if shape[-1:] != [_LANES] or str(type_.element_type) != "i32":
-        return True
-    with rewriter.ip, op.location:
+@dataclass(frozen=True)
+class _Rounded:
+    """Numbers, and how they are rounded."""
+
+    source: ir.Value
+    how: int
+
+
+class RoundConvert(InstructionPattern[_Rounded]):
+    """The conversion of [..., 16] float32 numbers, rounded to even or down, to 32-bit integers."""
+
+    name: ClassVar[str] = "round-convert"
+    root: ClassVar[str] = "arith.fptosi"
+
+    def check(self, op: ir.Operation) -> _Rounded | Refusal | None:
+        found = next((one for name in _ROUNDINGS if (one := b.defining(op.operands[0], name))), None)
+        if found is None or not b.is_vector_of(op.results[0], 32):
+            return None
+        type_ = ir.VectorType(found.operands[0].type)
+        if not isinstance(type_.element_type, ir.F32Type):
+            return Refusal(f"numbers must be f32, but got {type_.element_type}")
+        if type_.shape[-1] != _LANES:
+            return Refusal(f"vectors must have 16 lanes, but got {type_.shape[-1]}")
+        return _Rounded(found.operands[0], _ROUNDINGS[found.name])
+
+    def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:
+        type_ = ir.VectorType(op.results[0].type)
         result = b.splat(type_, 0)
-        for position in np.ndindex(*shape[:-1]):
-            value = b.extract(rounded.operands[0], position) if position else rounded.operands[0]
-            converted = _convert(value, _ROUNDINGS[rounded.name])
+        for position in np.ndindex(*list(type_.shape)[:-1]):
+            converted = _convert(b.extract(match.source, position) if position else match.source, match.how)
             result = b.insert(converted, result, position) if position else converted
-    rewriter.replace_op(op, [result])
-    return None
+        return result
 
 
 def _convert(value: ir.Value, how: int) -> ir.Value:

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from qdialect._mlir import ir, vector
+from qdialect.lowering.strides import static_strides
 from qdialect.lowering.x86 import building as b
 
 TILE = [2, 2, 2, 2, 4]
@@ -28,11 +29,21 @@ def is_tile(type_: ir.Type) -> bool:
 
 
 def holds_tiles(buffer: ir.Value) -> bool:
-    """Whether the innermost dimensions of a memref of bytes are a tile's, in runs that can be loaded."""
+    """Whether the innermost dimensions of a memref of bytes are a tile's, in stretches that can be loaded.
+
+    Bytes may be in several places of the tile, so that they can be read, though not stored (`is_injective`).
+    """
     if not isinstance(buffer.type, ir.MemRefType) or b.shape_of(buffer)[-RANK:] != TILE:
         return False
-    is_bytes = str(ir.MemRefType(buffer.type).element_type) == "i8"
-    return is_bytes and _run(_offsets(buffer)) >= TILE[-1]
+    strides = static_strides(buffer.type)
+    if strides is None or min(strides) < 0 or not b.is_integer(buffer.type.element_type, 8):
+        return False
+    return _run(_offsets(buffer)) >= TILE[-1]
+
+
+def is_injective(buffer: ir.Value) -> bool:
+    """Whether each place of a tile is a byte of its own."""
+    return len(set(_offsets(buffer))) == _BYTES
 
 
 def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
@@ -41,6 +52,9 @@ def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     run = _run(offsets)
     if run == _BYTES:
         return b.load(_BYTES, buffer, indices)
+    if max(offsets) < _BYTES:
+        near = b.load(max(offsets) + 1, buffer, indices)
+        return vector.shuffle(near, near, offsets)
     if max(offsets) < 2 * _BYTES:
         return _from_two(buffer, indices, offsets)
     parts = [b.load(run, buffer, _at(indices, start)) for start in range(0, _BYTES, run)]
@@ -81,8 +95,8 @@ def _at(indices: Sequence[ir.Value], place: int) -> list[ir.Value]:
 
 def _offsets(buffer: ir.Value) -> list[int]:
     """How far each of the 64 bytes is from the first one."""
-    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
-    return list(_distances(tuple(strides[-RANK:])))
+    strides = static_strides(ir.MemRefType(buffer.type)) or ()
+    return list(_distances(strides[-RANK:]))
 
 
 @cache

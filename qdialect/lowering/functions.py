@@ -1,0 +1,35 @@
+"""The functions of a module that is lowered: `main`, and the kernels that it calls."""
+
+from __future__ import annotations
+
+from qdialect._mlir import ir
+from qdialect.lowering.errors import error_at
+
+MAIN = "main"
+
+
+def name_of(function: ir.Operation) -> str:
+    """The symbol of a function."""
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def functions(module: ir.Module) -> list[ir.Operation]:
+    """The functions of `module`, declarations too."""
+    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+
+
+def has_body(function: ir.Operation) -> bool:
+    """Whether `function` is more than a declaration."""
+    return len(function.regions[0].blocks) > 0
+
+
+def entry(module: ir.Module) -> ir.Operation:
+    """The function `main`; raises `CompileError` where `module` has none with a body."""
+    found = functions(module)
+    main = next((function for function in found if name_of(function) == MAIN), None)
+    if main is not None and has_body(main):
+        return main
+    what = "a declaration" if main else ", ".join(map(name_of, found)) or "no function"
+    message = f"a module must have a function {MAIN} with a body to be lowered, but got {what}"
+    first = next((op.operation for op in module.body.operations), module.operation)
+    raise error_at((main or first).location, message)

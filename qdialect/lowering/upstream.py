@@ -1,0 +1,58 @@
+"""Upstream's passes and transform schedules as parts of lowering steps, with their failures as our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from qdialect._mlir import ir, passmanager, transform, transform_interpreter
+from qdialect.context import converted, place_of
+from qdialect.diagnostics import CompileError, Diagnostic, Severity
+from qdialect.lowering.errors import error_at
+
+Build = Callable[[ir.Value], None]
+"""Writes a schedule, given the handle of the op that it is applied to."""
+
+
+def run_passes(module: ir.Module, pipeline: str, step: str) -> None:
+    """Run a pipeline of upstream's passes for the lowering step `step`; raises `CompileError` where a pass fails."""
+    try:
+        passmanager.PassManager.parse(pipeline, module.context).run(module.operation)
+    except ir.MLIRError as error:
+        found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
+        first = replace(found[0], message=f"{step}: {found[0].message}")
+        raise CompileError(first.message, (_placed(first, module), *found[1:])) from error
+
+
+def apply_schedule(payload: ir.Operation, build: Build, step: str) -> None:
+    """Apply the schedule that `build` writes to `payload`; raises `CompileError` where it does not apply."""
+    script = _script(build)
+    try:
+        transform_interpreter.apply_named_sequence(payload, script.body.operations[0], script)
+    except ValueError as error:
+        raise error_at(payload.location, f"{step}: {' '.join(str(error).split())}") from error
+
+
+def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:
+    """Write that the patterns that `patterns` name are applied to `target`."""
+    with ir.InsertionPoint(transform.ApplyPatternsOp(target).patterns):
+        for pattern in patterns:
+            pattern()
+
+
+def _script(build: Build) -> ir.Module:
+    script = ir.Module.create()
+    script.operation.attributes["transform.with_named_sequence"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(script.body):
+        sequence = transform.NamedSequenceOp("__transform_main", [transform.AnyOpType.get()], [])
+    with ir.InsertionPoint(sequence.body):
+        build(sequence.bodyTarget)
+        transform.YieldOp()
+    return script
+
+
+def _placed(diagnostic: Diagnostic, module: ir.Module) -> Diagnostic:
+    if diagnostic.line:
+        return diagnostic
+    file, line, column = place_of(module.operation.location)
+    return replace(diagnostic, file=file, line=line, column=column)

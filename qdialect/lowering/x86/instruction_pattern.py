@@ -1,0 +1,95 @@
+"""What a pattern of the x86 step is: a check that gives a match or a reason, and a rewrite that cannot fail.
+
+A pattern is tried at every op with its root's name.  Its check reads whatever a legal module may hold and changes
+nothing; what it does not prove, it refuses.  Reasons are remarks for those who collect them (`explain_matches`), and
+notes where an op that must not be left is left.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from qdialect._mlir import ir, rewrite
+from qdialect.passes.pattern import Refusal, explain, is_explained
+
+M = TypeVar("M")
+
+
+class InstructionPattern(ABC, Generic[M]):
+    """Puts instructions where one op, its root, means just that."""
+
+    name: ClassVar[str]
+    root: ClassVar[str]
+    benefit: ClassVar[int] = 1
+    """Of several patterns with one root the one with the largest benefit is tried first."""
+
+    @abstractmethod
+    def check(self, op: ir.Operation) -> M | Refusal | None:
+        """The match at the root `op`, a reason why it is left alone, or None where `op` is no candidate."""
+
+    @abstractmethod
+    def rewrite(self, op: ir.Operation, match: M) -> ir.Value | None:
+        """Emit what replaces `op`, before it: the value of its result, None for an op that has no result."""
+
+    def match(self, op: ir.Operation) -> M | Refusal | None:
+        """What `check` finds, for ops that are masked by no region and on vectors of a fixed size."""
+        found = self.check(op)
+        if found is None or isinstance(found, Refusal):
+            return found
+        reason = _outside(op)
+        return Refusal(reason) if reason else found
+
+    def apply(self, op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
+        """Rewrite `op`; truthy where it is left alone, as the bindings want it."""
+        match = self.match(op.operation)
+        if match is None or isinstance(match, Refusal):
+            return True
+        with rewriter.ip, op.location:
+            value = self.rewrite(op.operation, match)
+        if value is None:
+            rewriter.erase_op(op)
+        else:
+            rewriter.replace_op(op, [value])
+        return None
+
+
+def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> None:
+    """Apply `patterns` to all of `module` until none matches, and explain what is left alone."""
+    found = rewrite.RewritePatternSet()
+    for pattern in patterns:
+        found.add(pattern.root, pattern.apply, pattern.benefit)
+    rewrite.apply_patterns_and_fold_greedily(module, found.freeze())
+    if is_explained():
+        _explain(module, patterns)
+
+
+def reasons(op: ir.Operation, patterns: Sequence[InstructionPattern[Any]]) -> Iterator[tuple[str, Refusal]]:
+    """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
+    for pattern in patterns:
+        found = pattern.match(op) if pattern.root == op.name else None
+        if isinstance(found, Refusal):
+            yield pattern.name, found
+
+
+def _explain(module: ir.Module, patterns: Sequence[InstructionPattern[Any]]) -> None:
+    roots = {pattern.root for pattern in patterns}
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in roots:
+            for name, reason in reasons(op, patterns):
+                explain(name, op, reason)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+def _outside(op: ir.Operation) -> str | None:
+    """Why no pattern takes an op that it would match."""
+    if op.parent is not None and op.parent.name == "vector.mask":
+        return "must not be masked"
+    vectors = (value.type for value in (*op.operands, *op.results) if isinstance(value.type, ir.VectorType))
+    if any(vector.scalable for vector in vectors):
+        return "must be of vectors of a fixed size"
+    return None

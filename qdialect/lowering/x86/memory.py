@@ -1,0 +1,121 @@
+"""Reads and writes of bytes: what is asked of them before other instructions access the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdialect._mlir import ir
+from qdialect.lowering.strides import static_strides
+from qdialect.lowering.x86 import building as b
+from qdialect.passes.pattern import Refusal
+
+_PURE_DIALECTS = ("arith", "math", "index", "ub")
+_READING_OPS = (
+    *("vector.transfer_read", "vector.load", "vector.gather", "vector.maskedload", "vector.expandload"),
+    *("vector.broadcast", "vector.shape_cast", "vector.bitcast", "vector.shuffle", "vector.contract"),
+    *("vector.extract", "vector.insert", "vector.extract_strided_slice", "vector.insert_strided_slice"),
+    *("memref.load", "memref.prefetch", "memref.reinterpret_cast", "memref.cast", "memref.subview"),
+    *("memref.collapse_shape", "memref.expand_shape", "memref.view"),
+)
+_VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A `vector.transfer_read` of bytes: the elements from `indices` on, along the innermost dimensions."""
+
+    op: ir.Operation
+    buffer: ir.Value
+    indices: list[ir.Value]
+    shape: list[int]
+    strides: tuple[int, ...]
+    """Of all dimensions of the buffer, in bytes."""
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """The strides of the dimensions that are read along."""
+        return self.strides[len(self.strides) - len(self.shape) :]
+
+    def position(self, steps: Sequence[int]) -> list[ir.Value]:
+        """Its indices plus `steps` along the innermost dimensions."""
+        return b.shifted(self.indices, [*[0] * (len(self.indices) - len(steps)), *steps])
+
+    def before(self, user: ir.Operation) -> ir.InsertionPoint:
+        """Where loads find what it reads: before `user`, or at itself where memory may be written in between."""
+        return ir.InsertionPoint(user if is_unwritten(self.op, user) else self.op)
+
+
+def byte_read(value: ir.Value, what: str) -> Read | Refusal:
+    """The read whose result `value` is; `what` names the value in a reason."""
+    op = b.defining(value, "vector.transfer_read")
+    if op is None:
+        return Refusal(f"{what} must be read from memory")
+    buffer = op.operands[0]
+    problem = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+    if problem:
+        return Refusal(f"{what} {problem}")
+    type_ = ir.MemRefType(buffer.type)
+    strides = static_strides(type_) or ()
+    return Read(op, buffer, list(op.operands)[1 : 1 + type_.rank], b.shape_of(op.results[0]), strides)
+
+
+def byte_buffer_problem(buffer: ir.Value) -> str | None:
+    """Why `buffer` is no memref of bytes at known strides in the default memory space."""
+    if not isinstance(buffer.type, ir.MemRefType) or not b.is_integer(buffer.type.element_type, 8):
+        return f"must be in a memref of bytes, but got {buffer.type}"
+    if buffer.type.memory_space is not None or static_strides(buffer.type) is None:
+        return f"must be in the default memory space at static strides, but got {buffer.type}"
+    return None
+
+
+def transfer_problem(op: ir.Operation, buffer: ir.Value, others: int) -> str | None:
+    """Why a transfer is more than an access to elements that are all there; `others` are its operands but indices."""
+    type_ = ir.MemRefType(buffer.type)
+    if len(op.operands) != type_.rank + others:
+        return "must be accessed without a mask"
+    if not all(ir.BoolAttr(one).value for one in ir.ArrayAttr(op.attributes["in_bounds"])):
+        return "must be accessed in bounds"
+    map_ = ir.AffineMapAttr(op.attributes["permutation_map"]).value
+    if map_ != ir.AffineMap.get_minor_identity(type_.rank, len(map_.results), op.context):
+        return f"must be accessed in the order of memory, but got {map_}"
+    return None
+
+
+def root(buffer: ir.Value) -> ir.Value:
+    """The buffer that `buffer` is a view of."""
+    return b.looked_through(buffer, *_VIEWS)
+
+
+def elements_behind(view: ir.Value) -> int | None:
+    """Elements of the flat buffer behind the last one that a `memref.reinterpret_cast` shows; None where unknown."""
+    owner = b.defining(view, "memref.reinterpret_cast")
+    if owner is None or not isinstance(owner.operands[0].type, ir.MemRefType):
+        return None
+    source, shown = ir.MemRefType(owner.operands[0].type), ir.MemRefType(view.type)
+    strides, offset = static_strides(shown), shown.get_strides_and_offset()[1]
+    is_known = source.has_static_shape and shown.has_static_shape and static_strides(source) == (1,)
+    if strides is None or not is_known or offset == ir.ShapedType.get_dynamic_stride_or_offset():
+        return None
+    last = offset + sum((size - 1) * stride for size, stride in zip(shown.shape, strides, strict=True))
+    return source.shape[0] - 1 - last
+
+
+def is_unwritten(first: ir.Operation, last: ir.Operation) -> bool:
+    """Whether no op between two of one block writes memory, as far as is known; false for ops of different blocks."""
+    if first.block != last.block:
+        return False
+    is_between = False
+    for op in first.block.operations:
+        if op.operation == last:
+            return is_between
+        if is_between and not _only_reads(op.operation):
+            return False
+        is_between = is_between or op.operation == first
+    return False
+
+
+def _only_reads(op: ir.Operation) -> bool:
+    if op.name.split(".")[0] in _PURE_DIALECTS or op.name in _READING_OPS:
+        return True
+    return op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith("llvm.x86.")

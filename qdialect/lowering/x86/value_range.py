@@ -1,0 +1,95 @@
+"""What the IR proves about the values of integers: an interval that holds every element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.lowering.x86 import building as b
+
+Interval = tuple[int, int]
+"""Smallest and largest value, read as signed."""
+
+_DEPTH = 12
+_SAME_ELEMENTS = ("vector.broadcast", "vector.shape_cast", "vector.extract", "vector.transpose")
+
+
+def interval(value: ir.Value, depth: int = _DEPTH) -> Interval:
+    """An interval around the elements of an integer or a vector of integers; that of their type where nothing is known.
+
+    It looks through at most `depth` ops.
+    """
+    owner = value.owner
+    known = None if isinstance(owner, ir.Block) or not depth else _of_op(owner.operation, depth - 1)
+    return known or _of_type(value)
+
+
+def _of_op(op: ir.Operation, depth: int) -> Interval | None:
+    if op.name == "arith.constant":
+        return _of_constant(op.attributes["value"])
+    if op.name in _SAME_ELEMENTS:
+        return interval(op.operands[0], depth)
+    if op.name == "arith.extui":
+        return _unsigned(interval(op.operands[0], depth), op.operands[0])
+    if op.name == "arith.extsi":
+        return interval(op.operands[0], depth)
+    if op.name == "arith.select":
+        return _union(*(interval(operand, depth) for operand in list(op.operands)[1:]))
+    if op.name in _BINARY:
+        return _BINARY[op.name](*(interval(operand, depth) for operand in op.operands))
+    return None
+
+
+def _of_type(value: ir.Value) -> Interval:
+    bits = b.integer_bits(value.type)
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def _of_constant(attribute: ir.Attribute) -> Interval | None:
+    if isinstance(attribute, ir.IntegerAttr):
+        return attribute.value, attribute.value
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        return None
+    if attribute.is_splat:
+        number = ir.IntegerAttr(attribute.get_splat_value()).value
+        return number, number
+    numbers = np.array(attribute)
+    return int(numbers.min()), int(numbers.max())
+
+
+def _unsigned(found: Interval, value: ir.Value) -> Interval:
+    return found if found[0] >= 0 else (0, 2 ** b.integer_bits(value.type) - 1)
+
+
+def _union(one: Interval, other: Interval) -> Interval:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _max_signed(one: Interval, other: Interval) -> Interval:
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
+def _min_signed(one: Interval, other: Interval) -> Interval:
+    return min(one[0], other[0]), min(one[1], other[1])
+
+
+def _min_unsigned(one: Interval, other: Interval) -> Interval | None:
+    """Of two numbers, one of which is not negative, the smaller one as unsigned is at most that one."""
+    bounds = [high for low, high in (one, other) if low >= 0]
+    return (0, min(bounds)) if bounds else None
+
+
+def _max_unsigned(one: Interval, other: Interval) -> Interval | None:
+    return _max_signed(one, other) if one[0] >= 0 and other[0] >= 0 else None
+
+
+_BINARY: dict[str, Callable[[Interval, Interval], Interval | None]] = {
+    "arith.maxsi": _max_signed,
+    "arith.minsi": _min_signed,
+    "arith.maxui": _max_unsigned,
+    "arith.minui": _min_unsigned,
+    # Bits of a number that is not negative are a smaller one.
+    "arith.andi": _min_unsigned,
+}

@@ -1,0 +1,62 @@
+"""Modules written by hand at phase `vector`: lowered from there, run, and compared between targets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.context import make_context, parse
+from qdialect.lowering.to_llvm import to_llvm
+from qdialect.lowering.to_x86 import to_x86
+from qdialect.passes.pattern import explain_matches
+from qdialect.runtime.jit import MachineCode
+from qdialect.target import GENERIC, TARGETS, Target
+
+Array = NDArray[Any]
+
+VBMI = TARGETS["avx512vbmi"]
+HOST_TARGETS = [one for one in TARGETS.values() if one.features and one.features <= target.host_features()]
+"""The targets with instructions of their own that this CPU can run."""
+
+
+def module_of(text: str) -> ir.Module:
+    """The module of a text, with diagnostics that name ``vector.mlir``."""
+    return parse(text, make_context(), "vector.mlir")
+
+
+def x86_text(text: str, chosen: Target = VBMI) -> str:
+    """The module after the x86 step for a target; no CPU is needed."""
+    module = module_of(text)
+    to_x86(module, chosen)
+    assert module.operation.verify()
+    return str(module)
+
+
+def reasons(text: str, chosen: Target = VBMI) -> list[str]:
+    """Why patterns of the x86 step left ops alone: ``[pattern] 'op' reason``."""
+    with explain_matches() as remarks:
+        x86_text(text, chosen)
+    return [remark.message for remark in remarks]
+
+
+def run(text: str, arrays: Sequence[Array], chosen: Target) -> list[Array]:
+    """The contents of all buffers after a call of ``@main`` on copies of `arrays`, compiled for `chosen`."""
+    module = module_of(text)
+    to_x86(module, chosen)
+    to_llvm(module)
+    buffers = [np.array(array, order="C") for array in arrays]
+    bound = MachineCode(module).bind("main", [buffer.ctypes.data for buffer in buffers], keep=buffers)
+    bound.call()
+    return buffers
+
+
+def assert_same_on_every_target(text: str, arrays: Sequence[Array]) -> None:
+    """Run on the generic target and on every other one that this CPU has, and compare all buffers bit for bit."""
+    wanted = run(text, arrays, GENERIC)
+    for chosen in HOST_TARGETS:
+        for index, (expected, found) in enumerate(zip(wanted, run(text, arrays, chosen), strict=True)):
+            message = f"buffer {index} for target {chosen.name}, in\n{text}"
+            np.testing.assert_array_equal(found, expected, err_msg=message)
