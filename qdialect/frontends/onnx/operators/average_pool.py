@@ -36,7 +36,7 @@ class Average(Real):
     window: Window
     counts_padding: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
@@ -72,7 +72,7 @@ class Average(Real):
 
         return plan.compute(name, self.shape, "f32", emit)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         counts = np.broadcast_to(self._counts()[..., np.newaxis], self._last).astype(np.float32)
 
         def emit(emitter: Emitter) -> Placed:
@@ -151,7 +151,7 @@ class GlobalAverage(Real):
 
     source: Quantized
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
         parameters = {**mapping(before, to), "rounding": ORT.rounding}
