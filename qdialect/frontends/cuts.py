@@ -58,7 +58,8 @@ def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int])
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 
 
-_MOST_INDICES = 1 << 20
+MOST_INDICES = 1 << 20
+"""Of one list."""
 
 # Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
 _BORDERS: dict[str, Callable[[int, int], int]] = {
@@ -71,7 +72,7 @@ _BORDERS: dict[str, Callable[[int, int], int]] = {
 
 def check_indices(count: int, budget: Budget) -> None:
     """`count` indices can be listed; raises `UnsupportedError`."""
-    require(count <= _MOST_INDICES, f"at most {_MOST_INDICES} elements of a dimension can be placed, but got {count}")
+    require(count <= MOST_INDICES, f"at most {MOST_INDICES} elements of a dimension can be placed, but got {count}")
     budget.spend_indices(count)
 
 

@@ -153,7 +153,7 @@ def _evaluated(node: Node, operands: Operands) -> Array:
     proto.attribute.extend(attributes_of(node))
     graph = helper.make_graph([proto], "node", [], [helper.make_empty_tensor_value_info("result")])
     try:
-        evaluator = ReferenceEvaluator(graph, opsets={"": node.version})
+        evaluator: Any = ReferenceEvaluator(graph, opsets={"": node.version})
         with np.errstate(all="ignore"):
             (result,) = evaluator.run(None, dict(zip(names, operands, strict=True)))
     # The package says in many ways that inputs do not fit, assertions and bare exceptions among them.
@@ -166,8 +166,8 @@ def _evaluated(node: Node, operands: Operands) -> Array:
 
 
 def _constant(node: Node) -> Array:
-    value: Any = node.attributes.get("value")
-    if isinstance(value, np.ndarray):
+    if "value" in node.attributes:
+        value: Array = node.attributes["value"]
         return value
     name = next((name for name in _VALUES if name in node.attributes), None)
     if name is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -44,8 +44,8 @@ def attributes_of(node: Node) -> Sequence[onnx.AttributeProto]:
     found: list[onnx.AttributeProto] = []
     for name, wanted in _declared(node).items():
         if name in node.attributes:
-            value = node.attributes[name]
-            held = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            value: Any = node.attributes[name]
+            held = numpy_helper.from_array(value) if wanted == "TENSOR" else value
             found.append(helper.make_attribute(name, held, attr_type=onnx.AttributeProto.AttributeType.Value(wanted)))
     return found
 
@@ -65,11 +65,12 @@ def _declared(node: Node) -> dict[str, str]:
         schema = defs.get_schema(node.kind, node.version, "")
     except (defs.SchemaError, TypeError, OverflowError):
         return {}
-    return {name: attribute.type.name for name, attribute in schema.attributes.items()}
+    return {name: str(attribute.type).rpartition(".")[2] for name, attribute in schema.attributes.items()}
 
 
-def type_name(value: Any) -> str:
+def type_name(value: object) -> str:
     """The name of the attribute type that a value has; ``EMPTY`` for an empty list, which may be of any entries."""
     if not isinstance(value, list):
         return _SCALARS.get(type(value), type(value).__name__)
-    return _LISTS.get(type(value[0]), "a list") if value else "EMPTY"
+    entries = cast("list[object]", value)
+    return _LISTS.get(type(entries[0]), "a list") if entries else "EMPTY"
