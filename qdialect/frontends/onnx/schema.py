@@ -71,6 +71,6 @@ def _declared(node: Node) -> dict[str, str]:
 def type_name(value: object) -> str:
     """The name of the attribute type that a value has; ``EMPTY`` for an empty list, which may be of any entries."""
     if not isinstance(value, list):
-        return _SCALARS.get(type(value), type(value).__name__)
+        return _SCALARS.get(type(value), type(value).__name__.removesuffix("Proto").upper())
     entries = cast("list[object]", value)
     return _LISTS.get(type(entries[0]), "a list") if entries else "EMPTY"

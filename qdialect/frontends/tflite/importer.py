@@ -65,6 +65,8 @@ def import_tflite(
                 use_xnnpack(module)
         except VerificationError as error:
             raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
+        except ImportModelError as error:
+            raise ImportModelError(f"'{name}': {error}") from error
     return module
 
 
