@@ -9,7 +9,7 @@ import numpy as np
 
 from qdialect._mlir import func, ir
 from qdialect.dialect import QnnOp, ReshapeOp, build
-from qdialect.dialect.constants import constant
+from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
@@ -47,9 +47,12 @@ class OpBuilder:
 
         Raises `UnsupportedError` where the budget does not hold it.
         """
+        location = location or self._location
+        if is_repeated(array):
+            return constant(array, loc=location)
         if self._budget is not None:
             self._budget.spend_constant(array.shape, array.dtype.itemsize)
-        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location or self._location)
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location)
 
     def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
         """An op of what is being emitted; its result."""

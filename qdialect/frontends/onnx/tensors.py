@@ -164,7 +164,9 @@ class Clamped(Real):
             value = emitter.plain(source)
             for op, bound in (("arith.maximumf", self.least), ("arith.minimumf", self.most)):
                 if np.isfinite(bound):
-                    value = emitter.float_op(op, value, emitter.constant(np.full(self.shape, bound, dtype=np.float32)))
+                    value = emitter.float_op(
+                        op, value, emitter.constant(np.broadcast_to(np.float32(bound), self.shape))
+                    )
             return value, False
 
         return plan.compute(name, self.shape, "f32", emit)
