@@ -2,12 +2,26 @@
 
 Grammar, in MLIR's voice: ``'qnn.op' op <what> must be <expected>, but got <actual>``; lower-case, no final period, both
 numbers.  Whatever reaches a user is a `QDialectError`; a traceback means a bug in qdialect.
+
+Messages quote names, and a name is anything that a stranger's file says: `printable` makes every one of them harmless
+to the terminal that shows it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with an escape for each character that is not seen or that changes how others are shown.
+
+    These are control characters, line ends, marks of the direction of writing and lone surrogates::
+
+        >>> printable("a\x1b[2J\u202eb")
+        'a\\x1b[2J\\u202eb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class Severity(Enum):
@@ -21,7 +35,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message with its place.
+    """One message with its place; its text is `printable`.
 
     `file`, `line` and `column` are empty or zero where the place is unknown; `notes` hang below the message.
     """
@@ -34,8 +48,8 @@ class Diagnostic:
     notes: tuple[Diagnostic, ...] = field(default=())
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: " if self.file and self.line else ""
-        own = f"{place}{self.severity.value}: {self.message}"
+        place = f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+        own = f"{place}{self.severity.value}: {printable(self.message)}"
         return "\n".join([own, *map(str, self.notes)])
 
 
@@ -43,7 +57,7 @@ class QDialectError(Exception):
     """Base of every error a user can cause; `diagnostics` holds what to print."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
 
     def render(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from xml.sax.saxutils import escape
 
-from qdialect.cli import terminal
+from qdialect.diagnostics import printable
 from qdialect.runtime.profile import Profile, StepProfile
 
 SUFFIXES = (".svg", ".html")
@@ -148,4 +148,4 @@ def _title(hover: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return escape("\n".join(map(terminal.printable, text.split("\n"))))
+    return escape("\n".join(map(printable, text.split("\n"))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.cli import table, terminal
+from qdialect.cli import table
 from qdialect.runtime.profile import Profile, StepProfile
 
 _HEADER = ("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "bytes", "GB/s", "nodes")
@@ -23,7 +23,7 @@ def profile_table(profile: Profile) -> str:
 def _row(number: int, one: StepProfile, whole: float) -> tuple[str, ...]:
     step = one.step
     figures = _figures(one.seconds, whole, step.macs, step.bytes_moved, one.peak)
-    return f"{number}", f"{step.kernel}", step.label, *figures, terminal.printable(", ".join(step.names))
+    return f"{number}", f"{step.kernel}", step.label, *figures, ", ".join(step.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:

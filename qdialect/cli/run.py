@@ -18,7 +18,7 @@ from qdialect.cli import profile_chart, table, terminal
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.profile_table import profile_table
 from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.diagnostics import InputError, QDialectError
+from qdialect.diagnostics import InputError, QDialectError, printable
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, workload
@@ -240,7 +240,7 @@ def _compare(module: ir.Module, executable: Executable, inputs: Sequence[Array],
     print()
     for port, wanted, found in zip(executable.outputs, expected, outputs, strict=True):
         count = differing(wanted, found)
-        print(f"{port.name}: {count} of {found.size} elements differ from the reference")
+        print(f"{printable(port.name)}: {count} of {found.size} elements differ from the reference")
         total += count
     return 1 if total else 0
 

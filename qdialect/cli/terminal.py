@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qdialect.context import read_text
-from qdialect.diagnostics import ParseError, QDialectError
+from qdialect.diagnostics import ParseError, QDialectError, printable
 
 _INTERRUPTED = 130
 
@@ -41,15 +41,10 @@ def run(program: str, work: Callable[[], int]) -> int:
 
 
 def say(text: str) -> None:
-    """Print on stderr, if there is one that takes it."""
+    """Print lines on stderr, if there is one that takes them; what a terminal would obey is escaped."""
     if text and sys.stderr:
         with contextlib.suppress(OSError):
-            print(text.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    """`text` with a question mark for each character that would not be seen: names are anything a model says."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+            print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
 
 
 def read_input(name: str) -> str:

@@ -20,12 +20,28 @@ _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 def constant(array: NDArray[Any], loc: ir.Location | None = None) -> ir.Value:
     """A `qnn.constant` with the shape, element type and values of `array`.
 
-    Raises `KeyError` for a dtype that no tensor of the dialect has.
+    One number that `np.broadcast_to` repeats is held once, whatever the shape.  Raises `KeyError` for a dtype that no
+    tensor of the dialect has.
     """
     name = _ELEMENT_NAMES[array.dtype]
     element = ir.Type.parse(name)
-    value = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
+    if is_repeated(array):
+        value = ir.DenseElementsAttr.get_splat(
+            ir.RankedTensorType.get(list(array.shape), element), _scalar(array, element)
+        )
+    else:
+        value = ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=list(array.shape))
     return build(ConstantOp, element=element, value=value, loc=loc).output
+
+
+def is_repeated(array: NDArray[Any]) -> bool:
+    """Whether `array` is one number in memory, repeated."""
+    return array.size > 1 and not any(array.strides)
+
+
+def _scalar(array: NDArray[Any], element: ir.Type) -> ir.Attribute:
+    number = array.flat[0].item()
+    return ir.FloatAttr.get(element, number) if array.dtype.kind == "f" else ir.IntegerAttr.get(element, number)
 
 
 def constant_value(value: ir.Value) -> NDArray[Any] | None:

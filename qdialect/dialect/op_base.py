@@ -49,6 +49,10 @@ class ConstraintError(Exception):
         self.label = label
 
 
+class BuildError(TypeError):
+    """An operand, an attribute or the result of an op that is being built is not of the declared kind."""
+
+
 def require(condition: bool, label: str, message: str) -> None:
     """Raise `ConstraintError` with `label` and `message` unless `condition` holds."""
     if not condition:
@@ -208,7 +212,7 @@ def build(
     or its text (``"ui8"``); `attributes` are Python values. Those that are not given, or equal their default, are left
     out.
 
-    Raises `ConstraintError` where the shapes have no meaning, and `TypeError` for operands, attributes or a result that
+    Raises `ConstraintError` where the shapes have no meaning, and `BuildError` for operands, attributes or results that
     are missing, unknown or not of the declared kind. The other constraints are the verifier's.
     """
     values = _checked_operands(op_class, operands)
@@ -236,7 +240,7 @@ def _checked_operands(op_class: type[QnnOp], operands: Sequence[ir.Value | None]
     has_hole = any(value is None for value in operands[: len(values)])
     if has_hole or not least <= len(values) <= most:
         found = f"{len(values)} with a gap" if has_hole else len(values)
-        raise TypeError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(least, most)}, but got {found}")
+        raise BuildError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(least, most)}, but got {found}")
     for index, value in enumerate(values):
         field = fields[min(index, len(fields) - 1)]
         _raise_problem(op_class, f"operand '{field.name}'", field.constraint.problem(value.type), value.type)
@@ -249,7 +253,7 @@ def _encoded(op_class: type[QnnOp], name: str, value: Any) -> ir.Attribute:
         encoded = kind.to_attribute(value)
     except (TypeError, ValueError) as error:
         message = f"'{op_class.OPERATION_NAME}' op {name} must be {kind.description}, but got {value!r}"
-        raise TypeError(message) from error
+        raise BuildError(message) from error
     _raise_problem(op_class, name, kind.problem(encoded), encoded)
     return encoded
 
@@ -266,17 +270,17 @@ def _result_type(op_class: type[QnnOp], shape: Shape, element: ir.Type | str) ->
 
 def _raise_problem(op_class: type[QnnOp], what: str, problem: str | None, found: object) -> None:
     if problem:
-        raise TypeError(f"'{op_class.OPERATION_NAME}' op {what} must be {problem}, but got {found}")
+        raise BuildError(f"'{op_class.OPERATION_NAME}' op {what} must be {problem}, but got {found}")
 
 
 def _complete(op_class: type[QnnOp], attributes: Mapping[str, Any]) -> dict[str, Any]:
     unknown = attributes.keys() - op_class.attribute_fields.keys()
     if unknown:
-        raise TypeError(f"'{op_class.OPERATION_NAME}' has no attribute {names_text(sorted(unknown))}")
+        raise BuildError(f"'{op_class.OPERATION_NAME}' has no attribute {names_text(sorted(unknown))}")
     complete = {name: attributes.get(name, field.default) for name, field in op_class.attribute_fields.items()}
     missing = [name for name, value in complete.items() if value is None]
     if missing:
-        raise TypeError(f"'{op_class.OPERATION_NAME}' needs attribute {names_text(missing)}")
+        raise BuildError(f"'{op_class.OPERATION_NAME}' needs attribute {names_text(missing)}")
     return complete
 
 

@@ -4,7 +4,8 @@ themselves."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
+from qdialect.dialect.op_base import BuildError, ConstraintError
 from qdialect.dialect.type_constraints import MOST_ELEMENTS
 
 Array = NDArray[Any]
@@ -22,6 +24,25 @@ Shape = tuple[int, ...]
 
 class UnsupportedError(Exception):
     """A node uses an operator, option or type that the front end lacks; the text says which."""
+
+
+@contextmanager
+def converting() -> Generator[None]:
+    """The last net around the conversion of a node: what is raised beside our own errors becomes `UnsupportedError`.
+
+    A conversion checks what it reads; what is caught here is a check that it lacks.
+    """
+    try:
+        yield
+    except (UnsupportedError, QDialectError, ConstraintError, BuildError):
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise UnsupportedError(f"{CONVERSION_FAILED} {type(error).__name__}: {reason}") from error
+
+
+CONVERSION_FAILED = "conversion failed with"
+"""What the message of an error begins with that no check has foreseen."""
 
 
 def require(condition: bool, reason: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from qdialect._mlir import ir
 from qdialect.dialect import GatherOp, QnnOp, SliceOp
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import require
 
 
@@ -57,7 +58,8 @@ def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int])
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 
 
-_MOST_INDICES = 1 << 20
+MOST_INDICES = 1 << 20
+"""Of one list."""
 
 # Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
 _BORDERS: dict[str, Callable[[int, int], int]] = {
@@ -68,19 +70,20 @@ _BORDERS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def check_indices(count: int) -> None:
+def check_indices(count: int, budget: Budget) -> None:
     """`count` indices can be listed; raises `UnsupportedError`."""
-    require(count <= _MOST_INDICES, f"at most {_MOST_INDICES} elements of a dimension can be placed, but got {count}")
+    require(count <= MOST_INDICES, f"at most {MOST_INDICES} elements of a dimension can be placed, but got {count}")
+    budget.spend_indices(count)
 
 
-def border(extent: int, low: int, high: int, mode: str, what: str) -> Sequence[int]:
+def border(extent: int, low: int, high: int, mode: str, what: str, budget: Budget) -> Sequence[int]:
     """Where each element of a dimension comes from that grows by `low` and `high` elements of its own.
 
     Raises `UnsupportedError`, which calls the amounts `what`, where the dimension has too few.
     """
     if low == high == 0:
         return range(extent)
-    check_indices(low + extent + high)
+    check_indices(low + extent + high, budget)
     mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
     fits = mirrored is None or max(low, high) <= mirrored
     require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")

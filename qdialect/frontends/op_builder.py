@@ -9,8 +9,9 @@ import numpy as np
 
 from qdialect._mlir import func, ir
 from qdialect.dialect import QnnOp, ReshapeOp, build
-from qdialect.dialect.constants import constant
+from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
 
 Op = TypeVar("Op", bound=QnnOp)
@@ -19,7 +20,8 @@ Op = TypeVar("Op", bound=QnnOp)
 class OpBuilder:
     """Ops and constants, all at one location until `enter` names another."""
 
-    def __init__(self, file_name: str) -> None:
+    def __init__(self, file_name: str, budget: Budget | None = None) -> None:
+        self._budget = budget
         self._file = ir.Location.file(file_name, 0, 0)
         self._location: ir.Location = self._file
 
@@ -41,8 +43,16 @@ class OpBuilder:
         return function.add_entry_block([self.location_of(tensor.name) for tensor in inputs])
 
     def constant(self, array: Array, location: ir.Location | None = None) -> ir.Value:
-        """A constant of what is being emitted, unless `location` says of what."""
-        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location or self._location)
+        """A constant of what is being emitted, unless `location` says of what.
+
+        Raises `UnsupportedError` where the budget does not hold it.
+        """
+        location = location or self._location
+        if is_repeated(array):
+            return constant(array, loc=location)
+        if self._budget is not None:
+            self._budget.spend_constant(array.shape, array.dtype.itemsize)
+        return constant(np.ascontiguousarray(array).reshape(array.shape), loc=location)
 
     def build(self, op_class: type[Op], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value:
         """An op of what is being emitted; its result."""

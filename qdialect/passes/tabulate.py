@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import OPS, ClipOp, LutOp, RequantizeOp, UnaryOp
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.passes.matching import producer
@@ -49,7 +49,7 @@ def table_of(value: ir.Value, source: ir.Value) -> Table:
 def uniform_value(value: ir.Value) -> Array | None:
     """The one element that fills the constant `value`, as an array without dimensions; None where there is none."""
     array = constant_value(value)
-    if array is None or np.any(array != array.flat[0]):
+    if array is None or not (is_repeated(array) or np.all(array == array.flat[0])):
         return None
     return array.flat[0].reshape(())
 

@@ -1,139 +1,175 @@
-"""Nodes whose inputs are known: shape arithmetic, constants and casts are done when the model is read."""
+"""Nodes whose inputs are known: shape arithmetic, constants and casts are done when the model is read.
+
+The package `onnx` evaluates them, as its reference implementation of the operator set defines them.  Only operators
+that compute elements from elements are handed to it, and only where their result is small enough for the budget.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import Array, Shape, UnsupportedError
-from qdialect.frontends.onnx.model import ELEMENTS, Node
-
-_DTYPES = {
-    **{number: NUMPY_DTYPES[element] for number, element in ELEMENTS.items()},
-    9: np.dtype(np.bool_),
-    11: np.dtype(np.float64),
-}
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.onnx.model import Node
+from qdialect.frontends.onnx.schema import attributes_of, integer_attribute
 
 Operands = Sequence[Array]
-Folder = Callable[[Operands, Mapping[str, Any]], Array]
+ResultShape = Callable[[Node, Operands], Sequence[int]]
+
+_LARGEST_ITEM = 8
+_MOST_DIMENSIONS = 32
+# Booleans, integers and floats; no strings, whose elements have any size.
+_NUMBERS = "biuf"
 
 
-def _axes(operands: Operands, attributes: Mapping[str, Any]) -> tuple[int, ...] | None:
-    found = operands[1].ravel().tolist() if len(operands) > 1 else attributes.get("axes")
-    return None if found is None else tuple(found)
+def _broadcast(_: Node, operands: Operands) -> Sequence[int]:
+    return np.broadcast_shapes(*(operand.shape for operand in operands))
 
 
-def _cast(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    target = _DTYPES.get(attributes.get("to", 0))
-    if target is None:
-        raise UnsupportedError(f"cast to element type {attributes.get('to')} is not supported")
-    return operands[0].astype(target)
+def _first(_: Node, operands: Operands) -> Sequence[int]:
+    return operands[0].shape
 
 
-def _unsqueeze(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    return np.expand_dims(operands[0], _axes(operands, attributes) or ())
+def _over_axes(node: Node, operands: Operands) -> Sequence[int]:
+    """Of input 0, with axes in an attribute in old operator sets and in input 1 in later ones."""
+    data, *given = operands
+    axes = _listed(node, given) if given else node.attributes.get("axes", [])
+    rank = data.ndim + (len(axes) if node.kind == "Unsqueeze" else 0)
+    require(all(-rank <= axis < rank for axis in axes), f"axes must be in [-{rank}, {rank}), but got {list(axes)}")
+    return data.shape
 
 
-def _squeeze(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    return np.squeeze(operands[0], _axes(operands, attributes))
+def _together(_: Node, operands: Operands) -> Sequence[int]:
+    return (sum(operand.size for operand in operands),)
 
 
-def _slice(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    data, *rest = operands
-    given = [operand.ravel().tolist() for operand in rest]
-    if not given:
-        given = [attributes["starts"], attributes["ends"], *([attributes["axes"]] if "axes" in attributes else [])]
-    starts, ends = given[:2]
-    axes = given[2] if len(given) > 2 else list(range(len(starts)))
-    steps = given[3] if len(given) > 3 else [1] * len(starts)
-    index = [slice(None)] * data.ndim
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        # An end before the first element cannot be written as an index.
-        index[axis] = slice(start, None if end < -data.shape[axis] else end, step)
-    return data[tuple(index)]
+def _listed(_: Node, operands: Operands) -> Sequence[int]:
+    require(operands[0].dtype.kind in "iu", f"extents and axes must be integers, but got {operands[0].dtype}")
+    return operands[0].ravel().tolist()
 
 
-def _divide(operands: Operands, _: Mapping[str, Any]) -> Array:
-    lhs, rhs = operands
-    if lhs.dtype.kind == "f":
-        return lhs / rhs
-    # Integers are truncated towards zero.
-    return (np.sign(lhs) * np.sign(rhs) * (np.abs(lhs) // np.abs(rhs))).astype(lhs.dtype)
+def _gathered(node: Node, operands: Operands) -> Sequence[int]:
+    data, indices = operands
+    axis, rank = integer_attribute(node, "axis", 0), data.ndim
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    return (*data.shape[: axis % rank], indices.size, *data.shape[axis % rank + 1 :])
 
 
-def _fill(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    value: Array = attributes.get("value", np.zeros(1, dtype=np.float32))
-    return np.full(operands[0].ravel().tolist(), value.ravel()[0], dtype=value.dtype)
+def _ranged(_: Node, operands: Operands) -> Sequence[int]:
+    require(all(operand.size == 1 for operand in operands), "start, limit and delta must have 1 entry each")
+    start, limit, delta = (float(operand.ravel()[0]) for operand in operands)
+    count = (limit - start) / delta if delta else math.nan
+    require(math.isfinite(count), f"start, limit and delta must span a range, but got {start}, {limit} and {delta}")
+    return (max(math.ceil(count), 0),)
 
 
-def _reduce_product(operands: Operands, attributes: Mapping[str, Any]) -> Array:
-    return np.prod(operands[0], axis=_axes(operands, attributes), keepdims=bool(attributes.get("keepdims", 1)))
-
-
-_FOLDERS: dict[str, Folder] = {
-    "Abs": lambda operands, _: np.abs(operands[0]),
-    "Add": lambda operands, _: operands[0] + operands[1],
-    "Cast": _cast,
-    "Ceil": lambda operands, _: np.ceil(operands[0]),
-    "Concat": lambda operands, attributes: np.concatenate(operands, axis=attributes["axis"]),
-    "ConstantOfShape": _fill,
-    "Div": _divide,
-    "Equal": lambda operands, _: operands[0] == operands[1],
-    "Floor": lambda operands, _: np.floor(operands[0]),
-    "Gather": lambda operands, attributes: np.take(operands[0], operands[1], axis=attributes.get("axis", 0)),
-    "Max": lambda operands, _: reduce(np.maximum, operands),
-    "Min": lambda operands, _: reduce(np.minimum, operands),
-    "Mul": lambda operands, _: operands[0] * operands[1],
-    "Neg": lambda operands, _: -operands[0],
-    "Pow": lambda operands, _: np.power(operands[0], operands[1]).astype(operands[0].dtype),
-    "Range": lambda operands, _: np.arange(*(operand.ravel()[0] for operand in operands), dtype=operands[0].dtype),
-    "ReduceProd": _reduce_product,
-    "Reciprocal": lambda operands, _: 1 / operands[0],
-    "Slice": _slice,
-    "Sqrt": lambda operands, _: np.sqrt(operands[0]),
-    "Squeeze": _squeeze,
-    "Sub": lambda operands, _: operands[0] - operands[1],
-    "Unsqueeze": _unsqueeze,
-    "Where": lambda operands, _: np.where(operands[0], operands[1], operands[2]),
+_POINTWISE = (
+    ("Abs", 1),
+    ("Add", 2),
+    ("Ceil", 1),
+    ("Div", 2),
+    ("Equal", 2),
+    ("Floor", 1),
+    ("Mul", 2),
+    ("Neg", 1),
+    ("Pow", 2),
+    ("Reciprocal", 1),
+    ("Sqrt", 1),
+    ("Sub", 2),
+    ("Where", 3),
+)
+_SHAPES: dict[str, tuple[range, ResultShape]] = {
+    **{kind: (range(count, count + 1), _broadcast) for kind, count in _POINTWISE},
+    "Cast": (range(1, 2), _first),
+    "Concat": (range(1, 1 << 31), _together),
+    "ConstantOfShape": (range(1, 2), _listed),
+    "Gather": (range(2, 3), _gathered),
+    "Max": (range(1, 1 << 31), _broadcast),
+    "Min": (range(1, 1 << 31), _broadcast),
+    "Range": (range(3, 4), _ranged),
+    "ReduceProd": (range(1, 3), _over_axes),
+    "Slice": (range(1, 6), _first),
+    "Squeeze": (range(1, 3), _over_axes),
+    "Unsqueeze": (range(1, 3), _over_axes),
 }
-_VALUES = ("value_float", "value_floats", "value_int", "value_ints")
+"""The operators that are evaluated: how many inputs they have, and a shape with at least the elements of the result."""
+
+_VALUES: dict[str, type[np.generic]] = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
 
 
-def folded(node: Node, operands: Sequence[Array | None]) -> Array | None:
-    """What a node gives on known inputs, None where there is no rule for it or an input is not known.
+def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Array | None:
+    """What a node gives on known inputs, None where it is not evaluated here or an input is not known.
 
-    Raises `UnsupportedError` where the inputs do not fit the operator.
+    Raises `UnsupportedError` where the inputs do not fit the operator, and where the result exceeds `budget`.
     """
     if len(node.outputs) != 1:
         return None
     if node.kind == "Constant":
         return _constant(node)
     present = [operand for operand in operands if operand is not None]
-    folder = _FOLDERS.get(node.kind)
-    if folder is None or not operands or len(present) < len(operands):
+    if node.kind not in _SHAPES or not operands or len(present) < len(operands):
         return None
+    arity, result_shape = _SHAPES[node.kind]
+    require(len(present) in arity, f"must have {_count(arity)} inputs, but got {len(present)}")
+    for index, operand in enumerate(present):
+        require(operand.dtype.kind in _NUMBERS, f"constant input {index} must hold numbers, but got {operand.dtype}")
+        require(operand.ndim <= _MOST_DIMENSIONS, f"constant input {index} must have at most 32 dimensions")
     try:
-        with np.errstate(all="ignore"):
-            result = np.asarray(folder(present, node.attributes))
-    except (ValueError, IndexError, KeyError, TypeError, ZeroDivisionError, MemoryError) as error:
-        raise UnsupportedError(f"constant inputs must fit the operator: {error}") from error
-    return result
+        shape = result_shape(node, present)
+    except ValueError as error:
+        shapes = " and ".join(str(list(operand.shape)) for operand in present)
+        raise UnsupportedError(f"constant inputs must broadcast, but have the shapes {shapes}") from error
+    budget.spend_constant(shape, _LARGEST_ITEM)
+    return _evaluated(node, present)
 
 
 def folded_shape(node: Node, shape: Shape) -> Array:
     """What a Shape node gives."""
-    start, end = node.attributes.get("start", 0), node.attributes.get("end")
+    start, end = integer_attribute(node, "start", 0), integer_attribute(node, "end", len(shape))
     return np.array(shape[start:end], dtype=np.int64)
+
+
+def _count(arity: range) -> str:
+    if len(arity) == 1:
+        return str(arity.start)
+    return f"at least {arity.start}" if len(arity) > _MOST_DIMENSIONS else f"{arity.start} to {arity.stop - 1}"
+
+
+def _evaluated(node: Node, operands: Operands) -> Array:
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    names = [str(index) for index in range(len(operands))]
+    proto = helper.make_node(node.kind, names, ["result"])
+    proto.attribute.extend(attributes_of(node))
+    graph = helper.make_graph([proto], "node", [], [helper.make_empty_tensor_value_info("result")])
+    try:
+        evaluator: Any = ReferenceEvaluator(graph, opsets={"": node.version})
+        with np.errstate(all="ignore"):
+            (result,) = evaluator.run(None, dict(zip(names, operands, strict=True)))
+    # The package says in many ways that inputs do not fit, assertions and bare exceptions among them.
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UnsupportedError(f"constant inputs must fit the operator: {reason}") from error
+    array = np.asarray(result)
+    require(array.dtype.kind in _NUMBERS, f"constant result must hold numbers, but got {array.dtype}")
+    return array
 
 
 def _constant(node: Node) -> Array:
     if "value" in node.attributes:
-        return np.asarray(node.attributes["value"])
+        value: Array = node.attributes["value"]
+        return value
     name = next((name for name in _VALUES if name in node.attributes), None)
     if name is None:
         raise UnsupportedError("constant must be a tensor, numbers or a number")
-    return np.array(node.attributes[name], dtype=np.float32 if "float" in name else np.int64)
+    return np.array(node.attributes[name], dtype=_VALUES[name])

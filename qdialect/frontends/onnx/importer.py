@@ -9,11 +9,13 @@ from types import MappingProxyType
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.budget import Budget, is_shape
 from qdialect.frontends.common import (
     Array,
     GraphNode,
     UnsupportedError,
     content_of,
+    converting,
     refuse,
     require,
 )
@@ -22,6 +24,7 @@ from qdialect.frontends.onnx.folding import folded, folded_shape
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
+from qdialect.frontends.onnx.schema import check_attributes
 from qdialect.frontends.onnx.tensors import Computed, Real, Tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
@@ -49,8 +52,10 @@ def import_onnx(
     node is a note.
     """
     extents = Extents(batch, dims)
-    graph, name = _read(source, extents)
-    planned = _Planner(graph, name, extents.hints()).run()
+    content, name = content_of(source, "model.onnx")
+    graph = _read(content, name, source, extents)
+    size = len(content) + sum(array.nbytes for array in graph.constants.values())
+    planned = _Planner(graph, name, extents.hints(), Plan(budget=Budget.of_file(size))).run()
     return module_of(planned, name, context)
 
 
@@ -58,14 +63,14 @@ def nodes_of(
     source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[GraphNode, ...]:
     """The nodes of an .onnx file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source, Extents(batch, dims))
+    content, name = content_of(source, "model.onnx")
+    graph = _read(content, name, source, Extents(batch, dims))
     return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in graph.nodes)
 
 
-def _read(source: str | Path | bytes, extents: Extents) -> tuple[Graph, str]:
-    content, name = content_of(source, "model.onnx")
+def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extents) -> Graph:
     try:
-        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents), name
+        return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents)
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error}") from error
 
@@ -77,7 +82,7 @@ class _Planner:
     graph: Graph
     name: str
     hints: Sequence[str]
-    plan: Plan = field(default_factory=Plan)
+    plan: Plan
     tensors: dict[str, Tensor | None] = field(default_factory=dict[str, Tensor | None])
     offences: list[str] = field(default_factory=list[str])
 
@@ -85,12 +90,12 @@ class _Planner:
         self.tensors.update({key: Constant(array) for key, array in self.graph.constants.items()})
         arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
         for value in arguments:
-            self.tensors[value.name] = Computed(value.shape, value) if value.element == "f32" else value
+            self.tensors[value.name] = _tensor_of(value)
         for node in self.graph.nodes:
             self._visit(node)
         results = [result for name in self.graph.outputs for result in self._result(name)]
         refuse(self.name, self.offences, self.hints)
-        return Planned(arguments, tuple(self.plan.values), tuple(results))
+        return Planned(arguments, tuple(self.plan.values), tuple(results), self.plan.budget)
 
     def _visit(self, node: Node) -> None:
         for name in filter(None, node.inputs):
@@ -103,12 +108,16 @@ class _Planner:
         is_lost = any(name and tensor is None for name, tensor in zip(node.inputs, inputs, strict=True))
         self.tensors.update(dict.fromkeys(filter(None, node.outputs)))
         try:
-            if is_lost:
-                self._check_operator(node)
-            else:
-                self._define(node, self._tensors(node, inputs))
+            with converting():
+                self._plan(node, inputs, is_lost)
         except UnsupportedError as error:
             self.offences.append(f"{node.title}: {error}")
+
+    def _plan(self, node: Node, inputs: Sequence[Tensor | None], is_lost: bool) -> None:
+        if is_lost:
+            self._check_operator(node)
+        else:
+            self._define(node, self._tensors(node, inputs))
 
     def _check_operator(self, node: Node) -> None:
         """What depends on an offender cannot be planned, but its operator can be one too."""
@@ -124,9 +133,10 @@ class _Planner:
 
     def _tensors(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | tuple[Tensor, ...]:
         require(any(node.outputs), "must have at least 1 output")
+        check_attributes(node)
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))
-        array = folded(node, [_array_of(tensor) for tensor in inputs])
+        array = folded(node, [_array_of(tensor) for tensor in inputs], self.plan.budget)
         if array is not None:
             return Constant(array)
         planner = planner_of(node.kind)
@@ -149,6 +159,13 @@ class _Planner:
 
 def _asks_for_shape(node: Node) -> bool:
     return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
+
+
+def _tensor_of(value: Value) -> Tensor | None:
+    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found."""
+    if value.element != "f32":
+        return value
+    return Computed(value.shape, value) if is_shape(value.shape) else None
 
 
 def _array_of(tensor: Tensor | None) -> Array | None:

@@ -5,7 +5,8 @@ The one module that needs the package `onnx`, and only when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import onnx
 
 _STANDARD_DOMAINS = ("", "ai.onnx")
+# NumPy's kinds of strings, of objects and of complex numbers.
+_NO_NUMBERS = "SUOc"
 
 
 def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
@@ -38,10 +41,22 @@ def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
         model.ParseFromString(content)
     except DecodeError as error:
         raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
+    try:
+        return _graph(model, folder, extents)
+    except UnicodeDecodeError as error:
+        raise ImportModelError(f"file is damaged: a name in it must be UTF-8, but got {error.object[:20]!r}") from error
+
+
+def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
     graph = model.graph
     if not graph.output:
         raise ImportModelError("file is damaged: it must have a graph with at least 1 output, but got none")
+    if graph.sparse_initializer:
+        name = graph.sparse_initializer[0].values.name
+        raise ImportModelError(f"constant '{name}' is sparse, which is not supported")
     constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
+    _check_unique("constants", [tensor.name for tensor in graph.initializer])
+    _check_unique("inputs", [value.name for value in graph.input])
     inputs = tuple(_input(value, extents) for value in graph.input if value.name not in constants)
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
@@ -49,15 +64,25 @@ def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
     return Graph(nodes, inputs, tuple(value.name for value in graph.output), constants)
 
 
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise ImportModelError(f"file is damaged: {what} must have names of their own, but two are called '{repeated}'")
+
+
 def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
-    from onnx import checker, external_data_helper, numpy_helper
+    from onnx import TensorProto, checker, external_data_helper, numpy_helper
 
     try:
         if external_data_helper.uses_external_data(tensor):
             _load_external(tensor, folder)
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError, KeyError, OSError, checker.ValidationError) as error:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OSError, OverflowError, checker.ValidationError) as error:
         raise ImportModelError(f"file is damaged: constant '{tensor.name}' cannot be read: {error}") from error
+    if array.dtype.kind in _NO_NUMBERS:
+        held = TensorProto.DataType.Name(tensor.data_type)
+        raise ImportModelError(f"constant '{tensor.name}' must hold numbers, but holds elements of type {held}")
+    return array
 
 
 def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
@@ -89,18 +114,24 @@ def _domain(domain: str) -> str:
 def _node(index: int, node: onnx.NodeProto, folder: Path | None, versions: Mapping[str, int]) -> Node:
     domain = _domain(node.domain)
     kind = f"{domain}.{node.op_type}" if domain else node.op_type
+    title = f"node {index} {kind}"
     try:
         attributes = {attribute.name: _attribute(attribute, folder) for attribute in node.attribute}
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ImportModelError(f"file is damaged: attributes of node {index} {kind} cannot be read") from error
+    except ValueError as error:
+        raise ImportModelError(f"file is damaged: attributes of {title} cannot be read: {error}") from error
+    if len(attributes) < len(node.attribute):
+        raise ImportModelError(f"file is damaged: attributes of {title} must have names of their own")
     version = versions.get(domain, 1)
     return Node(index, kind, node.name, tuple(node.input), tuple(node.output), attributes, version)
 
 
 def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:
+    """An integer, a float, a string, an array or a list of one of these; graphs and types stay as they are."""
     from onnx import helper
 
     if attribute.type == attribute.TENSOR:
         return _array(attribute.t, folder)
     value: Any = helper.get_attribute_value(attribute)
-    return value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value) if attribute.type in (attribute.INTS, attribute.FLOATS) else value

@@ -7,12 +7,15 @@ for the QuantizeLinear that asks for its codes, and then the whole unit becomes 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import (
@@ -29,8 +32,10 @@ from qdialect.frontends.planning.tensors import (
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     ElementFunction,
+    FloatArray,
     build_table,
     quantize_array,
+    table_codes,
 )
 
 
@@ -55,16 +60,34 @@ class Real(ABC):
 
     shape: Shape
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        check_shape(self.shape, "result")
+        # Operands come first, so that a table is made of tables that are known, however long the chain.
+        self.table()
+
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         """Their codes; raises `UnsupportedError` where no integer op gives them."""
+        return plan.ask((self, to), lambda: self._quantized(plan, name, to))
 
     def real(self, plan: Plan, name: str) -> Value:
         """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
-        raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
+        return plan.ask((self, None), lambda: self._real(plan, name))
 
     def table(self) -> Table | None:
         """Themselves as a function of one 8-bit tensor, where they are one."""
+        return self._known_table
+
+    @cached_property
+    def _known_table(self) -> Table | None:
+        return self._table()
+
+    @abstractmethod
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value: ...
+
+    def _real(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
+
+    def _table(self) -> Table | None:
         return None
 
 
@@ -82,11 +105,11 @@ class Quantized(CodedTensor, Real):
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
         return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
 
-    def table(self) -> Table | None:
+    def _table(self) -> Table | None:
         is_held = self.is_eight_bit and self.codes.data is None
         return Table(self.shape, self, lambda reals: reals) if is_held else None
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         reals = self.reals()
         if reals is not None:
             return Value(name, self.shape, to.element, data=to.codes(reals))
@@ -94,7 +117,7 @@ class Quantized(CodedTensor, Real):
             return quantize(plan, name, self.real(plan, name), to)
         return self.codes if self.parameters == to else look_up(plan, name, self, to, lambda reals: reals)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         def emit(emitter: Emitter) -> Placed:
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": self.axis}
             return emitter.build(DequantizeOp, emitter.plain(self.codes), element="f32", **parameters), False
@@ -108,10 +131,10 @@ class Computed(Real):
 
     value: Value
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return quantize(plan, name, self.value, to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         return self.value
 
 
@@ -126,22 +149,24 @@ class Clamped(Real):
     least: float
     most: float
 
-    def table(self) -> Table | None:
+    def _table(self) -> Table | None:
         table = self.source.table()
         return None if table is None else table.then(lambda reals: np.clip(reals, self.least, self.most))
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
         return clip(plan, name, source, to.code(self.least), to.code(self.most))
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         source = self.source.real(plan, name)
 
         def emit(emitter: Emitter) -> Placed:
             value = emitter.plain(source)
             for op, bound in (("arith.maximumf", self.least), ("arith.minimumf", self.most)):
                 if np.isfinite(bound):
-                    value = emitter.float_op(op, value, emitter.constant(np.full(self.shape, bound, dtype=np.float32)))
+                    value = emitter.float_op(
+                        op, value, emitter.constant(np.broadcast_to(np.float32(bound), self.shape))
+                    )
             return value, False
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -154,14 +179,28 @@ class Table(Real):
     source: Quantized
     function: ElementFunction
 
-    def table(self) -> Table | None:
-        return self
+    @cached_property
+    def entries(self) -> FloatArray:
+        """The function of the f32 value of each of the 256 quantized values."""
+        before = self.source.parameters
+        offsets = (table_codes(NUMPY_DTYPES[before.element]) - before.zero_point).astype(np.float32)
+        with np.errstate(all="ignore"):
+            return self.function(offsets * np.float32(before.scale)).astype(np.float32)
 
     def then(self, function: ElementFunction) -> Table:
         """`function` of these numbers."""
-        return Table(self.shape, self.source, lambda reals: function(self.function(reals)))
+        return self.of_entries(self.shape, function, self.entries)
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def of_entries(self, shape: Shape, function: Callable[..., FloatArray], *entries: FloatArray) -> Table:
+        """`function` of arrays with an entry for each quantized value of the same source."""
+        with np.errstate(all="ignore"):
+            result = function(*entries)
+        return Table(shape, self.source, lambda _: result)
+
+    def _table(self) -> Table | None:
+        return self
+
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return look_up(plan, name, self.source, to, self.function)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, TransposeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Shape
 from qdialect.frontends.op_builder import OpBuilder
 
@@ -39,8 +40,8 @@ class Emitter(OpBuilder):
     ways, and a transpose is built where the other way is wanted first.
     """
 
-    def __init__(self, file_name: str) -> None:
-        super().__init__(file_name)
+    def __init__(self, file_name: str, budget: Budget | None) -> None:
+        super().__init__(file_name, budget)
         self._plain: dict[Value, ir.Value] = {}
         self._last: dict[Value, ir.Value] = {}
 

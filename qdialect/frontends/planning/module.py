@@ -9,7 +9,9 @@ from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
 from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
-from qdialect.frontends.common import Interface, UnsupportedError, interface_offences
+from qdialect.dialect.op_base import BuildError
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import Interface, UnsupportedError, converting, interface_offences
 from qdialect.frontends.planning.emitter import Emitter, Value
 
 
@@ -20,6 +22,8 @@ class Planned:
     arguments: tuple[Value, ...]
     values: tuple[Value, ...]
     results: tuple[tuple[str, Value], ...]
+    budget: Budget | None = None
+    """Of the constants that ops are built with; without one they are as large as they are."""
 
 
 def arguments_of(inputs: Sequence[Interface], elements: Sequence[str], offences: list[str]) -> tuple[Value, ...]:
@@ -50,25 +54,31 @@ def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Mod
         try:
             module = _build(planned, name)
             verify(module)
-        except (ConstraintError, TypeError) as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}") from error
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
     return module
 
 
 def _build(planned: Planned, name: str) -> ir.Module:
     module = ir.Module.create()
-    emitter = Emitter(name)
+    emitter = Emitter(name, planned.budget)
     inputs = [_interface(value.name, value) for value in planned.arguments]
     block = emitter.function(module, inputs, [_interface(*result) for result in planned.results])
     for value, argument in zip(planned.arguments, block.arguments, strict=True):
         emitter.define(value, argument)
     with ir.InsertionPoint(block):
         for value in planned.values:
-            emitter.emit(value)
+            _emit(emitter, value, name)
         func.ReturnOp([emitter.plain(value) for _, value in planned.results])
     return module
+
+
+def _emit(emitter: Emitter, value: Value, name: str) -> None:
+    try:
+        with converting():
+            emitter.emit(value)
+    except (ConstraintError, BuildError, UnsupportedError) as error:
+        raise ImportModelError(f"'{name}': '{value.name}' cannot be computed: {error}") from error
 
 
 def _interface(name: str, value: Value) -> Interface:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from qdialect.dialect import ClipOp, LutOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
+from qdialect.frontends.budget import Budget, check_shape
 from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning.demands import Demands
 from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
 from qdialect.quant_math import dequantize_array
 
@@ -43,9 +45,19 @@ class Plan:
     """The values to emit, in order."""
 
     values: list[Value] = field(default_factory=list[Value])
+    budget: Budget = field(default_factory=Budget)
+    """Of constants that are made while the model is read."""
+
+    def __post_init__(self) -> None:
+        self._demands = Demands(self.values)
+
+    def ask(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """What `compute` gives, once for each `key`; raises `UnsupportedError` where it does."""
+        return self._demands.ask(key, compute)
 
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
-        """A value that `emission` builds."""
+        """A value that `emission` builds; raises `UnsupportedError` for a shape that no tensor can have."""
+        check_shape(shape, "result")
         value = Value(name, shape, element, emission=emission)
         self.values.append(value)
         return value

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ClipOp, RequantizeOp
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.op_builder import OpBuilder
 from qdialect.frontends.tflite.model import Shape, Tensor
 from qdialect.profiles import TFLITE
@@ -17,8 +20,8 @@ from qdialect.quant_math import Multiplier, Rounding
 class Emitter(OpBuilder):
     """The values emitted so far, and the location of the tensor being emitted."""
 
-    def __init__(self, file_name: str) -> None:
-        super().__init__(file_name)
+    def __init__(self, file_name: str, budget: Budget) -> None:
+        super().__init__(file_name, budget)
         self._values: dict[int, ir.Value] = {}
 
     def define(self, tensor: Tensor, value: ir.Value) -> None:
@@ -42,7 +45,9 @@ class Emitter(OpBuilder):
         if tensor.index not in self._values:
             if tensor.data is None:
                 raise ImportModelError(f"tensor '{tensor.name}' must be produced before it is used")
-            self._values[tensor.index] = self.constant(tensor.data, self.location_of(tensor.name))
+            # In a file, elements may lie at any address.
+            data = np.require(tensor.data, requirements="A")
+            self._values[tensor.index] = self.constant(data, self.location_of(tensor.name))
         return self._values[tensor.index]
 
     def requantize(

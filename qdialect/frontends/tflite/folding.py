@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.frontends.tflite.strided_slice import masks_of, select
+from qdialect.frontends.tflite.strided_slice import select
 
 Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
@@ -45,7 +45,7 @@ def fold_constants(graph: Graph) -> Graph:
         known[output.index] = replace(output, data=array)
     outputs = tuple(known.get(tensor.index, tensor) for tensor in graph.outputs)
     tensors = tuple(known.get(tensor.index, tensor) for tensor in graph.tensors)
-    return Graph(tensors, tuple(kept), graph.inputs, outputs)
+    return replace(graph, tensors=tensors, operators=tuple(kept), outputs=outputs)
 
 
 def _folded(operator: Operator) -> Array | None:
@@ -61,7 +61,7 @@ def _folded(operator: Operator) -> Array | None:
         return None
     try:
         result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
-    except (ValueError, IndexError, TypeError, ZeroDivisionError, UnsupportedError):
+    except (ValueError, IndexError, TypeError, ArithmeticError, UnsupportedError):
         return None
     return result if result.shape == output.shape else None
 
@@ -75,7 +75,7 @@ def _array(kind: str, tensor: Tensor) -> Array | None:
 def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     data, *entries = arrays
     begins, ends, strides = ([int(value) for value in entry.ravel()] for entry in entries)
-    selection = select(data.shape, begins, ends, strides, masks_of(operator))
+    selection = select(operator, data.shape, begins, ends, strides)
     places = [cut.indices for cut in selection.cuts]
     return data[np.ix_(*places)].reshape(selection.shape) if places else data.reshape(selection.shape)
 

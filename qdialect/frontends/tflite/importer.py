@@ -9,12 +9,14 @@ from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
 from qdialect.diagnostics import ImportModelError, VerificationError
 from qdialect.dialect import ConstraintError
+from qdialect.dialect.op_base import BuildError
 from qdialect.frontends.common import (
     GraphNode,
     Interface,
     UnsupportedError,
     check_profile,
     content_of,
+    converting,
     interface_offences,
     refuse,
 )
@@ -62,7 +64,9 @@ def import_tflite(
             if profile == TFLITE_XNNPACK.name:
                 use_xnnpack(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': model is damaged: {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
+        except ImportModelError as error:
+            raise ImportModelError(f"'{name}': {error}") from error
     return module
 
 
@@ -90,7 +94,8 @@ def _plan_all(graph: Graph, name: str) -> list[Emission]:
     offences: list[str] = []
     for operator in graph.operators:
         try:
-            emissions.append(plan(operator))
+            with converting():
+                emissions.append(plan(operator))
         except UnsupportedError as error:
             offences.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
@@ -109,7 +114,7 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
 
 def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
     module = ir.Module.create()
-    emitter = Emitter(name)
+    emitter = Emitter(name, graph.budget)
     block = emitter.function(module, _interfaces(graph.inputs), _interfaces(graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)
@@ -123,13 +128,14 @@ def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
 def _emit(emitter: Emitter, operator: Operator, emission: Emission) -> None:
     emitter.enter(operator.outputs[0].name)
     try:
-        given = emission(emitter)
-    except ConstraintError as error:
-        raise ImportModelError(f"model is damaged: {operator.title}: {error}") from error
+        with converting():
+            given = emission(emitter)
+    except (ConstraintError, BuildError, UnsupportedError) as error:
+        raise ImportModelError(f"{operator.title}: {error}") from error
     values = [given] if isinstance(given, ir.Value) else given
     found, wanted = len(operator.outputs), len(values)
     if found != wanted:
-        raise ImportModelError(f"model is damaged: {operator.title} must have {wanted} outputs, but got {found}")
+        raise ImportModelError(f"{operator.title} must have {wanted} outputs, but got {found}")
     for tensor, value in zip(operator.outputs, values, strict=True):
         emitter.define(tensor, value)
         _mark(value, tensor)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from flatbuffers import Table
 from numpy.typing import NDArray
 
+from qdialect.frontends.budget import Budget
+
 Shape = tuple[int, ...]
 
 
@@ -56,6 +58,8 @@ class Operator:
     outputs: tuple[Tensor, ...]
     options_type: int
     options_table: Table | None
+    budget: Budget
+    """What this node and all others may make beside what the file holds."""
 
     @property
     def title(self) -> str:
@@ -72,3 +76,5 @@ class Graph:
     operators: tuple[Operator, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    budget: Budget
+    """Of all its nodes."""

@@ -2,6 +2,7 @@
 
 The schema's accessors trust the file: a wrong offset makes them raise whatever the broken bytes lead to, a wrong length
 makes them loop.  So they are called here alone, under `reading`, and every length is held against the file's size.
+Tables may share what they point to, so what is read of them is added up, and all of it is held against the size too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import tflite
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError
+from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.frontends.budget import Budget, is_shape
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 
 T = TypeVar("T")
@@ -26,7 +29,8 @@ _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
 _SCHEMA_VERSION = 3
 _MOST_DIMENSIONS = 8
-_LARGEST_TENSOR = 2**31 - 1
+# The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
+_MOST_READ = 8
 
 _ELEMENTS = {
     tflite.TensorType.FLOAT32: "f32",
@@ -100,6 +104,8 @@ def _present(value: T | None, what: str) -> T:
 class _Reader:
     def __init__(self, content: bytes, model: tflite.Model) -> None:
         self._size = len(content)
+        self._left = _MOST_READ * len(content)
+        self._budget = Budget.of_file(len(content))
         self._model = model
         with reading("the subgraph"):
             self._subgraph = _present(model.Subgraphs(0), "subgraph")
@@ -110,9 +116,11 @@ class _Reader:
         tensors = self._all("tensors", self._subgraph.TensorsLength, lambda i: self._tensor(i, buffers))
         operators = self._all("operators", self._subgraph.OperatorsLength, lambda i: self._operator(i, kinds, tensors))
         with reading("the inputs and outputs"):
-            inputs, outputs = _indices(self._subgraph.InputsAsNumpy()), _indices(self._subgraph.OutputsAsNumpy())
+            inputs = self._integers(self._subgraph.InputsAsNumpy())
+            outputs = self._integers(self._subgraph.OutputsAsNumpy())
         graph_inputs = _tensors_at(inputs, tensors, "the graph's inputs")
-        return Graph(tensors, operators, graph_inputs, _tensors_at(outputs, tensors, "the graph's outputs"))
+        graph_outputs = _tensors_at(outputs, tensors, "the graph's outputs")
+        return Graph(tensors, operators, graph_inputs, graph_outputs, self._budget)
 
     def _all(self, what: str, length: Callable[[], int], read: Callable[[int], T]) -> tuple[T, ...]:
         with reading(f"the list of {what}"):
@@ -121,61 +129,94 @@ class _Reader:
             _require(count * 4 <= self._size, f"file is damaged: it cannot hold {count} {what}")
             return tuple(read(index) for index in range(count))
 
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        allowed = f"tables must have their contents to themselves: {_MOST_READ * self._size} bytes may be read"
+        _require(self._left >= 0, f"{allowed} of a file of {self._size}, but its tables hold more")
+
+    def _integers(self, values: NDArray[Any] | Literal[0]) -> tuple[int, ...]:
+        if isinstance(values, int):
+            return ()
+        self._spend(values.nbytes)
+        return tuple(values.tolist())
+
+    def _text(self, name: bytes | None) -> str:
+        self._spend(len(name or b""))
+        return (name or b"").decode("utf-8", errors="replace")
+
     def _buffer(self, index: int) -> NDArray[np.uint8] | None:
         buffer = _present(self._model.Buffers(index), f"buffer {index}")
         outside = buffer.Offset() > 1 or buffer.Size() > 1
         _require(not outside, f"buffer {index} must be inside the model's tables: a file of over 2 GB is not supported")
         data = buffer.DataAsNumpy()
-        return None if isinstance(data, int) else data
+        # An empty buffer stands for what is computed, as buffer 0 does.
+        return None if isinstance(data, int) or data.size == 0 else data
 
     def _kind(self, index: int) -> str:
         code = _present(self._model.OperatorCodes(index), f"operator code {index}")
         builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         custom = code.CustomCode()
         if builtin == tflite.BuiltinOperator.CUSTOM and custom is not None:
-            return f"CUSTOM:{_text(custom)}"
+            return f"CUSTOM:{self._text(custom)}"
         return _OPERATOR_NAMES.get(builtin, f"operator code {builtin}")
 
     def _tensor(self, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
         tensor = _present(self._subgraph.Tensors(index), f"tensor {index}")
-        name = _text(tensor.Name() or b"") or f"tensor_{index}"
+        name = self._text(tensor.Name()) or f"tensor_{index}"
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
         _require(tensor.Buffer() < len(buffers), f"file is damaged: tensor '{name}' has no buffer {tensor.Buffer()}")
         content = buffers[tensor.Buffer()]
+        _require(tensor.Sparsity() is None, f"tensor '{name}' is sparse, which is not supported")
         data = None if content is None else _constant(content, name, element, shape)
-        scales, zero_points, axis = _quantization(tensor, name, shape)
+        scales, zero_points, axis = self._quantization(tensor, name, shape)
         return Tensor(index, name, shape, element, scales, zero_points, axis, data)
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
-        _require(tensor.ShapeLength() <= _MOST_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions")
-        shape = _indices(tensor.ShapeAsNumpy())
-        fits = all(extent >= 0 for extent in shape) and math.prod(shape) <= _LARGEST_TENSOR
-        _require(fits, f"file is damaged: tensor '{name}' has the shape {list(shape)}")
+        rank = tensor.ShapeLength()
+        _require(rank <= _MOST_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions, but got {rank}")
+        shape = self._integers(tensor.ShapeAsNumpy())
+        holds = all(extent >= 0 for extent in shape)
+        _require(holds, f"file is damaged: tensor '{name}' must have extents of at least 0, but got {list(shape)}")
+        most = f"tensor '{name}' must have at most {MOST_ELEMENTS} elements"
+        _require(is_shape(shape), f"{most}, but has the shape {list(shape)}")
         return shape
 
     def _operator(self, index: int, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Operator:
         operator = _present(self._subgraph.Operators(index), f"operator {index}")
         code = operator.OpcodeIndex()
         _require(code < len(kinds), f"file is damaged: node {index} has no operator code {code}")
-        inputs, outputs = _indices(operator.InputsAsNumpy()), _indices(operator.OutputsAsNumpy())
+        inputs, outputs = self._integers(operator.InputsAsNumpy()), self._integers(operator.OutputsAsNumpy())
         sources = tuple(None if i == -1 else _tensors_at((i,), tensors, f"node {index}")[0] for i in inputs)
         results = _tensors_at(outputs, tensors, f"node {index}")
-        return Operator(index, kinds[code], sources, results, operator.BuiltinOptionsType(), operator.BuiltinOptions())
+        options = operator.BuiltinOptionsType(), operator.BuiltinOptions()
+        return Operator(index, kinds[code], sources, results, *options, self._budget)
 
-
-def _indices(values: NDArray[Any] | Literal[0]) -> tuple[int, ...]:
-    return () if isinstance(values, int) else tuple(int(value) for value in values)
+    def _quantization(
+        self, tensor: tflite.Tensor, name: str, shape: tuple[int, ...]
+    ) -> tuple[tuple[float, ...], tuple[int, ...], int]:
+        parameters = tensor.Quantization()
+        if parameters is None or parameters.ScaleLength() == 0:
+            return (), (), 0
+        none = tflite.QuantizationDetails.NONE
+        _require(parameters.DetailsType() == none, f"tensor '{name}' must be quantized by scale and zero point")
+        axis, count = parameters.QuantizedDimension(), parameters.ScaleLength()
+        fits = count == 1 or (0 <= axis < len(shape) and count == shape[axis])
+        _require(fits, f"file is damaged: tensor '{name}' of shape {list(shape)} has {count} scales along axis {axis}")
+        scales = np.atleast_1d(parameters.ScaleAsNumpy())
+        self._spend(scales.nbytes)
+        zero_points = self._integers(parameters.ZeroPointAsNumpy()) or (0,)
+        if len(zero_points) == 1:
+            zero_points *= count
+        found = len(zero_points)
+        _require(found == count, f"file is damaged: tensor '{name}' must have {count} zero points, but got {found}")
+        return tuple(scales.tolist()), zero_points, axis
 
 
 def _tensors_at(indices: tuple[int, ...], tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
     for index in indices:
         _require(0 <= index < len(tensors), f"file is damaged: {what} must name existing tensors, but got {index}")
     return tuple(tensors[index] for index in indices)
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", errors="replace")
 
 
 def _constant(content: NDArray[np.uint8], name: str, element: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
@@ -186,23 +227,5 @@ def _constant(content: NDArray[np.uint8], name: str, element: str, shape: tuple[
     _require(
         content.size == wanted, f"file is damaged: constant '{name}' must have {wanted} bytes, but got {content.size}"
     )
-    return np.frombuffer(content.tobytes(), dtype=dtype).reshape(shape)
-
-
-def _quantization(
-    tensor: tflite.Tensor, name: str, shape: tuple[int, ...]
-) -> tuple[tuple[float, ...], tuple[int, ...], int]:
-    parameters = tensor.Quantization()
-    if parameters is None or parameters.ScaleLength() == 0:
-        return (), (), 0
-    none = tflite.QuantizationDetails.NONE
-    _require(parameters.DetailsType() == none, f"tensor '{name}' must be quantized by scale and zero point")
-    axis, count = parameters.QuantizedDimension(), parameters.ScaleLength()
-    fits = count == 1 or (0 <= axis < len(shape) and count == shape[axis])
-    _require(fits, f"file is damaged: tensor '{name}' of shape {list(shape)} has {count} scales")
-    scales = parameters.ScaleAsNumpy()
-    zero_points = _indices(parameters.ZeroPointAsNumpy()) or (0,)
-    if len(zero_points) == 1:
-        zero_points *= count
-    _require(len(zero_points) == count, f"file is damaged: tensor '{name}' has {len(zero_points)} zero points")
-    return tuple(float(scale) for scale in np.atleast_1d(scales)), zero_points, axis
+    # A view: however many tensors have this buffer, it is there once.
+    return content.view(dtype).reshape(shape)

@@ -55,11 +55,14 @@ class _Kind(Enum):
     REST = 2
 
 
-def select(shape: Shape, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int], masks: Masks) -> Selection:
+def select(
+    operator: Operator, shape: Shape, begins: Sequence[int], ends: Sequence[int], strides: Sequence[int]
+) -> Selection:
     """Resolve the entries against `shape` as NumPy's basic indexing does (tf.strided_slice).
 
     Raises `UnsupportedError` where they do not fit.
     """
+    masks = masks_of(operator)
     counts = {len(begins), len(ends), len(strides)}
     require(len(counts) == 1, f"begin, end and strides must have as many entries, but got {sorted(counts)}")
     kinds = [_kind(i, masks) for i in range(len(begins))]
@@ -78,6 +81,7 @@ def select(shape: Shape, begins: Sequence[int], ends: Sequence[int], strides: Se
             found = [Cut(0, 1, extent) for extent in shape[len(cuts) : len(cuts) + left]]
         else:
             found = [_cut(shape[len(cuts)], begins[i], ends[i], strides[i], i, masks)]
+        check_indices(sum(one.count for one in found if one.step < 0), operator.budget)
         cuts += found
         result += [cut.count for cut in found if not cut.is_shrunk]
     return Selection(tuple(cuts), tuple(result))
@@ -99,5 +103,4 @@ def _cut(extent: int, begin: int, end: int, step: int, place: int, masks: Masks)
     last = None if masks.end >> place & 1 else end
     taken = range(extent)[slice(first, last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{begin}, {end}) of {extent}")
-    check_indices(len(taken) if step < 0 else 0)
     return Cut(taken.start, step, len(taken))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import GraphLowering, lowers_each
@@ -129,5 +129,7 @@ class _Island:
 
 
 def _is_splat(array: NDArray[Any]) -> bool:
+    if is_repeated(array):
+        return True
     raw = np.ascontiguousarray(array).view(f"i{array.itemsize}")
     return bool((raw == raw.flat[0]).all())

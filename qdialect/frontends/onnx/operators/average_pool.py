@@ -24,6 +24,9 @@ from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 
 
+_COUNT_BYTES = np.dtype(np.int64).itemsize
+
+
 @dataclass(frozen=True, eq=False)
 class Average(Real):
     """Means of windows: sums, which a convolution with ones gives, divided by the number of cells each one counts.
@@ -36,7 +39,7 @@ class Average(Real):
     window: Window
     counts_padding: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
@@ -67,13 +70,15 @@ class Average(Real):
         def emit(emitter: Emitter) -> Placed:
             value, is_last = emitter.either(mean)
             for op, number in (("arith.divf", to.scale), ("arith.addf", to.zero_point)):
-                value = emitter.float_op(op, value, emitter.constant(np.full(shape_of(value.type), number, np.float32)))
+                value = emitter.float_op(
+                    op, value, emitter.constant(np.broadcast_to(np.float32(number), shape_of(value.type)))
+                )
             return value, is_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
-    def real(self, plan: Plan, name: str) -> Value:
-        counts = np.broadcast_to(self._counts()[..., np.newaxis], self._last).astype(np.float32)
+    def _real(self, plan: Plan, name: str) -> Value:
+        counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._last)
 
         def emit(emitter: Emitter) -> Placed:
             sums = emitter.reshape(self._sums(emitter, 1.0), self._last)
@@ -106,7 +111,7 @@ class Average(Real):
         return emitter.build(
             Conv2DOp,
             image_of(emitter, self.source.codes),
-            emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.int8)),
+            emitter.constant(np.broadcast_to(np.int8(1), (channels, *window.kernel, 1))),
             element="i32",
             strides=window.strides,
             padding=window.padding,
@@ -130,6 +135,7 @@ def _average(call: Call, source: Quantized) -> Average:
     for pad, extent in zip(window.padding, window.reach * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
     counts = call.attribute("count_include_pad", 0) != 0
+    call.plan.budget.spend_constant(window.output, _COUNT_BYTES)
     return Average((*source.shape[:2], *window.output), source, window, counts)
 
 
@@ -151,7 +157,7 @@ class GlobalAverage(Real):
 
     source: Quantized
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
         parameters = {**mapping(before, to), "rounding": ORT.rounding}

@@ -24,12 +24,12 @@ class Joined(Real):
     parts: tuple[Real, ...]
     axis: int
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         codes = [part.quantized(plan, name, to) for part in self.parts]
         return _joined(plan, name, codes, to, self)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         parts = [part.real(plan, name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Placed:

@@ -36,7 +36,7 @@ class Contraction(Real):
     model_axis: int
     """The same of the model's shape."""
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
 
         def emit(emitter: Emitter) -> Placed:
@@ -59,7 +59,7 @@ class Contraction(Real):
         """The i32 accumulators."""
         return plan.compute(name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter)))
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         accumulators = self.accumulators(plan, name)
         # The product of the scales in float32.
         scales = tuple(float(scale) for scale in real_scales(self.data, self.scales))

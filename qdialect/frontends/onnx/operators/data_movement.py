@@ -28,7 +28,7 @@ def _reshaped(call: Call, shape: Sequence[int]) -> Tensor:
 def integers_of(call: Call, index: int, name: str) -> tuple[int, ...] | None:
     """A list of integers that is a constant input in later operator sets and an attribute in old ones."""
     if call.optional(index) is not None:
-        return tuple(int(value) for value in call.constant(index).ravel())
+        return call.integers(index)
     found = call.node.attributes.get(name)
     return None if found is None else tuple(call.attribute(name, [0]))
 

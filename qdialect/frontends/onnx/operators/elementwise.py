@@ -21,7 +21,6 @@ from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
-    ElementFunction,
     FloatArray,
     Multiplier,
     PairArithmetic,
@@ -32,6 +31,7 @@ from qdialect.quant_math import (
 from qdialect.reference.pairs import prelu_real
 
 _FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf", "Pow": "math.powf"}
+_TABLE_SIZE = 256
 _OF_ONE_TYPE = ("Add", "Mul")
 _EXTREMES = {"Max": "arith.maximumf", "Min": "arith.minimumf"}
 _FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
@@ -64,7 +64,7 @@ class Binary(Real):
     lhs: Real
     rhs: Real
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
             table = self.table() if to.element in EIGHT_BIT else None
@@ -88,18 +88,17 @@ class Binary(Real):
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def table(self) -> Table | None:
+    def _table(self) -> Table | None:
         """Of operands that are functions of one tensor, or one number everywhere: ``x * sigmoid(x)`` and the like."""
         tables = [operand.table() for operand in (self.lhs, self.rhs)]
         found = [table for table in tables if table is not None]
         sources = {(table.source.codes, table.source.scales, table.source.zero_points) for table in found}
         if len(sources) != 1 or found[0].source.shape != self.shape:
             return None
-        lhs, rhs = (_function_of(*pair) for pair in zip((self.lhs, self.rhs), tables, strict=True))
+        lhs, rhs = (_entries_of(*pair) for pair in zip((self.lhs, self.rhs), tables, strict=True))
         if lhs is None or rhs is None:
             return None
-        combine = _FUNCTIONS[self.kind]
-        return Table(self.shape, found[0].source, lambda x: combine(lhs(x), rhs(x)))
+        return found[0].of_entries(self.shape, _FUNCTIONS[self.kind], lhs, rhs)
 
     def _integer_operands(self, to: Parameters) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.lhs, self.rhs
@@ -111,7 +110,7 @@ class Binary(Real):
         fits = self.kind not in _OF_ONE_TYPE or len(set(elements)) == 1
         return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Placed:
@@ -129,14 +128,14 @@ class Binary(Real):
         return lhs.apply((_FLOAT_OPS | _EXTREMES)[self.kind], rhs)
 
 
-def _function_of(operand: Real, table: Table | None) -> ElementFunction | None:
+def _entries_of(operand: Real, table: Table | None) -> FloatArray | None:
+    """What `operand` is for each quantized value of a source, where it is a function of that or one number."""
     if table is not None:
-        return table.function
+        return table.entries
     data = operand.value.data if isinstance(operand, Computed) else None
-    if data is None or np.any(data != data.flat[0]):
+    if data is None or data.size == 0 or np.any(data != data.flat[0]):
         return None
-    number = np.float32(data.flat[0])
-    return lambda x: np.full(x.shape, number)
+    return np.full(_TABLE_SIZE, np.float32(data.flat[0]))
 
 
 def _binary(kind: str, lhs: Real, rhs: Real) -> Binary:
@@ -163,8 +162,8 @@ def _prelu(call: Call) -> Tensor:
     """Slopes broadcast to the data; one number is a function of the data alone."""
     call.count(2)
     data, slope = call.real(0), call.tensor(1)
-    if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized):
-        return Table(data.shape, data, activations.leaky_relu(float(slope.array.ravel()[0])))
+    if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
+        return Table(data.shape, data, activations.leaky_relu(call.number(1)))
     unit = _binary("PRelu", data, call.real(1))
     require(unit.shape == data.shape, f"slope must broadcast to {list(data.shape)}, but got {list(unit.rhs.shape)}")
     return unit

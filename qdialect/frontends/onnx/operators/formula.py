@@ -32,7 +32,7 @@ class Applied(Real):
     source: Real
     formula: Formula
 
-    def table(self) -> Table | None:
+    def _table(self) -> Table | None:
         table = self.source.table()
         return None if table is None else table.then(self._evaluate)
 
@@ -41,11 +41,11 @@ class Applied(Real):
         assert isinstance(result, Evaluated)
         return result.array
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else quantize(plan, name, self.real(plan, name), to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         source = self.source.real(plan, name)
 
         def emit(emitter: Emitter) -> Placed:

@@ -45,6 +45,7 @@ def _gather(call: Call) -> Tensor:
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
     holds = bool((indices >= -extent).all() and (indices < extent).all())
     require(holds, f"indices must be in [-{extent}, {extent})")
+    call.plan.budget.spend_indices(indices.size)
     flat = tuple(int(index) % extent for index in indices.ravel())
     before, after = shape[:axis], shape[axis + 1 :]
     gathered = Gathering((*before, len(flat), *after), axis, flat)
@@ -86,7 +87,7 @@ def _pad(call: Call) -> Tensor:
     require(mode in modes, f"mode must be {' or '.join(modes)}, but got {mode}")
     shape, low, high = call.tensor(0).shape, *_amounts(call)
     if mode != "constant":
-        return _along(call, [_border(*entry, mode) for entry in zip(shape, low, high, strict=True)])
+        return _along(call, [_border(call, *entry, mode) for entry in zip(shape, low, high, strict=True)])
     sides = list(zip(shape, low, high, strict=True))
     cuts = tuple(Cut(max(-before, 0), 1, n + min(before, 0) + min(after, 0)) for n, before, after in sides)
     require(all(one.count >= 1 for one in cuts), f"pads must not cut away all of {list(shape)}")
@@ -110,18 +111,18 @@ def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(low), tuple(high)
 
 
-def _border(extent: int, low: int, high: int, mode: str) -> Sequence[int]:
+def _border(call: Call, extent: int, low: int, high: int, mode: str) -> Sequence[int]:
     """Where each element of a padded dimension comes from."""
     require(min(low, high) >= 0, f"pads must be at least 0 in mode {mode}, but got {min(low, high)}")
-    return border(extent, low, high, mode, "pads")
+    return border(extent, low, high, mode, "pads", call.plan.budget)
 
 
 def _fill_of(call: Call) -> float:
     tensor = call.optional(2)
-    if isinstance(tensor, Quantized) and tensor.reals() is not None:
+    if isinstance(tensor, Quantized) and tensor.codes.data is not None and tensor.codes.data.size == 1:
         return float(np.asarray(tensor.reals()).ravel()[0])
     if tensor is not None:
-        return float(call.constant(2).ravel()[0])
+        return call.number(2)
     return call.attribute("value", 0.0)
 
 

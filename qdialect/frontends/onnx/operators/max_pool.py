@@ -67,7 +67,7 @@ class Largest(Real):
     source: Real
     pooling: _Pooling
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return self.pooling.codes(plan, name, self.source.quantized(plan, name, to))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, PadOp
 from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.cuts import Cut, cut, gather
 from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
@@ -163,17 +164,18 @@ class Moved(Real):
     source: Real
     movement: Movement
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         return move_codes(plan, name, self.source.real(plan, name), self.movement, None)
 
 
 def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
     """`source`, moved."""
+    check_shape(movement.shape, "result")
     if isinstance(source, Constant):
-        return Constant(movement.array(source.array))
+        return Constant(_moved(plan, source.array, movement))
     if isinstance(source, Value):
         return move_codes(plan, name, source, movement, None)
     if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_code_of(source)):
@@ -185,13 +187,18 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
     return Quantized(movement.shape, codes, source.scales, source.zero_points, axis)
 
 
+def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
+    plan.budget.spend_constant(movement.shape, array.dtype.itemsize)
+    return movement.array(array)
+
+
 def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Parameters | None) -> Value:
     """Integers or floats, moved; `to` says what codes mean, where that is known."""
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
         require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
     elif value.data is not None and not isinstance(movement, Padding):
-        return known(name, movement.array(value.data))
+        return known(name, _moved(plan, value.data, movement))
 
     def emit(emitter: Emitter) -> Placed:
         if movement.wants_last:

@@ -23,10 +23,10 @@ class Normalized(Real):
     factor: Array
     offset: Array
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return quantize(plan, name, self.real(plan, name), to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         source = self.source.real(plan, name)
 
         def emit(emitter: Emitter) -> Placed:

@@ -97,7 +97,7 @@ _REDUCTIONS: dict[str, type[RealReduceOp]] = {
 def _reduction(call: Call) -> Computed:
     call.count(1, 2)
     shape, rank = call.real(0).shape, len(call.real(0).shape)
-    given = call.constant(1).ravel().tolist() if call.optional(1) is not None else call.attribute("axes", list[int]())
+    given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
     if not given and call.attribute("noop_with_empty_axes", 0):
         raise UnsupportedError("axes must not be empty")
     require(all(-rank <= axis < rank for axis in given), f"axes must be in [-{rank}, {rank}), but got {given}")

@@ -78,7 +78,7 @@ class Sum(Real):
     axes: tuple[int, ...]
     keep_dims: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
@@ -105,8 +105,7 @@ def _sum(call: Call) -> Tensor:
 def _axes_of(call: Call, rank: int) -> tuple[int, ...]:
     """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
     call.count(1, 2)
-    given = call.constant(1).ravel() if call.optional(1) is not None else call.attribute("axes", [])
-    listed = [int(axis) for axis in given]
+    listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))
     require(all(-rank <= axis < rank for axis in listed), f"axes must be in [-{rank}, {rank}), but got {listed}")
     if not listed and call.attribute("noop_with_empty_axes", 0) == 0:
         return tuple(range(rank))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
+from qdialect.frontends.onnx.schema import check_type, type_name
 from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant, Plan, known
 from qdialect.registry import Registry
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,30 @@ class Call:
             raise UnsupportedError(f"input {index} must be constant")
         return tensor.array
 
-    def attribute(self, name: str, default: Any) -> Any:
-        """An attribute of the node, which must have the type of `default`."""
+    def integers(self, index: int) -> tuple[int, ...]:
+        """The entries of input `index`, which must be known integers."""
+        array = self.constant(index)
+        require(array.dtype.kind in "iu", f"input {index} must be integers, but got {array.dtype}")
+        return tuple(array.ravel().tolist())
+
+    def number(self, index: int) -> float:
+        """The one entry of input `index`, which must be known."""
+        return number_of(self.tensor(index), f"input {index}")
+
+    def attribute(self, name: str, default: T) -> T:
+        """An attribute of the node, which must have the type of `default`; an empty list is one of integers."""
         value = self.node.attributes.get(name, default)
-        found, wanted = type(value).__name__, type(default).__name__
-        require(found == wanted, f"attribute '{name}' must be of type {wanted}, but got {found}")
-        if isinstance(default, list):
-            whole = all(isinstance(entry, int) for entry in value)
-            require(whole, f"attribute '{name}' must be integers, but got {value}")
+        check_type(name, value, "INTS" if default == [] else type_name(default))
         return value
+
+
+def number_of(tensor: Tensor, what: str) -> float:
+    """The one entry of a tensor that must be known."""
+    if not isinstance(tensor, Constant):
+        raise UnsupportedError(f"{what} must be constant")
+    require(tensor.array.size == 1, f"{what} must have 1 entry, but got {tensor.array.size}")
+    require(tensor.array.dtype.kind in "biuf", f"{what} must be a number, but got {tensor.array.dtype}")
+    return float(tensor.array.ravel()[0])
 
 
 Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
@@ -98,7 +116,6 @@ Raises `UnsupportedError`.
 RealPlanner = Callable[[Call], Computed]
 """A planner that computes in float32 whatever the inputs are."""
 
-T = TypeVar("T")
 _PLANNERS = Registry[Planner]("importer")
 _REAL_PLANNERS = Registry[RealPlanner]("float importer")
 
@@ -163,19 +180,19 @@ class Computable(Real):
     call: Call
     planner: RealPlanner
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         try:
             return self.unit.quantized(plan, name, to)
         except UnsupportedError as error:
             return _unless_refused(error, lambda: quantize(plan, name, self._computed(), to))
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         try:
             return self.unit.real(plan, name)
         except UnsupportedError as error:
             return _unless_refused(error, self._computed)
 
-    def table(self) -> Table | None:
+    def _table(self) -> Table | None:
         return self.unit.table()
 
     def _computed(self) -> Value:

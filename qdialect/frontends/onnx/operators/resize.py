@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,10 +79,10 @@ class Interpolated(Real):
     source: Real
     coordinates: Coordinates
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return quantize(plan, name, self.real(plan, name), to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         source = self.source
         if isinstance(source, Quantized) and len(source.scales) == 1:
             value = _dequantized(plan, name, source)
@@ -140,7 +141,7 @@ def _dimensions(call: Call, shape: Shape, is_old: bool) -> list[Scaled]:
     found = [Scaled(extent, extent, 1.0) for extent in shape]
     for axis, entry in zip(axes, given, strict=True):
         extent = shape[axis]
-        size = int(entry) if sizes else int(np.floor(np.float32(extent) * np.float32(entry)))
+        size = int(entry) if sizes else math.floor(np.float32(extent) * np.float32(entry))
         require(size >= 1, f"result must not be empty, but got {size} along dimension {axis}")
         scale = np.float32(size) / np.float32(extent) if sizes else np.float32(entry)
         found[axis] = Scaled(extent, size, float(scale))
@@ -149,9 +150,9 @@ def _dimensions(call: Call, shape: Shape, is_old: bool) -> list[Scaled]:
 
 def _scales(call: Call, index: int) -> Sequence[float] | None:
     if call.optional(index) is None:
-        given = call.node.attributes.get("scales")
-        return None if given is None else [float(scale) for scale in given]
+        return call.attribute("scales", [1.0]) if "scales" in call.node.attributes else None
     array = call.constant(index).ravel()
+    require(array.dtype == np.float32, f"scales must be f32, but got {array.dtype}")
     require(bool(np.isfinite(array).all()), "scales must be finite")
     return [float(scale) for scale in array] if array.size else None
 
@@ -171,7 +172,7 @@ def _nearest(
         return move(call.plan, call.name, source, movement)
     for axis in moving:
         one = dimensions[axis]
-        check_indices(one.size)
+        check_indices(one.size, call.plan.budget)
         found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
         indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
         before = source.shape

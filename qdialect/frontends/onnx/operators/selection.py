@@ -25,10 +25,10 @@ class Condition(Real):
     lhs: Real
     rhs: Real
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
 
@@ -40,10 +40,10 @@ class Chosen(Real):
     lhs: Real
     rhs: Real
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return quantize(plan, name, self.real(plan, name), to)
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def _real(self, plan: Plan, name: str) -> Value:
         parts = (self.condition.lhs, self.condition.rhs, self.lhs, self.rhs)
         values = [part.real(plan, name) for part in parts]
 

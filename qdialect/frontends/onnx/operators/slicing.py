@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.cuts import Cut, check_indices
 from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, places_of
@@ -24,8 +26,8 @@ def _split(call: Call) -> tuple[Tensor, ...]:
     require(holds, f"sizes must be at least 1 and add up to {shape[axis]}, but got {list(sizes)}")
     whole = [Cut(0, 1, extent) for extent in shape]
     parts: list[Tensor] = []
-    for i, size in enumerate(sizes):
-        cuts = (*whole[:axis], Cut(sum(sizes[:i]), 1, size), *whole[axis + 1 :])
+    for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
+        cuts = (*whole[:axis], Cut(start, 1, size), *whole[axis + 1 :])
         parts.append(moved(call, Cutting(tuple(one.count for one in cuts), cuts)))
     return tuple(parts)
 
@@ -51,16 +53,16 @@ def _slice(call: Call) -> Tensor:
     require(len(set(axes)) == len(axes), f"axes must name a dimension once, but got {axes}")
     cuts = [Cut(0, 1, extent) for extent in shape]
     for axis, *entry in zip(axes, starts, ends, steps, strict=True):
-        cuts[axis] = _cut(shape[axis], entry)
+        cuts[axis] = _cut(shape[axis], entry, call.plan.budget)
     return moved(call, Cutting(tuple(one.count for one in cuts), tuple(cuts)))
 
 
-def _cut(extent: int, entry: Sequence[int]) -> Cut:
+def _cut(extent: int, entry: Sequence[int], budget: Budget) -> Cut:
     start, end, step = entry
     require(step != 0, "step must not be 0")
     # Backwards, an end before the first element cannot be written as an index.
     last = None if step < 0 and end < -extent else end
     taken = range(extent)[slice(max(start, -extent), last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{start}, {end}) of {extent}")
-    check_indices(len(taken) if step < 0 else 0)
+    check_indices(len(taken) if step < 0 else 0, budget)
     return Cut(taken.start, step, len(taken))

@@ -26,7 +26,7 @@ class Shares(Real):
     axis: int
     is_flat: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")

@@ -68,7 +68,7 @@ class Built(Term):
         return Built(self.emitter, self.emitter.float_op(name, self.value, *values))
 
     def filled(self, number: float) -> Built:
-        array = np.full(shape_of(self.value.type), number, dtype=np.float32)
+        array = np.broadcast_to(np.float32(number), shape_of(self.value.type))
         return Built(self.emitter, self.emitter.constant(array))
 
     def _term(self, other: Term | float) -> Built:

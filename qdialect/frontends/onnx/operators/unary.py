@@ -22,7 +22,7 @@ from qdialect.frontends.onnx.operators.formula import (
     tanh,
 )
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Clamped, Parameters, Quantized, Tensor, clamp_integers
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
@@ -44,9 +44,9 @@ class Function(Applied):
     op_class: type[UnaryOp]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         if to.element not in EIGHT_BIT or not isinstance(self.source, Quantized):
-            return super().quantized(plan, name, to)
+            return super()._quantized(plan, name, to)
         before, codes = self.source.parameters, self.source.codes
 
         def emit(emitter: Emitter) -> Placed:
@@ -120,7 +120,6 @@ def _bound(call: Call, index: int, name: str, default: float) -> float:
         return call.attribute(name, default)
     if isinstance(tensor, Quantized) and tensor.reals() is not None:
         tensor = Constant(np.asarray(tensor.reals()))
-    require(isinstance(tensor, Constant), f"{name} must be constant")
-    assert isinstance(tensor, Constant)
-    require(tensor.array.size == 1, f"{name} must have 1 entry, but got {tensor.array.size}")
-    return float(tensor.array.ravel()[0])
+    bound = number_of(tensor, name)
+    require(not math.isnan(bound), f"{name} must be a number, but got nan")
+    return bound

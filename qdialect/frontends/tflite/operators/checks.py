@@ -14,6 +14,8 @@ from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.quant_math import Multiplier, real_multiplier
 
 EIGHT_BIT = ("i8", "ui8")
+# Axes, extents and amounts are a few for each dimension.
+_MOST_ENTRIES = 1024
 # A larger factor would need a left shift of more places than an accumulator has.
 _LARGEST_FACTOR = 2.0**30
 
@@ -54,10 +56,12 @@ def constant(tensor: Tensor, what: str) -> NDArray[Any]:
     return tensor.data
 
 
-def integers(tensor: Tensor, what: str) -> tuple[int, ...]:
-    """The entries of a constant i32 or i64 tensor."""
+def integers(tensor: Tensor, what: str, most: int = _MOST_ENTRIES) -> tuple[int, ...]:
+    """The entries of a constant i32 or i64 tensor, which are at most `most`: any number of nodes may share it."""
     require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
-    return tuple(int(value) for value in constant(tensor, what).ravel())
+    entries = constant(tensor, what)
+    require(entries.size <= most, f"{what} must have at most {most} entries, but got {entries.size}")
+    return tuple(entries.ravel().tolist())
 
 
 def same_type(operator: Operator, *tensors: Tensor) -> None:

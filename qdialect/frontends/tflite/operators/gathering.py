@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import tflite
@@ -9,7 +10,7 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, TransposeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import border, check_indices, gather
+from qdialect.frontends.cuts import MOST_INDICES, border, check_indices, gather
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
@@ -30,7 +31,8 @@ def _gather(operator: Operator) -> Emission:
     data, places = operands(operator, 2)
     same_content(data, operator.outputs[0])
     require(dims == 0, f"batch dimensions must be 0, but got {dims}")
-    place, indices = axis_of([axis], len(data.shape)), integers(places, "indices")
+    check_indices(math.prod(places.shape), operator.budget)
+    place, indices = axis_of([axis], len(data.shape)), integers(places, "indices", MOST_INDICES)
     extent = data.shape[place]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
@@ -59,7 +61,7 @@ def _mirror_pad(operator: Operator) -> Emission:
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     sides = zip(data.shape, low, high, strict=True)
-    return _along(operator, data, [border(*side, _MIRRORS[mode], "paddings") for side in sides])
+    return _along(operator, data, [border(*side, _MIRRORS[mode], "paddings", operator.budget) for side in sides])
 
 
 @imports("TILE")
@@ -85,7 +87,8 @@ def _tile(operator: Operator) -> Emission:
 def _reverse(operator: Operator) -> Emission:
     data, axes = operands(operator, 2)
     reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
-    check_indices(max((data.shape[axis] for axis in reversed_ones), default=0))
+    for axis in reversed_ones:
+        check_indices(data.shape[axis], operator.budget)
     ranges = [range(extent) for extent in data.shape]
     return _along(operator, data, [one[::-1] if i in reversed_ones else one for i, one in enumerate(ranges)])
 

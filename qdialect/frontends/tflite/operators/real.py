@@ -241,7 +241,7 @@ def _convolution(
     require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
     if operator.kind == "DEPTHWISE_CONV_2D":
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
-        taps = np.ascontiguousarray(taps.transpose(3, 1, 2, 0))
+        taps = taps.transpose(3, 1, 2, 0)
     real_bounds(activation)
     _check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")

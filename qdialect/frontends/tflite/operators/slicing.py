@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import tflite
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import Cut, cut
+from qdialect.frontends.cuts import MOST_INDICES, Cut, check_indices, cut
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.frontends.tflite.strided_slice import masks_of, select
+from qdialect.frontends.tflite.strided_slice import select
 
 
 @imports("SPLIT")
@@ -32,7 +34,8 @@ def _split(operator: Operator) -> Emission:
 def _split_v(operator: Operator) -> Emission:
     """One size may be -1: whatever the others leave."""
     data, sizes, axis = operands_of_many(operator, 3)
-    place, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes"))
+    check_indices(math.prod(sizes.shape), operator.budget)
+    place, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes", MOST_INDICES))
     require(len(given) == len(operator.outputs), f"must have {len(given)} outputs, but got {len(operator.outputs)}")
     extent = data.shape[place]
     if given.count(-1) == 1:
@@ -53,7 +56,7 @@ def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) 
     """A slice along `axis` for each output, as long as `extents` says."""
     for output in operator.outputs:
         same_content(data, output)
-    starts = [sum(extents[:i]) for i in range(len(extents))]
+    starts = list(accumulate(extents[:-1], initial=0))
 
     def emit(emitter: Emitter) -> list[ir.Value]:
         values: list[ir.Value] = []
@@ -90,7 +93,7 @@ def _slice(operator: Operator) -> Emission:
 def _strided_slice(operator: Operator) -> Emission:
     data, begin, end, strides = operands(operator, 4)
     begins, ends, steps = integers(begin, "begin"), integers(end, "end"), integers(strides, "strides")
-    selection = select(data.shape, begins, ends, steps, masks_of(operator))
+    selection = select(operator, data.shape, begins, ends, steps)
     return _selection(operator, data, selection.cuts, selection.shape)
 
 
