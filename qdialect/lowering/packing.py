@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.quant_math import accumulator_range
+
 # Of a vector of 32-bit lanes.
 _LANES = 16
 # Channels of the widest tile, which shares a column of ones.
@@ -90,10 +92,7 @@ def accumulator_reach(
     """The least and the largest true accumulator of each channel, int64[OC]: any stored code on any tap."""
     channels = weights.codes.shape[0]
     exact = weights.codes.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
-    above, below = np.maximum(exact, 0).sum(axis=1), np.minimum(exact, 0).sum(axis=1)
-    # A tap of code z_x counts nothing, so that what a window leaves out at an edge is inside the range.
-    least, most = -input_zero_point, 255 - input_zero_point
-    return bias + least * above + most * below, bias + most * above + least * below
+    return accumulator_range(exact, bias, (-input_zero_point, 255 - input_zero_point))
 
 
 def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:

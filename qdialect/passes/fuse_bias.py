@@ -1,4 +1,4 @@
-"""`qnn-fuse-bias`: a constant added to the accumulators of each channel becomes the contraction's bias."""
+"""`qnn-fuse-bias`: a constant that each channel's accumulators gain or lose becomes the contraction's bias."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction
 from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.passes.elementwise import per_channel_constant
 from qdialect.passes.matching import producer, rebuilt, second_use
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
@@ -24,13 +26,14 @@ class _Match:
 
 
 class FuseBias(Pattern[_Match]):
-    """``contraction + constant`` where the constant depends on the channel alone; an earlier constant bias is added to.
+    """``contraction + constant`` or ``contraction - constant`` where the constant depends on the channel alone.
 
-    Both sums wrap modulo 2^32, so their order does not matter.
+    It may be broadcast; an earlier constant bias is added to.  All sums wrap modulo 2^32, so their order does not
+    matter.
     """
 
     name: ClassVar[str] = "fuse-bias"
-    roots: ClassVar[tuple[str, ...]] = ("arith.addi",)
+    roots: ClassVar[tuple[str, ...]] = ("arith.addi", "arith.subi")
 
     def check(self, op: ir.OpView) -> _Match | Refusal | None:
         lhs, rhs = op.operation.operands
@@ -40,12 +43,16 @@ class FuseBias(Pattern[_Match]):
             return None
         contraction, addend = found
         assert isinstance(contraction, AnyContraction)
+        is_lost = op.operation.name == "arith.subi"
+        if is_lost and addend != rhs:
+            return Refusal("must not subtract the accumulators, but subtract from them")
         shared = second_use(contraction.output)
         if shared:
             return Refusal(shared)
         bias = _bias_of(addend)
         if isinstance(bias, Refusal):
             return bias
+        bias = np.broadcast_to(np.negative(bias) if is_lost else bias, shape_of(contraction.output.type)[-1:])
         if contraction.bias is None:
             return _Match(contraction, bias)
         earlier = constant_value(contraction.bias)
@@ -62,11 +69,11 @@ class FuseBias(Pattern[_Match]):
 
 
 def _bias_of(addend: ir.Value) -> NDArray[np.int32] | Refusal:
-    value = constant_value(addend)
-    if value is None:
+    try:
+        channels = per_channel_constant(addend)
+    except ValueError:
         return Refusal("needs the value added to the contraction to be constant")
-    channels = value.reshape(-1, value.shape[-1])
-    if np.any(channels != channels[0]):
+    if channels is None:
         return Refusal("needs the constant to depend on the last dimension alone")
     return channels[0]
 
@@ -74,7 +81,7 @@ def _bias_of(addend: ir.Value) -> NDArray[np.int32] | Refusal:
 @register
 @dataclass(frozen=True)
 class FuseBiasPass(PatternPass):
-    """Fuse the addition of a constant per channel into the contraction that feeds it."""
+    """Fuse the addition or subtraction of a constant per channel into the contraction that feeds it."""
 
     name: ClassVar[str] = "qnn-fuse-bias"
 

@@ -15,12 +15,13 @@ from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
 from qdialect.passes.pass_base import CompositePass, Pass
-from qdialect.passes.raise_float_requantize import RaiseFloatRequantizePass
 from qdialect.passes.raise_qdq import RaiseQdqPass
+from qdialect.passes.raise_requantize import RaiseRequantizePass
 from qdialect.passes.registry import all_passes, register
 from qdialect.passes.sink_reshape import SinkReshapePass
 from qdialect.passes.sink_transpose import SinkTransposePass
 from qdialect.passes.stage_fusion import StageFusionPass
+from qdialect.passes.tabulate_elementwise import TabulateElementwisePass
 from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_relu
 
 
@@ -29,10 +30,10 @@ from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_
 class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
-    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-bias, raise-float-requantize, fold-padding,
-    tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual, fuse-clamp, fuse-lut,
-    canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is registered.  `leaky-relu` is the option
-    of qnn-tabulate-unary.
+    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-bias, raise-requantize, tabulate-elementwise,
+    fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual,
+    fuse-clamp, fuse-lut, canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is registered.
+    `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -50,8 +51,10 @@ class FuseQnnPass(CompositePass):
             SinkTransposePass(),
             SinkReshapePass(),
             FuseBiasPass(),
-            # Looks for the contraction itself, so what was added to its accumulators must be its bias by now.
-            RaiseFloatRequantizePass(),
+            # Zero points show at the accumulator 0, so what was added to accumulators must be their bias by now.
+            RaiseRequantizePass(),
+            # What follows the value that was raised starts from 8 bits by now.
+            TabulateElementwisePass(),
             FoldPaddingPass(),
             # Everything unary is a table before tables are composed; those that clamp come out as clips.
             TabulateUnaryPass(self.leaky_relu),

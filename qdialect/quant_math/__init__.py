@@ -1,6 +1,7 @@
 """Integer-exact arithmetic of quantized networks: scales, multipliers, rounding, tables; pure functions on arrays."""
 
 from qdialect.quant_math import activations
+from qdialect.quant_math.accumulator_range import accumulator_range
 from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_real
 from qdialect.quant_math.chains import Activation, activate
@@ -70,6 +71,7 @@ __all__ = [
     "SubArithmetic",
     "SumFactors",
     "Table",
+    "accumulator_range",
     "activate",
     "activations",
     "build_table",

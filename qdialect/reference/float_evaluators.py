@@ -13,7 +13,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
-from qdialect.quant_math import activations
+from qdialect.quant_math import FloatRounding, activations, round_real
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
 
 _Function = Callable[..., Array]
@@ -44,6 +44,33 @@ def _smaller(x: Array, y: Array) -> Array:
     return -_larger(-x, -y)
 
 
+def _larger_number(x: Array, y: Array) -> Array:
+    """As `_larger`, but the other operand where one is NaN."""
+    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, _larger(x, y)))
+
+
+def _smaller_number(x: Array, y: Array) -> Array:
+    return -_larger_number(-x, -y)
+
+
+def _half_away(x: Array) -> Array:
+    return round_real(x, FloatRounding.HALF_AWAY)
+
+
+def _truncated_quotient(x: Array, y: Array) -> Array:
+    """x / y rounded towards zero, where NumPy's rounds down."""
+    return x // y + ((x % y != 0) & ((x < 0) != (y < 0)))
+
+
+def _raised_quotient(x: Array, y: Array) -> Array:
+    return x // y + (x % y != 0)
+
+
+def _as_unsigned_integer(x: Array) -> Array:
+    """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
+    return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
+
+
 def _signed(x: Array) -> Array:
     return -x.astype(np.int8) if x.dtype == np.bool_ else x
 
@@ -57,8 +84,11 @@ FLOAT_FUNCTIONS: Mapping[str, _Function] = {
     "arith.andi": np.bitwise_and,
     "arith.divf": np.divide,
     "arith.fptosi": np.trunc,
+    "arith.fptoui": _as_unsigned_integer,
     "arith.maximumf": _larger,
+    "arith.maxnumf": _larger_number,
     "arith.minimumf": _smaller,
+    "arith.minnumf": _smaller_number,
     "arith.mulf": np.multiply,
     "arith.negf": np.negative,
     "arith.ori": np.bitwise_or,
@@ -79,6 +109,7 @@ FLOAT_FUNCTIONS: Mapping[str, _Function] = {
     "math.log1p": activations.log1p,
     "math.log2": activations.log2,
     "math.powf": activations.power,
+    "math.round": _half_away,
     "math.roundeven": np.rint,
     "math.rsqrt": activations.rsqrt,
     "math.sqrt": activations.sqrt,
@@ -89,19 +120,29 @@ FLOAT_FUNCTIONS: Mapping[str, _Function] = {
 """Element-wise ops on floats by their names; those on bits stand among them."""
 _ON_SIGNED: dict[str, _Function] = {
     "arith.addi": np.add,
+    "arith.ceildivsi": _raised_quotient,
+    "arith.divsi": _truncated_quotient,
+    "arith.floordivsi": np.floor_divide,
     "arith.extsi": np.asarray,
     "arith.maxsi": np.maximum,
     "arith.minsi": np.minimum,
     "arith.muli": np.multiply,
+    "arith.remsi": np.fmod,
+    "arith.shli": np.left_shift,
+    "arith.shrsi": np.right_shift,
     "arith.sitofp": np.asarray,
     "arith.subi": np.subtract,
     # The interpreter's conversion to the result's type keeps the low bits.
     "arith.trunci": np.asarray,
 }
 _ON_UNSIGNED: dict[str, _Function] = {
+    "arith.ceildivui": _raised_quotient,
+    "arith.divui": np.floor_divide,
     "arith.extui": np.asarray,
     "arith.maxui": np.maximum,
     "arith.minui": np.minimum,
+    "arith.remui": np.remainder,
+    "arith.shrui": np.right_shift,
     "arith.uitofp": np.asarray,
 }
 

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --qnn-raise-float-requantize | filecheck %s
+// RUN: %qopt %s --qnn-raise-requantize | filecheck %s
 
 // Covers R16: the float32 epilogue as it stands after TVM's lowering, found again after the detector's best moment.
 

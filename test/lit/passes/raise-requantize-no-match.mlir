@@ -1,5 +1,5 @@
-// RUN: %qopt %s --qnn-raise-float-requantize --explain-matches --verify-diagnostics
-// RUN: %qopt %s --qnn-raise-float-requantize | filecheck %s
+// RUN: %qopt %s --qnn-raise-requantize --explain-matches --verify-diagnostics
+// RUN: %qopt %s --qnn-raise-requantize | filecheck %s
 
 // Covers R16: float epilogues that no requantize has the bits of.
 
@@ -24,7 +24,7 @@ func.func @second_use(%arg0: tensor<1x1x1x2xui8>) -> (tensor<1x1x1x2xui8>, tenso
   %11 = "qnn.constant"() {value = dense<255> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-float-requantize] 'tensor.bitcast' needs the result of 'qnn.conv2d' alone, but it has 2 uses}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' needs the result of 'qnn.conv2d' alone, but it has 2 uses}}
   %14 = tensor.bitcast %13 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %14, %1 : tensor<1x1x1x2xui8>, tensor<1x1x1x2xi32>
 }
@@ -50,7 +50,7 @@ func.func @loose_clamp(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xui8> {
   %11 = "qnn.constant"() {value = dense<255> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-float-requantize] 'tensor.bitcast' must clamp to [0, 255] before the cast, but clamps to [-1, 255]}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' must clamp to [0, 255] before the cast, but clamps to [-1, 255]}}
   %14 = tensor.bitcast %13 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %14 : tensor<1x1x1x2xui8>
 }
@@ -76,7 +76,7 @@ func.func @no_zero_point(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xui8> {
   %11 = "qnn.constant"() {value = dense<255> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-float-requantize] 'tensor.bitcast' must add a zero point in [0, 255] and 0.5, but adds [20.75]}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' must add a zero point in [0, 255] and 0.5, but adds [20.75]}}
   %14 = tensor.bitcast %13 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %14 : tensor<1x1x1x2xui8>
 }
@@ -101,7 +101,7 @@ func.func @rounded_sum(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xi8> {
   %10 = arith.maxsi %8, %9 : tensor<1x1x1x2xi32>
   %11 = "qnn.constant"() {value = dense<127> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
-  // expected-remark @+1 {{[raise-float-requantize] 'arith.trunci' must add the zero point -1 and 0.5 one after the other to round as a requantize does}}
+  // expected-remark @+1 {{[raise-requantize] 'arith.trunci' must add the zero point -1 and 0.5 one after the other to round as a requantize does}}
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
   return %13 : tensor<1x1x1x2xi8>
 }
@@ -127,7 +127,7 @@ func.func @other_scales(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xui8> {
   %11 = "qnn.constant"() {value = dense<255> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-float-requantize] 'tensor.bitcast' must multiply by the contraction's scales over one output scale}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' must multiply by the contraction's scales over one output scale}}
   %14 = tensor.bitcast %13 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %14 : tensor<1x1x1x2xui8>
 }
@@ -153,7 +153,7 @@ func.func @negative_factor(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xui8> {
   %11 = "qnn.constant"() {value = dense<255> : tensor<1x1x1x2xi32>} : () -> tensor<1x1x1x2xi32>
   %12 = arith.minsi %10, %11 : tensor<1x1x1x2xi32>
   %13 = arith.trunci %12 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-float-requantize] 'tensor.bitcast' must multiply by positive numbers that depend on the last dimension alone}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' must multiply by positive numbers that depend on the last dimension alone}}
   %14 = tensor.bitcast %13 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %14 : tensor<1x1x1x2xui8>
 }
@@ -174,7 +174,7 @@ func.func @run_time_factor(%arg0: tensor<1x1x1x2xui8>, %arg1: tensor<1x1x1x2xf32
   %6 = math.floor %5 : tensor<1x1x1x2xf32>
   %7 = arith.fptosi %6 : tensor<1x1x1x2xf32> to tensor<1x1x1x2xi32>
   %8 = "qnn.clip"(%7) {max = 127 : i64, min = -128 : i64} : (tensor<1x1x1x2xi32>) -> tensor<1x1x1x2xi32>
-  // expected-remark @+1 {{[raise-float-requantize] 'arith.trunci' must multiply by a constant}}
+  // expected-remark @+1 {{[raise-requantize] 'arith.trunci' must multiply by a constant}}
   %9 = arith.trunci %8 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
   return %9 : tensor<1x1x1x2xi8>
 }

@@ -1,0 +1,192 @@
+"""`qnn-raise-requantize`: a requantization that was written out in upstream ops becomes `qnn.requantize` again.
+
+What the ops are does not matter: multiply, add, floor and clamp in float32, a 64-bit product with a shift, saturating
+doubling and two roundings.  The graph is a step function of the accumulator, and its steps are found in the graph
+itself, for every accumulator that the weights allow.  It becomes a requantization where one has the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import AnyContraction, ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.passes.elementwise import (
+    UPSTREAM_OPS,
+    ElementwiseGraph,
+    GraphSteps,
+    graph_of,
+    steps_of_graph,
+    used_outside,
+)
+from qdialect.passes.elementwise.domain import numbers_of
+from qdialect.passes.elementwise.eight_bit import Stored, following_result, is_reinterpreted, stored_as, widened
+from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
+from qdialect.passes.matching import producer, rebuilt
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit
+from qdialect.quant_math import Multiplier, real_multiplier, requantize, requantize_parameters
+
+Bounds = tuple[int, int]
+
+_SOURCES = ("i16", "ui16", "i32")
+_RESULTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
+
+
+@dataclass(frozen=True)
+class _Match:
+    source: ir.Value
+    contraction: AnyContraction | None
+    fit: Fit
+    stored: Stored
+    clamp: Bounds | None
+
+
+class RaiseRequantize(Pattern[_Match]):
+    """A value that rises in 256 steps at most with a 16- or 32-bit tensor, on its way to an 8-bit result.
+
+    The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
+    """
+
+    name: ClassVar[str] = "raise-requantize"
+    roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip")
+
+    def check(self, op: ir.OpView) -> _Match | Refusal | None:
+        result = op.operation.results[0]
+        if element_of(result.type) not in _RESULTS or is_reinterpreted(result):
+            return None
+        graph = graph_of(result)
+        if not isinstance(graph, ElementwiseGraph):
+            return graph if is_eight_bit(result) else None
+        if element_of(graph.source.type) not in _SOURCES or _is_quantized_once(graph):
+            return None
+        if is_eight_bit(result):
+            return _match_at_end(graph)
+        match = _match(graph)
+        # Short of its end a graph may still become what it has to be.
+        return None if isinstance(match, Refusal) or _matches_at_end(result) else match
+
+    def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
+        result, scales, element = op.operation.results[0], match.fit.scales, match.stored.element
+        with rewriter.before(op):
+            value = build(
+                RequantizeOp,
+                _rescaled(match),
+                element=element,
+                input_scale=scales.input,
+                weight_scales=scales.weights,
+                output_scale=scales.output,
+                output_zero_point=match.fit.zero_point,
+                axis=max(len(shape_of(result.type)) - 1, 0),
+                rounding=match.fit.rounding,
+                multiplier=scales.multiplier,
+            ).output
+            if match.clamp is not None:
+                value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
+            value = widened(value, result.type, match.stored.shift)
+        rewriter.replace(op, value)
+
+
+def _is_quantized_once(graph: ElementwiseGraph) -> bool:
+    """Whether accumulators become real numbers by an op of their own: another pass rounds these once, at the end."""
+    return any(isinstance(op, DequantizeOp | QuantizeOp) for op in graph.ops)
+
+
+def _match_at_end(graph: ElementwiseGraph) -> _Match | Refusal:
+    """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
+    match = _match(graph)
+    for op in reversed(graph.ops[:-1]):
+        if isinstance(match, _Match):
+            break
+        value = op.operation.results[0]
+        above = graph_of(value) if _is_followed_by(value, graph.result) else None
+        found = _match(above) if isinstance(above, ElementwiseGraph) else None
+        if isinstance(found, _Match) and found.stored.result == graph.result:
+            match = found
+    return match if isinstance(match, _Match) else _nearest_reason(graph) or match
+
+
+def _nearest_reason(graph: ElementwiseGraph) -> Refusal | None:
+    """The reason at the first value that has the steps of 8 bits, but not those of a requantization."""
+    for op in graph.ops[:-1]:
+        value = op.operation.results[0]
+        above = graph_of(value) if element_of(value.type) in _RESULTS else None
+        found = _match(above) if isinstance(above, ElementwiseGraph) else None
+        if isinstance(found, NoFit):
+            return Refusal(f"depends on '{op.operation.name}', which {found.reason}")
+    return None
+
+
+def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
+    result = following_result(value)
+    return result is not None and result == wanted
+
+
+def _matches_at_end(value: ir.Value) -> bool:
+    """Whether the whole chain that starts at `value` is a requantization, so that none of it has to be left over."""
+    result = following_result(value)
+    graph = None if result is None else graph_of(result)
+    return isinstance(graph, ElementwiseGraph) and isinstance(_match_at_end(graph), _Match)
+
+
+def _match(graph: ElementwiseGraph) -> _Match | Refusal:
+    owner = producer(graph.source)
+    contraction = owner if isinstance(owner, AnyContraction) else None
+    numbers = numbers_of(graph.source, contraction)
+    if isinstance(numbers, Refusal):
+        return numbers
+    found = steps_of_graph(graph, *numbers)
+    if isinstance(found, Refusal):
+        return found
+    # Other tensors than accumulators are stored whoever reads them.
+    shared = None if contraction is None else used_outside(graph)
+    stored = stored_as(graph, found)
+    if shared or stored is None:
+        return Refusal(shared or "must lead to an 8-bit result")
+    own = None
+    if contraction is not None:
+        own = Scales(contraction.input_scale, contraction.weight_scales, 1.0, Multiplier.F64)
+    fit = fit_requantize(graph, found, own, ELEMENT_RANGES[stored.element], stored.shift)
+    if isinstance(fit, Refusal):
+        return fit
+    return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
+
+
+def _clamp(fit: Fit, found: GraphSteps, stored: Stored) -> Bounds | None:
+    """The bounds of the graph's integers, where the requantization alone would leave them."""
+    scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
+    real = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)
+    params = requantize_parameters(fit.rounding, real)
+    ends = np.stack([found.steps.low, found.steps.high])
+    codes = requantize(ends, params, fit.zero_point, *ELEMENT_RANGES[stored.element], fit.rounding)
+    return None if bounds[0] <= codes.min() and codes.max() <= bounds[1] else bounds
+
+
+def _rescaled(match: _Match) -> ir.Value:
+    """The source, whose contraction gets the weight scales that go with the multipliers."""
+    contraction, weights = match.contraction, match.fit.scales.weights
+    if contraction is None or contraction.weight_scales == weights:
+        return match.source
+    return rebuilt(contraction, weight_scales=weights).output
+
+
+@register
+@dataclass(frozen=True)
+class RaiseRequantizePass(PatternPass):
+    """Recognise a requantization that was expanded to upstream ops.
+
+    The ops may be of floats or of integers, with any rounding and in any order, as long as the result rises with the
+    accumulator and steps where one of the rounding modes of qnn.requantize does.  This is proved for every accumulator
+    that the weights allow.  Where the scales of the contraction do not give the multipliers, its weight scales change.
+    """
+
+    name: ClassVar[str] = "qnn-raise-requantize"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (RaiseRequantize(),)

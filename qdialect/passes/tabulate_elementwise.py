@@ -1,0 +1,102 @@
+"""`qnn-tabulate-elementwise`: upstream ops from one 8-bit tensor to another become the table that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import QnnOp
+from qdialect.dialect.type_constraints import dtype_of
+from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
+from qdialect.passes.elementwise.eight_bit import is_reinterpreted
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters
+from qdialect.passes.matching import producer, users
+from qdialect.passes.pattern import Pattern, PatternPass, Refusal
+from qdialect.passes.registry import register
+from qdialect.passes.tabulate import is_eight_bit
+from qdialect.quant_math import Table, clamp_of_table, table_codes
+
+_UNKNOWN: Parameters = (1.0, 0)
+
+
+class TabulateElementwise(LutPattern):
+    """A graph of element-wise ops from one 8-bit tensor, constants aside, to an 8-bit result."""
+
+    name: ClassVar[str] = "tabulate-elementwise"
+    roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
+
+    def check(self, op: ir.OpView) -> LutMatch | Refusal | None:
+        result = op.operation.results[0]
+        if not is_eight_bit(result) or is_reinterpreted(result):
+            return None
+        graph = _nearest_graph(result)
+        if not isinstance(graph, ElementwiseGraph):
+            return graph
+        if not is_eight_bit(graph.source) or all(_is_left_alone(member) for member in graph.ops):
+            return None
+        if graph.channels > 1:
+            return Refusal("needs constants whose elements are all equal")
+        table = _table_of(graph)
+        if table is None:
+            return Refusal("has no defined value for every number it depends on")
+        before = _meaning_of(graph.source)
+        return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
+
+
+def _nearest_graph(result: ir.Value) -> ElementwiseGraph | Refusal | None:
+    """The graph that ends in `result`; where that depends on two tensors, the one from a single 8-bit value inside."""
+    return graph_of(result)
+
+
+def _is_left_alone(op: ir.OpView) -> bool:
+    return op.operation.name == "tensor.bitcast" or isinstance(op, QnnOp)
+
+
+def _table_of(graph: ElementwiseGraph) -> Table | None:
+    """The table, indexed by the bits of the source; None where the graph leaves an entry undefined."""
+    evaluation = graph.evaluate(table_codes(dtype_of(graph.source.type))[:, None])
+    if evaluation.is_undefined(graph.result):
+        return None
+    entries = np.broadcast_to(evaluation.values[graph.result], (256, 1))
+    return np.ascontiguousarray(entries[:, 0]).view(np.uint8)
+
+
+def _meaning_of(source: ir.Value) -> Parameters:
+    """Scale and zero point that the op before says its result has."""
+    owner = producer(source)
+    values = owner.attribute_values() if isinstance(owner, QnnOp) else {}
+    for stage in ("table", "output"):
+        if f"{stage}_scale" in values and f"{stage}_zero_point" in values:
+            return values[f"{stage}_scale"], values[f"{stage}_zero_point"]
+    return _UNKNOWN
+
+
+def _meaning_after(graph: ElementwiseGraph, table: Table, before: Parameters) -> Parameters:
+    """Scale and zero point of the result: unchanged by a clamp, else what the ops after it take them to be."""
+    types = graph.source.type, graph.result.type
+    if types[0] == types[1] and clamp_of_table(table, dtype_of(types[0]), dtype_of(types[1])) is not None:
+        return before
+    for user in users(graph.result):
+        values = user.attribute_values() if isinstance(user, QnnOp) else {}
+        is_first = user.operation.operands[0] == graph.result
+        if is_first and "input_scale" in values and "input_zero_point" in values:
+            return values["input_scale"], values["input_zero_point"]
+    return _UNKNOWN
+
+
+@register
+@dataclass(frozen=True)
+class TabulateElementwisePass(PatternPass):
+    """Turn element-wise ops of upstream dialects between 8-bit tensors into tables.
+
+    Whatever the ops are, on integers of any width or on floats, they are evaluated for each of the 256 numbers.
+    """
+
+    name: ClassVar[str] = "qnn-tabulate-elementwise"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (TabulateElementwise(),)
