@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from qdialect.dialect import attribute_kinds as kinds
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import EPILOGUE
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
-from qdialect.dialect.stages.stage_base import STAGES, Stage, attributes_of
+from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage, Stage, attributes_of
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.reference.interpreter import run
 
@@ -90,8 +91,11 @@ class Case:
         early = by_f32 and with_residual and self.one_of((False, True))
         rounded = ["dequantize", *["sum"] * early, "activation", "quantize"] if by_f32 else ["requantize"]
         after = [] if early or not with_residual else ["add"]
-        names = [*rounded, "clamp", *after, *self.one_of(([], ["lut"]))]
-        return tuple(self.stage(name) for name in names)
+        stages = [self.stage(name) for name in [*rounded, "clamp", *after, *self.one_of(([], ["lut"]))]]
+        # What the last of them leaves is the result.
+        last = max(index for index, stage in enumerate(stages) if isinstance(stage, QuantizedStage))
+        stages[last] = replace(stages[last], scale=None, zero_point=None, element=None)
+        return tuple(stages)
 
     def stage(self, name: str) -> Stage:
         declared = attributes_of(STAGES[name])
