@@ -18,6 +18,8 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.quant_math import AddArithmetic, Rounding, Table
 
@@ -67,22 +69,19 @@ def requantize(accumulators: ir.Value, element: str = "ui8", **changes: Any) -> 
     return build(RequantizeOp, accumulators, element=element, **attributes).output
 
 
-def fused(x: ir.Value, element: str = "ui8", **changes: Any) -> ir.Value:
-    """The fused convolution that `requantize(conv(x))` becomes."""
+def fused(x: ir.Value, element: str = "ui8", *stages: Stage, **changes: Any) -> ir.Value:
+    """The fused convolution that `requantize(conv(x))` becomes, with more `stages`."""
     rng = np.random.default_rng(1)
     weight = constant(rng.integers(-127, 127, size=(CHANNELS, 3, 3, shape_of(x.type)[3]), dtype=np.int8))
-    low, high = (0, 255) if element == "ui8" else (-128, 127)
     attributes: dict[str, Any] = {
         "input_scale": 0.02,
         "input_zero_point": 3,
         "weight_scales": WEIGHT_SCALES,
         "padding": (1, 1, 1, 1),
-        "rounding": Rounding.FIXED64_UP,
+        "output_scale": SCALE,
+        "output_zero_point": ZERO_POINT,
+        "epilogue": (RequantizeStage(rounding=Rounding.FIXED64_UP), *stages),
     }
-    for stage in ("output", "sum", "table"):
-        attributes |= {f"{stage}_scale": SCALE, f"{stage}_zero_point": ZERO_POINT}
-    for stage in ("output", "sum"):
-        attributes |= {f"{stage}_min": low, f"{stage}_max": high}
     return build(FusedConv2DOp, x, weight, bias_of(), element=element, **{**attributes, **changes}).output
 
 

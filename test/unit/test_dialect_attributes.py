@@ -60,8 +60,7 @@ def test_integers_are_exact(values: list[int]) -> None:
 @given(st.lists(st.integers(0, 255), min_size=256, max_size=256))
 def test_a_table_is_exact(values: list[int]) -> None:
     table = np.array(values, np.uint8)
-    for kind in (kinds.TABLE, kinds.OPTIONAL_TABLE):
-        np.testing.assert_array_equal(round_trip(kind, table), table)
+    np.testing.assert_array_equal(round_trip(kinds.TABLE, table), table)
 
 
 @pytest.mark.parametrize("value", range(0, 256, 51))
@@ -80,10 +79,9 @@ def test_a_choice_is_the_member(value: Rounding) -> None:
     assert round_trip(kinds.choice(Rounding), value) is value
 
 
-def test_only_an_optional_kind_takes_none() -> None:
-    assert round_trip(kinds.OPTIONAL_TABLE, None) is None
-    assert kinds.OPTIONAL_TABLE.accepts_none
-    assert not kinds.TABLE.accepts_none
+@pytest.mark.parametrize("value", ["i8", "ui8"])
+def test_an_element_type_is_exact(value: str) -> None:
+    assert round_trip(kinds.ELEMENT_TYPE, value) == value
 
 
 WRONG = {
@@ -95,7 +93,8 @@ WRONG = {
     "integer": (kinds.I64, ["1 : i32", "1 : index", "true", "1 : ui64", "1.0", "array<i64: 1>"]),
     "integers": (kinds.INTEGERS, ["array<i32: 1>", "[1]", "1", "dense<1> : tensor<1xi64>"]),
     "table": (kinds.TABLE, ["dense<0> : tensor<255xi8>", "dense<0> : tensor<256xui8>", "unit"]),
-    "optional table": (kinds.OPTIONAL_TABLE, ["dense<0> : vector<256xi8>", "dense_resource<b> : tensor<256xi8>"]),
+    "stored table": (kinds.TABLE, ["dense<0> : vector<256xi8>", "dense_resource<b> : tensor<256xi8>"]),
+    "element type": (kinds.ELEMENT_TYPE, ["i32", "si8", "tensor<1xi8>", '"i8"', "unit"]),
     "bool": (kinds.BOOL, ["1 : i64", "unit", '"true"']),
     "elements": (kinds.ELEMENTS, ["1 : i8", "array<i8: 1>", "dense_resource<b> : tensor<3xi8>", '"text"']),
     "choice": (kinds.choice(Rounding), ['"FIXED64_UP"', '""', "unit", "0"]),

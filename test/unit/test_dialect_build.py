@@ -25,13 +25,15 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.enums import SoftmaxArithmetic
-from qdialect.quant_math import Entries, Multiplier, NanPolicy, Rounding
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.stage_base import Quantized
+from qdialect.quant_math import Entries, NanPolicy, Rounding
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}
-STAGE: dict[str, Any] = {"scale": 0.25, "zero_point": 0, "min": -128, "max": 127}
-STAGES: dict[str, Any] = {f"{stage}_{key}": value for stage in ("output", "sum") for key, value in STAGE.items()}
-FUSED: dict[str, Any] = {**CONTRACTION, **STAGES, "rounding": Rounding.FIXED64_UP}
+FUSED: dict[str, Any] = {**CONTRACTION, "output_scale": 0.25, "output_zero_point": 0}
 
 
 def parameters_with(**changes: Any) -> dict[str, Any]:
@@ -55,11 +57,13 @@ def words_of(*shape: int) -> ir.Value:
     return constant(np.zeros(shape, np.int32))
 
 
-def test_defaults_are_written_and_read_back(module: ir.Module) -> None:
-    build(ReluOp, bytes_of(2, 3), element="ui8", **parameters_with(output_zero_point=4))
+def test_defaults_are_left_out_and_read_back(module: ir.Module) -> None:
+    how: dict[str, Any] = {**parameters_with(output_zero_point=4), "entries": Entries.HALF_AWAY_DIVIDE}
+    build(ReluOp, bytes_of(2, 3), element="ui8", **how)
     verify(module)
     text = str(module)
-    assert 'entries = "half_away_divide"' in text
+    assert "entries" not in text
+    assert "nan" not in text
     again = parse(text)
     assert str(again) == text
     op = again.body.operations[1]
@@ -106,11 +110,41 @@ def test_a_table_is_read_as_it_was_written(module: ir.Module) -> None:
     verify(module)
 
 
-def test_an_absent_table_reads_as_none(module: ir.Module) -> None:
-    operands = bytes_of(2, 4), bytes_of(3, 4), words_of(3)
-    op = build(FusedDenseOp, *operands, element="i8", table_scale=0.25, table_zero_point=0, **FUSED)
+def test_what_is_no_default_is_written(module: ir.Module) -> None:
+    op = build(ReluOp, bytes_of(2, 3), element="i8", **parameters_with(entries=Entries.HALF_EVEN_DIVIDE))
     verify(module)
-    assert (op.table, op.residual, op.multiplier) == (None, None, Multiplier.F64)
+    assert 'entries = "half_even_divide"' in str(module)
+    assert op.entries is Entries.HALF_EVEN_DIVIDE
+
+
+def test_a_default_may_be_written(module: ir.Module) -> None:
+    build(ReluOp, bytes_of(2, 3), element="i8", **PARAMETERS)
+    text = str(module).replace("input_scale", 'nan = "max", input_scale')
+    again = parse(text)
+    assert str(again) == str(parse(str(again)))
+    assert 'nan = "max"' in str(again)
+
+
+def test_an_epilogue_is_read_as_it_was_written(module: ir.Module) -> None:
+    table = np.arange(256, dtype=np.uint8)[::-1]
+    epilogue = (
+        RequantizeStage(rounding=Rounding.FIXED64_UP, scale=0.5, element="ui8"),
+        ClampStage(min=0, max=100),
+        LutStage(table=table),
+    )
+    operands = bytes_of(2, 4), bytes_of(3, 4), words_of(3)
+    op = build(FusedDenseOp, *operands, element="i8", epilogue=epilogue, **FUSED)
+    verify(module)
+    assert op.epilogue == epilogue
+    assert op.residual is None
+    assert [(one.before, one.after) for one in op.stages()] == [
+        (None, Quantized(0.5, 0, "ui8")),
+        (Quantized(0.5, 0, "ui8"), Quantized(0.5, 0, "ui8")),
+        (Quantized(0.5, 0, "ui8"), Quantized(0.25, 0, "i8")),
+    ]
+    assert str(parse(str(module))) == str(module)
+    other = (*epilogue[:-1], LutStage(table=table[::-1].copy()))
+    assert op.epilogue != other
 
 
 Case = tuple[Callable[[], object], str]
@@ -195,7 +229,8 @@ def test_what_is_not_of_the_declared_kind_is_refused(case: Case) -> None:
 
 @pytest.mark.usefixtures("module")
 def test_shapes_without_meaning_name_their_constraint() -> None:
-    parameters = {f"{side}_{key}": value for side in ("lhs", "rhs", "output") for key, value in STAGE.items()}
+    values: dict[str, Any] = {"scale": 0.25, "zero_point": 0, "min": -128, "max": 127}
+    parameters = {f"{side}_{key}": value for side in ("lhs", "rhs", "output") for key, value in values.items()}
     kept = {key: value for key, value in parameters.items() if key in AddOp.attribute_fields}
     with pytest.raises(ConstraintError, match="must broadcast, but got \\[2\\] and \\[3\\]") as caught:
         build(AddOp, bytes_of(2), bytes_of(3), element="i8", **kept)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from qdialect.diagnostics import VerificationError
 from qdialect.dialect import OPS, ConstantOp, FusedMatMulOp, FusedOp, MatMulOp, QnnOp, build
 from qdialect.dialect import attribute_kinds as kinds
 from qdialect.dialect.constants import constant
+from qdialect.dialect.epilogue import EPILOGUE
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
+from qdialect.dialect.stages.stage_base import STAGES, QuantizedStage, Stage, attributes_of
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.reference.interpreter import run
 
@@ -70,16 +73,33 @@ class Case:
         per_input = 2 if name in ("input_scales", "input_zero_points") and self.is_variadic else 1
         choices: dict[int, Sequence[Any]] = {
             id(kinds.SCALE): SCALES,
-            id(kinds.F64): SCALES if name == "residual_scale" else REALS,
+            id(kinds.F64): REALS,
             id(kinds.SCALES): [(scale,) * per_input for scale in CHANNEL_SCALES],
             id(kinds.BOOL): (False, True),
             id(kinds.TABLE): (np.arange(256, dtype=np.uint8),),
-            id(kinds.OPTIONAL_TABLE): (np.arange(256, dtype=np.uint8), None),
+            id(kinds.ELEMENT_TYPE): ("i8", "ui8"),
+            id(EPILOGUE): (None,),
             id(kinds.I64): self.integers(name),
             id(kinds.INTEGERS): (self.geometry.get(name, (self.low,) * per_input),),
         }
         texts: Sequence[Any] = re.findall(r'"(\w+)"', kind.description)
         return self.one_of(choices.get(id(kind), texts))
+
+    def epilogue(self, with_residual: bool) -> tuple[Stage, ...]:
+        """Stages with drawn attributes, in an order that the verifier may accept."""
+        by_f32 = self.one_of((False, True))
+        early = by_f32 and with_residual and self.one_of((False, True))
+        rounded = ["dequantize", *["sum"] * early, "activation", "quantize"] if by_f32 else ["requantize"]
+        after = [] if early or not with_residual else ["add"]
+        stages = [self.stage(name) for name in [*rounded, "clamp", *after, *self.one_of(([], ["lut"]))]]
+        # What the last of them leaves is the result.
+        last = max(index for index, stage in enumerate(stages) if isinstance(stage, QuantizedStage))
+        stages[last] = replace(stages[last], scale=None, zero_point=None, element=None)
+        return tuple(stages)
+
+    def stage(self, name: str) -> Stage:
+        declared = attributes_of(STAGES[name])
+        return STAGES[name](**{key: self.value(key, AttributeField(one.kind, None)) for key, one in declared.items()})
 
     @property
     def is_variadic(self) -> bool:
@@ -118,18 +138,11 @@ def extreme_array(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     return np.resize(np.array(values, dtype), shape)
 
 
-def repeat_absent_stages(values: dict[str, Any], with_residual: bool) -> None:
-    if not with_residual:
-        values |= {f"sum_{key}": values[f"output_{key}"] for key in ("scale", "zero_point", "min", "max")}
-    if values["table"] is None:
-        values |= {f"table_{key}": values[f"sum_{key}"] for key in ("scale", "zero_point")}
-
-
 def module_of(case: Case) -> ir.Module:
     values = case.attributes()
     with_residual = case.one_of((False, True))
     if issubclass(case.op_class, FusedOp):
-        repeat_absent_stages(values, with_residual)
+        values["epilogue"] = case.epilogue(with_residual)
     elements = case.op_class.result_fields[0].constraint.elements
     element = case.element if case.element in elements else case.one_of(elements)
     with CONTEXT, ir.Location.unknown():

@@ -10,12 +10,17 @@ from quantized_layers import CHANNELS, WEIGHT_SCALES, bias_of, conv, dense
 from qdialect._mlir import arith, ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.activation import ActivationStage
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.dequantize import DequantizeStage
+from qdialect.dialect.stages.quantize import QuantizeStage
+from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.decompose_fused import DecomposeFusedPass
 from qdialect.passes.float_chains import build_activation, build_clamp, uniform_constant
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.quant_math import Activation, RealScaling, ResidualPlace, Scaling
+from qdialect.quant_math import Activation, Multiplier, Scaling
 
 IMAGE, OUT = "tensor<1x6x7x4xui8>", "tensor<1x6x7x5xui8>"
 FUSED = "qnn.fused_conv2d"
@@ -63,8 +68,8 @@ def reason(body: Body, types: list[str] | None = None) -> str:
 def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> None:
     alpha = 0.1 if activation.has_alpha else 0.0
     op = fused_of(lambda x: codes(build_activation(activation, real(conv(x)), alpha), scaling=scaling))
-    assert (op["activation"], op["activation_alpha"]) == (activation, float(np.float32(alpha)))
-    assert op["real_scaling"] is RealScaling(scaling.value)
+    activated = ActivationStage(function=activation, alpha=float(np.float32(alpha)))
+    assert op["epilogue"] == (DequantizeStage(multiplier=Multiplier.F32), activated, QuantizeStage(scaling=scaling))
 
 
 @pytest.mark.parametrize("element", ["i8", "ui8"])
@@ -75,9 +80,12 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
         return codes(build_clamp(value, 0.0, 6.0), element)
 
     op = fused_of(body, [IMAGE, OUT])
-    assert op["residual_place"] is ResidualPlace.BEFORE_ROUNDING
-    assert (op["residual_scale"], op["residual_zero_point"]) == (0.04, 9)
-    assert (op["output_min"], op["output_max"]) == (7, 127)
+    assert op["epilogue"] == (
+        DequantizeStage(multiplier=Multiplier.F32),
+        SumStage(residual_scale=0.04, residual_zero_point=9),
+        QuantizeStage(scaling=Scaling.RECIPROCAL),
+        ClampStage(min=7, max=127),
+    )
 
 
 def test_what_is_fused_and_spelled_out_fuses_again() -> None:

@@ -71,24 +71,22 @@ FUSED = """%w = "qnn.constant"() {{value = dense<[[1, 1, 0, 0], [0, 0, 2, 0]]> :
     %b = arith.constant dense<[0, 1]> : tensor<2xi32>
     %r = "qnn.constant"() {{value = dense<[[3, 4]]> : tensor<1x2xui8>}} : () -> tensor<1x2xui8>
     %y = "qnn.fused_dense"(%x, %w, %b{residual}) {{input_scale = 1.0 : f64, input_zero_point = 0 : i64,
-        weight_scales = array<f64: 1.0>, weight_zero_points = array<i64: 0>, output_scale = 1.0 : f64,
-        output_zero_point = 5 : i64, output_min = 0 : i64, output_max = 20 : i64, rounding = "fixed64_up",
-        multiplier = "f64", real_scaling = "none", activation = "none", activation_alpha = 0.0 : f64,
-        residual_place = "right", residual_scale = {residual_scale} : f64, residual_zero_point = 1 : i64,
-        sum_arithmetic = "requantize_each", sum_rounding = "fixed64_up", sum_multiplier = "f64", sum_scale = 1.0 : f64,
-        sum_zero_point = {sum_zero_point} : i64, sum_min = 0 : i64, sum_max = {sum_max} : i64, table = {table},
-        table_scale = 1.0 : f64, table_zero_point = {sum_zero_point} : i64}}
+        weight_scales = array<f64: 1.0>, output_scale = 1.0 : f64, output_zero_point = {zero_point} : i64,
+        epilogue = [{{requantize = {{rounding = "fixed64_up", zero_point = 5 : i64}}}},
+                    {{clamp = {{min = 0 : i64, max = 20 : i64}}}}{more}]}}
         : (tensor<1x4xui8>, tensor<2x4xi8>, tensor<2xi32>{residual_type}) -> tensor<1x2xui8>"""
 
 
-def fused(residual: bool, table: str) -> list[Any]:
+ADD = """, {add = {residual_scale = 2.0 : f64, residual_zero_point = 1 : i64}},
+                    {clamp = {min = 0 : i64, max = 18 : i64}}"""
+
+
+def fused(residual: bool, table: str = "") -> list[Any]:
     body = FUSED.format(
         residual=", %r" if residual else "",
         residual_type=", tensor<1x2xui8>" if residual else "",
-        residual_scale=2.0 if residual else 0.0,
-        sum_zero_point=2 if residual else 5,
-        sum_max=18 if residual else 20,
-        table=table,
+        zero_point=2 if residual else 5,
+        more=(ADD if residual else "") + (f", {{lut = {{table = {table}}}}}" if table else ""),
     )
     return run_one(body, codes(1, 2, 30, 9), U8, "tensor<1x2xui8>")
 
@@ -96,9 +94,9 @@ def fused(residual: bool, table: str) -> list[Any]:
 def test_the_stages_of_a_fused_op_run_in_order() -> None:
     plus_one = "dense<[" + ", ".join(str((i + 1 + 128) % 256 - 128) for i in range(256)) + "]> : tensor<256xi8>"
     # accumulators 3 and 61; + 5, clamped to 20; the residual (3 - 1) * 2 = 4 and (4 - 1) * 2 = 6 at zero point 2
-    assert fused(False, "unit") == [[8, 20]]
+    assert fused(False) == [[8, 20]]
     assert fused(False, plus_one) == [[9, 21]]
-    assert fused(True, "unit") == [[3 + 4 + 2, 18]]
+    assert fused(True) == [[3 + 4 + 2, 18]]
     assert fused(True, plus_one) == [[10, 19]]
 
 

@@ -29,6 +29,10 @@ from quantized_layers import (
 from qdialect._mlir import arith, ir
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, PadOp, Relu6Op, ReluOp, build
 from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.requantize import RequantizeStage
+from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
@@ -60,7 +64,7 @@ def test_requantize_fuses_into_conv(rounding: Rounding, element: str) -> None:
     module = graph([IMAGE], lambda x: requantize(conv(x, bias=bias_of()), element, rounding=rounding))
     after = run_both(module, FuseRequantizePass())
     assert op_names(after) == ["qnn.fused_conv2d"]
-    assert ops_of(after, "qnn.fused_conv2d")[0].rounding is rounding
+    assert ops_of(after, "qnn.fused_conv2d")[0].epilogue == (RequantizeStage(rounding=rounding),)
 
 
 def test_requantize_fuses_into_dense_and_missing_bias_becomes_zeros() -> None:
@@ -207,7 +211,7 @@ def test_clip_fuses_into_the_op_that_feeds_it(low: int, high: int) -> None:
         pool(MaxPool2DOp),
         pool(AvgPool2DOp, zero_point=3),
         lambda x: clip(x, 30, 190),
-        lambda x: fused(x, output_min=25, output_max=100, sum_min=25, sum_max=100),
+        lambda x: fused(x, "ui8", ClampStage(min=25, max=100)),
     ]
     for make in producers:
 
@@ -223,7 +227,7 @@ def test_relu_fuses_where_it_is_a_clamp(op_class: Any) -> None:
     same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
     after = run_both(graph([IMAGE], lambda x: unary(op_class, fused(x), **same)), FuseClampPass())
     (op,) = ops_of(after, "qnn.fused_conv2d")
-    assert (op.output_min, op.output_max) == (ZERO_POINT, 255 if op_class is ReluOp else ZERO_POINT + 120)
+    assert op.epilogue[1:] == (ClampStage(min=ZERO_POINT, max=255 if op_class is ReluOp else ZERO_POINT + 120),)
 
 
 def test_clip_after_a_residual_clamps_the_sum_alone() -> None:
@@ -231,7 +235,18 @@ def test_clip_after_a_residual_clamps_the_sum_alone() -> None:
         graph([IMAGE, OUT], lambda x, r: clip(add(fused(x), r), 20, 90)), FuseResidualPass(), FuseClampPass()
     )
     (op,) = ops_of(after, "qnn.fused_conv2d")
-    assert (op.output_min, op.output_max, op.sum_min, op.sum_max) == (0, 255, 20, 90)
+    assert [stage.name for stage in op.epilogue] == ["requantize", "add", "clamp"]
+    assert op.epilogue[-1] == ClampStage(min=20, max=90)
+
+
+def test_a_clamp_of_a_clamp_is_one_and_one_of_everything_is_none() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        whole = clip(fused(x), 0, 255)
+        return [clip(fused(x, "ui8", ClampStage(min=25, max=100)), 0, 50), whole]
+
+    whole, narrowed = ops_of(run_both(graph([IMAGE], body), FuseClampPass()), "qnn.fused_conv2d")
+    assert narrowed.epilogue[1:] == (ClampStage(min=25, max=50),)
+    assert [stage.name for stage in whole.epilogue] == ["requantize"]
 
 
 def test_clamps_that_must_not_fuse_are_refused() -> None:
@@ -245,7 +260,7 @@ def test_clamps_that_must_not_fuse_are_refused() -> None:
     same: dict[str, Any] = {"input_scale": 0.06, "output_scale": 0.06, "output_zero_point": ZERO_POINT}
     mismatched = graph([IMAGE], lambda x: unary(ReluOp, fused(x), **same))
     assert "input_scale must be 0.05, but got 0.06" in refusals(mismatched, FuseClampPass())[0]
-    late = graph([IMAGE], lambda x: clip(fused(x, table=random_table()), 3, 9))
+    late = graph([IMAGE], lambda x: clip(fused(x, "ui8", LutStage(table=random_table())), 3, 9))
     assert "must come before the table" in refusals(late, FuseClampPass())[0]
 
 
@@ -259,7 +274,10 @@ def test_table_fuses_for_every_code(middle: str, final: str) -> None:
     after = run_both(module, FuseLutPass())
     (op,) = ops_of(after, "qnn.fused_conv2d")
     assert op_names(after) == ["qnn.fused_conv2d"]
-    assert (op.table_scale, op.table_zero_point, op.sum_scale, op.sum_zero_point) == (0.125, 11, SCALE, ZERO_POINT)
+    first, last = op.stages()
+    assert (op.output_scale, op.output_zero_point) == (0.125, 11)
+    assert first.after == last.before == Quantized(SCALE, ZERO_POINT, middle)
+    assert last.after == Quantized(0.125, 11, final)
 
 
 def test_second_table_is_composed_with_the_first() -> None:
@@ -311,12 +329,13 @@ def test_residual_of_another_type() -> None:
 
 def test_of_two_convolutions_the_later_one_takes_the_sum() -> None:
     def body(x: ir.Value) -> ir.Value:
-        early, late = fused(x), fused(x, dilation=(1, 1), output_min=9, sum_min=9)
+        early, late = fused(x), fused(x, "ui8", ClampStage(min=9, max=255))
         return add(early, late)
 
     after = run_both(graph([IMAGE], body), FuseResidualPass())
     first, second = ops_of(after, "qnn.fused_conv2d")
-    assert (first.residual, second.output_min) == (None, 9)
+    assert first.residual is None
+    assert ClampStage(min=9, max=255) in second.epilogue
     assert second.residual is not None
 
 
@@ -329,7 +348,7 @@ def test_residuals_that_must_not_fuse_are_refused() -> None:
         (twice, "has 2 uses"),
         (lambda x, r: add(fused(x), r, lhs_scale=0.06), "lhs_scale must be 0.05, but got 0.06"),
         (lambda x, r: add(r, fused(x), rhs_zero_point=8), "rhs_zero_point must be 7, but got 8"),
-        (lambda x, r: add(fused(x, table=random_table()), r), "ends in its clamp, but it has a table"),
+        (lambda x, r: add(fused(x, "ui8", LutStage(table=random_table())), r), "ends in its clamp, but it has a table"),
     ]
     for body, reason in cases:
         assert reason in refusals(graph([IMAGE, OUT], body), FuseResidualPass())[0]

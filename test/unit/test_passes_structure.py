@@ -25,6 +25,7 @@ from quantized_layers import (
 from qdialect._mlir import arith, ir
 from qdialect.dialect import ConcatOp, GatherOp, PadOp, RequantizeOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.passes.decompose_fused import DecomposeFusedPass
@@ -266,7 +267,7 @@ def test_the_expanded_epilogue_of_a_dense_with_bias_and_clamp_fuses() -> None:
     after = run_both(graph(["tensor<3x20xui8>"], body), FuseQnnPass())
     (found,) = ops_of(after, "qnn.fused_dense")
     assert op_names(after) == ["qnn.fused_dense"]
-    assert (found.output_min, found.output_max) == (20, 200)
+    assert found.epilogue[1:] == (ClampStage(min=20, max=200),)
 
 
 def test_one_sum_and_two_sums_of_the_zero_point_round_alike() -> None:
@@ -321,7 +322,7 @@ def test_each_stage_becomes_an_op_and_back(element: str) -> None:
         return fused(x, element)
 
     def clamped(x: ir.Value, _: ir.Value) -> ir.Value:
-        return fused(x, element, output_min=9, output_max=99, sum_min=9, sum_max=99)
+        return fused(x, element, ClampStage(min=9, max=99))
 
     def summed(x: ir.Value, r: ir.Value) -> ir.Value:
         return add(clip(fused(x), 9, 99), r, element, arithmetic=AddArithmetic.SHIFTED_FIXED)
@@ -335,7 +336,7 @@ def test_each_stage_becomes_an_op_and_back(element: str) -> None:
         plain: ["qnn.requantize"],
         clamped: ["qnn.requantize", "qnn.clip"],
         summed: ["qnn.requantize", "qnn.clip", "qnn.add"],
-        tabulated: ["qnn.requantize", "qnn.add", "qnn.lut"],
+        tabulated: ["qnn.requantize", "qnn.add", "qnn.clip", "qnn.lut"],
     }
     for body, names in wanted.items():
         module = run_both(graph([IMAGE, "tensor<1x6x7x5xui8>"], body), *stages)

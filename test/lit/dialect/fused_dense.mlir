@@ -171,3 +171,44 @@ func.func @f32_stages(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: te
   } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xf32>, tensor<2x3xi8>) -> tensor<2x3xi8>
   return %y : tensor<2x3xi8>
 }
+
+// CHECK-LABEL: func.func @attributes_of_integer_stages(
+// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{requantize = {element = ui8,
+// CHECK-SAME: multiplier = "f32", rounding = "fixed64_up", scale = 2.500000e-01 : f64, zero_point = 5 : i64}},
+// CHECK-SAME: {add = {arithmetic = "shifted_fixed", element = ui8, multiplier = "f32", residual_is_lhs = true,
+// CHECK-SAME: residual_scale = 1.250000e-01 : f64, residual_zero_point = 2 : i64, rounding = "fixed32_double",
+// CHECK-SAME: scale = 7.500000e-01 : f64, zero_point = 6 : i64}}, {clamp = {max = 200 : i64, min = 1 : i64}},
+// CHECK-SAME: {lut = {table = dense<1> : tensor<256xi8>}}], input_scale = 5.000000e-01 : f64,
+// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64, output_zero_point = 1 : i64,
+// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>,
+// CHECK-SAME: tensor<2x3xi8>) -> tensor<2x3xi8>
+func.func @attributes_of_integer_stages(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
+  %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    output_scale = 0.5 : f64, output_zero_point = 1 : i64,
+    epilogue = [{requantize = {rounding = "fixed64_up", multiplier = "f32", scale = 0.25 : f64, zero_point = 5 : i64, element = ui8}},
+      {add = {residual_scale = 0.125 : f64, residual_zero_point = 2 : i64, residual_is_lhs = true, arithmetic = "shifted_fixed", rounding = "fixed32_double", multiplier = "f32", scale = 0.75 : f64, zero_point = 6 : i64, element = ui8}},
+      {clamp = {min = 1 : i64, max = 200 : i64}}, {lut = {table = dense<1> : tensor<256xi8>}}]
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
+  return %y : tensor<2x3xi8>
+}
+
+// CHECK-LABEL: func.func @attributes_of_f32_stages(
+// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{dequantize = {multiplier = "f32"}},
+// CHECK-SAME: {activation = {function = "tanh"}}, {sum = {residual_scale = 1.250000e-01 : f64,
+// CHECK-SAME: residual_zero_point = 2 : i64}}, {activation = {alpha = 1.000000e-01 : f64,
+// CHECK-SAME: function = "leaky_relu"}}, {quantize = {rounding = "f32_rne_zp_first", scaling = "reciprocal"}}],
+// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64,
+// CHECK-SAME: output_zero_point = 1 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
+// CHECK-SAME: tensor<3x4xi8>, tensor<3xf32>, tensor<2x3xi8>) -> tensor<2x3xi8>
+func.func @attributes_of_f32_stages(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xf32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
+  %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
+    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
+    output_scale = 0.5 : f64, output_zero_point = 1 : i64,
+    epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "tanh"}},
+      {sum = {residual_scale = 0.125 : f64, residual_zero_point = 2 : i64}},
+      {activation = {function = "leaky_relu", alpha = 0.1 : f64}},
+      {quantize = {rounding = "f32_rne_zp_first", scaling = "reciprocal"}}]
+  } : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xf32>, tensor<2x3xi8>) -> tensor<2x3xi8>
+  return %y : tensor<2x3xi8>
+}
