@@ -162,7 +162,7 @@ def _round(module: ir.Module, by_root: dict[str, list[Pattern[Any]]]) -> tuple[i
 
 def _apply_first(
     op: ir.OpView, patterns: Sequence[Pattern[Any]], remark: Callable[[Diagnostic], None]
-) -> list[int] | None:
+) -> set[int] | None:
     """Rewrite with the first pattern that matches; returns the hashes of the erased ops, None where none matches."""
     for pattern in patterns:
         match = pattern.check(op)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     of its result, in order.
 
     Raises `InputError` for arrays that do not fit the arguments, and `CompileError`, before anything runs, where an op
-    has no evaluator or a value no static type; every offender is a note.
+    has no evaluator or a value no static type, every one of them a note; and where there is not enough memory.
     """
     main, called = _main_of(module), _called(module)
     operations = _body(main)
@@ -74,12 +75,20 @@ def _evaluated(
             inside: dict[ir.Value, Array] = dict(zip(function.regions[0].blocks[0].arguments, operands, strict=True))
             (value,) = _evaluated(_body(function), inside, {}, observe)
         else:
-            value = evaluators.EVALUATORS[operation.name](operation.opview, operands)
+            value = _value(operation, operands)
         # Of scalars NumPy makes numbers, which are no arrays.
         values[result] = np.asarray(value, dtype=_dtype_of(result.type))
         if observe is not None:
             observe(operation, values[result])
     return tuple(values[operand] for operand in operations[-1].operands)
+
+
+def _value(operation: ir.Operation, operands: Sequence[Array]) -> Array:
+    try:
+        return evaluators.EVALUATORS[operation.name](operation.opview, operands)
+    except MemoryError as error:
+        note = _located(operation, "needs more memory than there is")
+        raise CompileError(note.message, (replace(note, severity=Severity.ERROR),)) from error
 
 
 def _body(function: ir.Operation) -> list[ir.Operation]:
@@ -150,13 +159,17 @@ def _check_inputs(main: ir.Operation, types: Sequence[ir.Type], inputs: Sequence
     if len(inputs) != len(types):
         raise InputError(f"function @main must be called with {len(types)} arrays, but got {len(inputs)}")
     for index, (type_, array) in enumerate(zip(types, inputs, strict=True)):
+        if not isinstance(cast("object", array), np.ndarray):
+            kind = type(array).__name__
+            raise InputError(f"input {_input_name(main, index)} must be an array, but got {kind}")
         wanted, found = _array_text(_dtype_of(type_), shape_of(type_)), _array_text(array.dtype, array.shape)
         if wanted != found:
             raise InputError(f"input {_input_name(main, index)} must be {wanted}, but got {found}")
 
 
 def _array_text(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-    return f"{dtype.name}[{', '.join(map(str, shape))}]"
+    # A name does not tell byte orders apart.
+    return f"{dtype.name if dtype.isnative else dtype.str}[{', '.join(map(str, shape))}]"
 
 
 def _input_name(main: ir.Operation, index: int) -> str:
