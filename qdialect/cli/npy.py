@@ -106,7 +106,7 @@ def _header(content: bytes) -> tuple[_Header, int]:
 def _parsed(text: str) -> _Header:
     try:
         fields: object = ast.literal_eval(_LONG.sub(r"\1", text).strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise _DamageError("its header must be a dictionary of constants") from error
     if not isinstance(fields, dict) or set(cast("dict[object, object]", fields)) != {"descr", "fortran_order", "shape"}:
         raise _DamageError("its header must have the fields 'descr', 'fortran_order' and 'shape'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from qdialect._mlir import ir
 from qdialect.context import place_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.limits import memory_limit
 
 # Imported for the evaluators they register.
 from qdialect.reference import (
@@ -56,6 +58,7 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     main, called = _main_of(module), _called(module)
     operations = _body(main)
     _check_operations(operations, called)
+    _check_memory(operations[:-1])
     arguments = list(main.regions[0].blocks[0].arguments)
     _check_inputs(main, [argument.type for argument in arguments], inputs)
     values: dict[ir.Value, Array] = dict(zip(arguments, inputs, strict=True))
@@ -128,6 +131,17 @@ def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, i
     if notes:
         message = f"function @main must consist of ops with a reference meaning, but {len(notes)} have none"
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+def _check_memory(operations: Sequence[ir.Operation]) -> None:
+    """All values live until the end."""
+    needed, allowed = 0, memory_limit()
+    for operation in operations:
+        types = [result.type for result in operation.results if _has_dtype(result.type)]
+        needed += sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
+        if needed > allowed:
+            note = _located(operation, f"values must have at most {allowed} bytes together, but need {needed}")
+            raise CompileError(note.message, (replace(note, severity=Severity.ERROR),))
 
 
 def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError, InputError
+from qdialect.limits import memory_limit
 from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.lowering.program import Step
 from qdialect.lowering.to_gomp import is_divided
@@ -228,7 +229,7 @@ def _empty(port: Port) -> Array:
 
 def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.uint8]:
     """A block of `size` bytes; raises `CompileError` where the machine cannot have it."""
-    allowed = memory.limit()
+    allowed = memory_limit()
     if size <= allowed:
         with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
             return allocate(size)

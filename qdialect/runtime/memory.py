@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
-import resource
 from collections.abc import Callable
 
 import numpy as np
@@ -19,13 +17,6 @@ _LARGE = 1 << 21
 
 Allocate = Callable[[int], NDArray[np.uint8]]
 """Gives a writable block of so many bytes that starts at a multiple of `ALIGNMENT`."""
-
-
-def limit() -> int:
-    """Bytes that a network may have: what the machine has, or less where this process may have less."""
-    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return most if allowed == resource.RLIM_INFINITY else min(most, allowed)
 
 
 def allocate(size: int) -> NDArray[np.uint8]:
