@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from qdialect.diagnostics import Diagnostic, Severity
 
 _COMMENT = re.compile(
-    r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *"
-    r"(?:@(?P<where>[+-]\d+|above|below|unknown))? *\{\{(?P<text>.*)\}\} *$"
+    r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *+"
+    r"(?:@(?P<where>[+-]\d++|above|below|unknown))? *+\{\{(?P<text>.*)\}\}$"
 )
 _INNER = re.compile(r"\{\{(.*?)\}\}")
 # A line number that no diagnostic with a place has.
@@ -74,7 +74,7 @@ class MalformedCommentError(Exception):
 def expectations(text: str) -> list[Expectation]:
     """The comments of `text`."""
     lines = text.split("\n")
-    matches = [_COMMENT.search(line) for line in lines]
+    matches = [_COMMENT.search(line.rstrip(" ")) for line in lines]
     plain = [number for number, match in enumerate(matches, 1) if match is None]
     return [_expectation(match, number, plain) for number, match in enumerate(matches, 1) if match]
 

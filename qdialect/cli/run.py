@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.cli import profile_chart, table, terminal
 from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.npy import read_npy
 from qdialect.cli.profile_table import profile_table
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError, QDialectError, printable
@@ -144,7 +145,7 @@ def _run(options: Arguments) -> int:
     start = time.perf_counter()
     executable = compile_module(module, target=options.target, threads=options.threads)
     _print_compilation(executable, time.perf_counter() - start)
-    inputs = [_load(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
+    inputs = [read_npy(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
     print(_output_table(executable, outputs))
@@ -170,16 +171,6 @@ def _print_compilation(executable: Executable, seconds: float) -> None:
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
 
 
-def _load(name: str) -> Array:
-    try:
-        loaded: Any = np.load(name, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"cannot read '{name}' as a .npy file: {error}") from error
-    if not isinstance(loaded, np.ndarray):
-        raise InputError(f"'{name}' must be a .npy file, but got an archive of arrays")
-    return cast("Array", loaded)
-
-
 def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
     rows = [
         (port.name, "x".join(map(str, port.shape)) or "scalar", port.dtype.name, *_summary(array))
@@ -203,8 +194,10 @@ def _summary(array: Array) -> tuple[str, str, str]:
 def _write(folder: Path, outputs: Sequence[Array]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise QDialectError(f"cannot make folder '{folder}': {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        # A path with NUL is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise QDialectError(f"cannot make folder '{folder}': {reason}") from error
     for index, array in enumerate(outputs):
         content = io.BytesIO()
         np.save(content, array)

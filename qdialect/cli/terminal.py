@@ -34,6 +34,9 @@ def run(program: str, work: Callable[[], int]) -> int:
         _abandon_stdout()
         say(f"{program}: error: {error.strerror or error}")
         return 1
+    except MemoryError as error:
+        say(f"{program}: error: not enough memory: {error}")
+        return 1
     except Exception as error:
         say(f"{program}: internal error: {type(error).__name__}: {error} ({_place(error)})")
         return 1
@@ -71,8 +74,10 @@ def write_file(name: str, content: bytes) -> None:
     """Write a file as a whole or not at all; raises `QDialectError` where that is impossible."""
     try:
         _replace(Path(name), content)
-    except OSError as error:
-        raise QDialectError(f"cannot write '{name}': {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        # A path with NUL is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise QDialectError(f"cannot write '{name}': {reason}") from error
 
 
 def _write_stdout(text: str) -> None:

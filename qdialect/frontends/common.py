@@ -71,8 +71,10 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
         return source, name
     try:
         return Path(source).read_bytes(), Path(source).name
-    except OSError as error:
-        raise ImportModelError(f"cannot read '{source}': {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        # A path with NUL is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ImportModelError(f"cannot read '{source}': {reason}") from error
 
 
 def refuse(name: str, offences: Sequence[str], hints: Sequence[str] = ()) -> None:

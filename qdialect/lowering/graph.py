@@ -26,6 +26,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, shape_of
 from qdialect.locations import names_of
+from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernel_text import Body
@@ -114,8 +115,9 @@ class GraphLowering:
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
 
     def run(self) -> Program:
-        """Lower every op; raises `CompileError` with one note per op that has no handler."""
+        """Lower every op; raises `CompileError` with one note per op that has no handler, and for too much memory."""
         _refuse_unknown(self._operations[:-1])
+        check_repeated_constants(self._operations)
         for index, argument in enumerate(self._arguments):
             self._stage_input(index, argument)
         for op in self._operations[:-1]:
@@ -134,6 +136,8 @@ class GraphLowering:
             _HANDLERS[op.name](self, op.opview)
         except CompileError as error:
             raise error_at(op.location, f"'{op.name}' op {error}") from error
+        except MemoryError as error:
+            raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
     def place(self, value: ir.Value, padding: Padding | None = None) -> Place:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""

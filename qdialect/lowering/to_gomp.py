@@ -62,6 +62,11 @@ def add_entry(module: ir.Module, threads: int) -> None:
                 op.operation.clone()
 
 
+def is_divided(module: ir.Module) -> bool:
+    """Whether `main` of a module of the LLVM dialect runs on several threads, and takes how many it may ask for."""
+    return any(_name(op.operation) == _TASK for op in module.body.operations)
+
+
 def _name(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else ""
 

@@ -66,9 +66,9 @@ class Rewriter:
         """Erase `op`, whose results have no use."""
         self._doomed.append(op.operation)
 
-    def flush(self) -> list[int]:
+    def flush(self) -> set[int]:
         """Erase what is due; returns the hashes of the erased ops, which must not be touched any more."""
-        erased: list[int] = []
+        erased: set[int] = set()
         places: list[ir.Location] = []
         doomed, self._doomed = self._doomed, []
         for operation in doomed:
@@ -172,7 +172,7 @@ def _round(module: ir.Module, by_root: dict[str, list[Pattern[Any]]]) -> tuple[i
 
 def _apply_first(
     op: ir.OpView, patterns: Sequence[Pattern[Any]], remark: Callable[[Diagnostic], None]
-) -> list[int] | None:
+) -> set[int] | None:
     """Rewrite with the first pattern that matches; returns the hashes of the erased ops, None where none matches."""
     for pattern in patterns:
         match = pattern.check(op)
@@ -229,17 +229,20 @@ def _locate(value: ir.Value, places: Sequence[ir.Location]) -> None:
         producer.operation.location = joined([producer.operation.location, *places])
 
 
-def _erase_with_producers(operation: ir.Operation, erased: list[int], places: list[ir.Location]) -> None:
+def _erase_with_producers(operation: ir.Operation, erased: set[int], places: list[ir.Location]) -> None:
     """Erase `operation` and the producers that nobody uses without it; note who they were and where, but constants."""
-    producers = {hash(o): o for o in (v.owner for v in operation.operands) if isinstance(o, ir.OpView)}
-    erased.append(hash(operation))
-    if operation.name not in CONSTANT_OPS:
-        places.append(operation.location)
-    operation.erase()
-    for address, producer in producers.items():
+    pending = [(hash(operation), operation)]
+    while pending:
+        address, dead = pending.pop()
         # What two erased ops used is gone with the first of them.
-        if address not in erased and _is_dead(producer.operation):
-            _erase_with_producers(producer.operation, erased, places)
+        if address in erased or (dead is not operation and not _is_dead(dead)):
+            continue
+        producers = {hash(o): o.operation for o in (v.owner for v in dead.operands) if isinstance(o, ir.OpView)}
+        erased.add(address)
+        if dead.name not in CONSTANT_OPS:
+            places.append(dead.location)
+        dead.erase()
+        pending += reversed(producers.items())
 
 
 def _is_dead(operation: ir.Operation) -> bool:

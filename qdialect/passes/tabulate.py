@@ -37,7 +37,15 @@ def evaluated(value: ir.Value, known: Mapping[ir.Value, Array]) -> Array:
 
     The ops must be element-wise, their other inputs uniform constants: shapes are then free.
     """
-    return _evaluated(value, dict(known))
+    results = dict(known)
+    pending = [value]
+    while pending:
+        open_ = _open_operands(pending[-1], results)
+        if open_:
+            pending += open_
+        else:
+            _evaluate(pending.pop(), results)
+    return results[value]
 
 
 def table_of(value: ir.Value, source: ir.Value) -> Table:
@@ -69,15 +77,22 @@ def is_eight_bit_function(op: ir.OpView | None) -> bool:
     return isinstance(op, ClipOp) and is_eight_bit(op.input)
 
 
-def _evaluated(value: ir.Value, results: dict[ir.Value, Array]) -> Array:
-    if value in results:
-        return results[value]
+def _open_operands(value: ir.Value, results: Mapping[ir.Value, Array]) -> list[ir.Value]:
+    """What must be evaluated before `value` can be, the operands without a result."""
+    if value in results or uniform_value(value) is not None:
+        return []
     op = producer(value)
     if op is None:
-        raise AssertionError(f"{value} is outside the piece of graph to evaluate")
-    uniform = uniform_value(value)
-    if uniform is None:
-        operands = [_evaluated(operand, results) for operand in op.operation.operands]
+        raise AssertionError(f"{value} is outside the subgraph to evaluate")
+    return [operand for operand in op.operation.operands if operand not in results]
+
+
+def _evaluate(value: ir.Value, results: dict[ir.Value, Array]) -> None:
+    if value in results:
+        return
+    uniform, op = uniform_value(value), producer(value)
+    if uniform is None and op is not None:
+        operands = [results[operand] for operand in op.operation.operands]
         uniform = _EVALUATORS[op.operation.name](op, operands).astype(_DTYPES[element_of(value.type)])
+    assert uniform is not None
     results[value] = uniform
-    return uniform

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from qdialect._mlir import ir
 from qdialect.context import place_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.limits import memory_limit
 
 # Imported for the evaluators they register.
 from qdialect.reference import (
@@ -50,11 +53,12 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     of its result, in order.
 
     Raises `InputError` for arrays that do not fit the arguments, and `CompileError`, before anything runs, where an op
-    has no evaluator or a value no static type; every offender is a note.
+    has no evaluator or a value no static type, every one of them a note; and where there is not enough memory.
     """
     main, called = _main_of(module), _called(module)
     operations = _body(main)
     _check_operations(operations, called)
+    _check_memory(operations[:-1])
     arguments = list(main.regions[0].blocks[0].arguments)
     _check_inputs(main, [argument.type for argument in arguments], inputs)
     values: dict[ir.Value, Array] = dict(zip(arguments, inputs, strict=True))
@@ -74,12 +78,20 @@ def _evaluated(
             inside: dict[ir.Value, Array] = dict(zip(function.regions[0].blocks[0].arguments, operands, strict=True))
             (value,) = _evaluated(_body(function), inside, {}, observe)
         else:
-            value = evaluators.EVALUATORS[operation.name](operation.opview, operands)
+            value = _value(operation, operands)
         # Of scalars NumPy makes numbers, which are no arrays.
         values[result] = np.asarray(value, dtype=_dtype_of(result.type))
         if observe is not None:
             observe(operation, values[result])
     return tuple(values[operand] for operand in operations[-1].operands)
+
+
+def _value(operation: ir.Operation, operands: Sequence[Array]) -> Array:
+    try:
+        return evaluators.EVALUATORS[operation.name](operation.opview, operands)
+    except MemoryError as error:
+        note = _located(operation, "needs more memory than there is")
+        raise CompileError(note.message, (replace(note, severity=Severity.ERROR),)) from error
 
 
 def _body(function: ir.Operation) -> list[ir.Operation]:
@@ -121,6 +133,17 @@ def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, i
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
+def _check_memory(operations: Sequence[ir.Operation]) -> None:
+    """All values live until the end."""
+    needed, allowed = 0, memory_limit()
+    for operation in operations:
+        types = [result.type for result in operation.results if _has_dtype(result.type)]
+        needed += sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
+        if needed > allowed:
+            note = _located(operation, f"values must have at most {allowed} bytes together, but need {needed}")
+            raise CompileError(note.message, (replace(note, severity=Severity.ERROR),))
+
+
 def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
     if operation.name == _CALL and _callee(operation) in called:
         # What is called calls nothing, so that evaluation ends.
@@ -150,13 +173,17 @@ def _check_inputs(main: ir.Operation, types: Sequence[ir.Type], inputs: Sequence
     if len(inputs) != len(types):
         raise InputError(f"function @main must be called with {len(types)} arrays, but got {len(inputs)}")
     for index, (type_, array) in enumerate(zip(types, inputs, strict=True)):
+        if not isinstance(cast("object", array), np.ndarray):
+            kind = type(array).__name__
+            raise InputError(f"input {_input_name(main, index)} must be an array, but got {kind}")
         wanted, found = _array_text(_dtype_of(type_), shape_of(type_)), _array_text(array.dtype, array.shape)
         if wanted != found:
             raise InputError(f"input {_input_name(main, index)} must be {wanted}, but got {found}")
 
 
 def _array_text(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-    return f"{dtype.name}[{', '.join(map(str, shape))}]"
+    # A name does not tell byte orders apart.
+    return f"{dtype.name if dtype.isnative else dtype.str}[{', '.join(map(str, shape))}]"
 
 
 def _input_name(main: ir.Operation, index: int) -> str:

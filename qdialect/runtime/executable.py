@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
@@ -10,9 +11,11 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import InputError
+from qdialect.diagnostics import CompileError, InputError
+from qdialect.limits import memory_limit
 from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.lowering.program import Step
+from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.jit import BoundCall, MachineCode
 from qdialect.runtime.turns import Turns
@@ -34,7 +37,10 @@ class Executable:
     """
 
     def __init__(self, lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> None:
-        """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the working memory."""
+        """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the working memory.
+
+        Raises `CompileError` where the machine does not have it.
+        """
         self.inputs: tuple[Port, ...] = lowered.inputs
         """What the network takes: name, shape, dtype, scale and zero point of each."""
         self.outputs: tuple[Port, ...] = lowered.outputs
@@ -56,7 +62,13 @@ class Executable:
         self.ticks: NDArray[np.int64] = np.zeros(len(lowered.steps) + 1 if lowered.clocked else 0, np.int64)
         """Of clocked code, the cycle counter before each step of the last call and at its end; else empty."""
         clock = [self.ticks] if lowered.clocked else []
-        self._blocks = [_filled(lowered.constants, allocate), allocate(_whole(lowered.arena_bytes)), *clock]
+        constants, arena = (
+            _allocated(what, _whole(size), allocate)
+            for what, size in (("constants", lowered.constants.size), ("working memory", lowered.arena_bytes))
+        )
+        constants[: lowered.constants.size] = lowered.constants
+        self._blocks = [constants, arena, *clock]
+        self._is_divided = is_divided(lowered.module)
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
@@ -76,7 +88,7 @@ class Executable:
 
         Raises `InputError` for arrays of another number, shape or dtype than `inputs` says.
         """
-        outputs = tuple(np.empty(port.shape, port.dtype) for port in self.outputs)
+        outputs = tuple(map(_empty, self.outputs))
         self.run(arrays, outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -114,7 +126,7 @@ class Executable:
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
-        if self.threads > 1:
+        if self._is_divided:
             values.append(addressof(openmp.TEAM_LIMIT))
         return self._code.bind(_ENTRY, values, (*self._blocks, *keep))
 
@@ -207,10 +219,21 @@ class _Slot:
             raise InputError(f"{self.title} must be {_text(self._dtype, self._shape)}, but got {found}")
 
 
-def _filled(content: NDArray[np.uint8], allocate: memory.Allocate) -> NDArray[np.uint8]:
-    block = allocate(_whole(content.size))
-    block[: content.size] = content
-    return block
+def _empty(port: Port) -> Array:
+    try:
+        return np.empty(port.shape, port.dtype)
+    except MemoryError as error:
+        size = math.prod(port.shape) * port.dtype.itemsize
+        raise InputError(f"output '{port.name}' needs {size} bytes, which cannot be allocated") from error
+
+
+def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.uint8]:
+    """A block of `size` bytes; raises `CompileError` where the machine cannot have it."""
+    allowed = memory_limit()
+    if size <= allowed:
+        with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
+            return allocate(size)
+    raise CompileError(f"{what} of a compiled network must have at most {allowed} bytes here, but needs {size}")
 
 
 def _whole(size: int) -> int:

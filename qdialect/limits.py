@@ -1,0 +1,13 @@
+"""What this machine has."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+
+def memory_limit() -> int:
+    """Bytes of memory that this process may have: the machine's, or less where the process is limited."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return most if allowed == resource.RLIM_INFINITY else min(most, allowed)
