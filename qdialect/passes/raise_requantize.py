@@ -113,14 +113,19 @@ def _match_at_end(graph: ElementwiseGraph) -> _Match | Refusal:
 
 
 def _nearest_reason(graph: ElementwiseGraph) -> Refusal | None:
-    """The reason at the first value that has the steps of 8 bits, but not those of a requantization."""
+    """The reason at the first value that has the steps of an 8-bit number, or else at the last value."""
+    refused: list[tuple[str, Refusal]] = []
     for op in graph.ops[:-1]:
         value = op.operation.results[0]
-        above = graph_of(value) if element_of(value.type) in _RESULTS else None
+        above = graph_of(value) if element_of(value.type) in _RESULTS and not is_eight_bit(value) else None
         found = _match(above) if isinstance(above, ElementwiseGraph) else None
-        if isinstance(found, NoFit):
-            return Refusal(f"depends on '{op.operation.name}', which {found.reason}")
-    return None
+        if isinstance(found, Refusal):
+            refused.append((op.operation.name, found))
+    stepping = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
+    if not refused:
+        return None
+    name, reason = stepping[0] if stepping else refused[-1]
+    return Refusal(f"depends on '{name}', which {reason.reason}")
 
 
 def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
@@ -148,7 +153,7 @@ def _match(graph: ElementwiseGraph) -> _Match | Refusal:
     shared = None if contraction is None else used_outside(graph)
     stored = stored_as(graph, found)
     if shared or stored is None:
-        return Refusal(shared or "must lead to an 8-bit result")
+        return NoFit(shared) if shared else Refusal("must lead to an 8-bit result")
     own = None
     if contraction is not None:
         own = Scales(contraction.input_scale, contraction.weight_scales, 1.0, Multiplier.F64)
