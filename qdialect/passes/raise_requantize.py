@@ -37,6 +37,10 @@ Bounds = tuple[int, int]
 
 _SOURCES = ("i16", "ui16", "i32")
 _RESULTS = ("i8", "ui8", "i16", "i32", "i64", "f32")
+_WHOLE_FLOATS = (
+    *("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc", "arith.select"),
+    *("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"),
+)
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,13 @@ class RaiseRequantize(Pattern[_Match]):
     name: ClassVar[str] = "raise-requantize"
     roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip")
 
+    def __init__(self) -> None:
+        self._found: dict[ir.Value, _Match | Refusal] = {}
+        """Of values whose graph ends there, for several ops ask; until something changes."""
+
     def check(self, op: ir.OpView) -> _Match | Refusal | None:
         result = op.operation.results[0]
-        if element_of(result.type) not in _RESULTS or is_reinterpreted(result):
+        if not _may_be_bounded(op) or is_reinterpreted(result):
             return None
         graph = graph_of(result)
         if not isinstance(graph, ElementwiseGraph):
@@ -67,10 +75,10 @@ class RaiseRequantize(Pattern[_Match]):
         if element_of(graph.source.type) not in _SOURCES or _is_quantized_once(graph):
             return None
         if is_eight_bit(result):
-            return _match_at_end(graph)
-        match = _match(graph)
+            return self._match_at_end(graph)
+        match = self._match(graph)
         # Short of its end a graph may still become what it has to be.
-        return None if isinstance(match, Refusal) or _matches_at_end(result) else match
+        return None if isinstance(match, Refusal) or self._matches_at_end(result) else match
 
     def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
         result, scales, element = op.operation.results[0], match.fit.scales, match.stored.element
@@ -91,6 +99,52 @@ class RaiseRequantize(Pattern[_Match]):
                 value = build(ClipOp, value, element=element, min=match.clamp[0], max=match.clamp[1]).output
             value = widened(value, result.type, match.stored.shift)
         rewriter.replace(op, value)
+        self._found.clear()
+
+    def _match(self, graph: ElementwiseGraph) -> _Match | Refusal:
+        if graph.result not in self._found:
+            self._found[graph.result] = _match(graph)
+        return self._found[graph.result]
+
+    def _match_at_end(self, graph: ElementwiseGraph) -> _Match | Refusal:
+        """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
+        match = self._match(graph)
+        for op in reversed(graph.ops[:-1]):
+            if isinstance(match, _Match):
+                break
+            value = op.operation.results[0]
+            above = graph_of(value) if _is_followed_by(value, graph.result) else None
+            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
+            if isinstance(found, _Match) and found.stored.result == graph.result:
+                match = found
+        return match if isinstance(match, _Match) else self._nearest_reason(graph) or match
+
+    def _nearest_reason(self, graph: ElementwiseGraph) -> Refusal | None:
+        """The reason at the first value that has the steps of an 8-bit number, or else at the last value."""
+        refused: list[tuple[str, Refusal]] = []
+        for op in graph.ops[:-1]:
+            value = op.operation.results[0]
+            above = graph_of(value) if _may_be_bounded(op) and not is_eight_bit(value) else None
+            found = self._match(above) if isinstance(above, ElementwiseGraph) else None
+            if isinstance(found, Refusal):
+                refused.append((op.operation.name, found))
+        stepping = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
+        if not refused:
+            return None
+        name, reason = stepping[0] if stepping else refused[-1]
+        return Refusal(f"depends on '{name}', which {reason.reason}")
+
+    def _matches_at_end(self, value: ir.Value) -> bool:
+        """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
+        result = following_result(value)
+        graph = None if result is None else graph_of(result)
+        return isinstance(graph, ElementwiseGraph) and isinstance(self._match_at_end(graph), _Match)
+
+
+def _may_be_bounded(op: ir.OpView) -> bool:
+    """Whether the result may be an integer of a small range: of floats, those that are rounded or clamped."""
+    element = element_of(op.operation.results[0].type)
+    return element in _RESULTS and (element != "f32" or op.operation.name in _WHOLE_FLOATS)
 
 
 def _is_quantized_once(graph: ElementwiseGraph) -> bool:
@@ -98,41 +152,9 @@ def _is_quantized_once(graph: ElementwiseGraph) -> bool:
     return any(isinstance(op, DequantizeOp | QuantizeOp) for op in graph.ops)
 
 
-def _match_at_end(graph: ElementwiseGraph) -> _Match | Refusal:
-    """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
-    match = _match(graph)
-    for op in reversed(graph.ops[:-1]):
-        if isinstance(match, _Match):
-            break
-        value = op.operation.results[0]
-        above = graph_of(value) if _is_followed_by(value, graph.result) else None
-        found = _match(above) if isinstance(above, ElementwiseGraph) else None
-        if isinstance(found, _Match) and found.stored.result == graph.result:
-            match = found
-    return match if isinstance(match, _Match) else _nearest_reason(graph) or match
-
-
-def _nearest_reason(graph: ElementwiseGraph) -> Refusal | None:
-    """The reason at the first value that has the steps of 8 bits, but not those of a requantization."""
-    for op in graph.ops[:-1]:
-        value = op.operation.results[0]
-        above = graph_of(value) if element_of(value.type) in _RESULTS else None
-        found = _match(above) if isinstance(above, ElementwiseGraph) else None
-        if isinstance(found, NoFit):
-            return Refusal(f"depends on '{op.operation.name}', which {found.reason}")
-    return None
-
-
 def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
     result = following_result(value)
     return result is not None and result == wanted
-
-
-def _matches_at_end(value: ir.Value) -> bool:
-    """Whether the whole chain that starts at `value` is a requantization, so that none of it has to be left over."""
-    result = following_result(value)
-    graph = None if result is None else graph_of(result)
-    return isinstance(graph, ElementwiseGraph) and isinstance(_match_at_end(graph), _Match)
 
 
 def _match(graph: ElementwiseGraph) -> _Match | Refusal:
@@ -148,7 +170,7 @@ def _match(graph: ElementwiseGraph) -> _Match | Refusal:
     shared = None if contraction is None else used_outside(graph)
     stored = stored_as(graph, found)
     if shared or stored is None:
-        return Refusal(shared or "must lead to an 8-bit result")
+        return NoFit(shared) if shared else Refusal("must lead to an 8-bit result")
     own = None
     if contraction is not None:
         own = Scales(contraction.input_scale, contraction.weight_scales, 1.0, Multiplier.F64)

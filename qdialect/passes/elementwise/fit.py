@@ -68,7 +68,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class NoFit(Refusal):
-    """Why no requantization has the steps of a graph that has steps."""
+    """Why a graph that has the steps of an 8-bit number does not become a requantization."""
 
 
 def fit_requantize(
@@ -82,8 +82,6 @@ def fit_requantize(
     steps = Steps(found.steps.first, found.steps.codes + shift, found.steps.low, found.steps.high)
     if not len(steps.codes):
         return Refusal(f"is {found.minimum} for every number it depends on")
-    if np.all(steps.first > steps.high) or np.any(steps.low > steps.high):
-        return Refusal("must step somewhere in the range it depends on")
     candidates = list(_points(graph, found, shift, zero_points))
     is_float = any(op.operation.name in ("arith.mulf", "arith.divf") for op in graph.ops)
     for multipliers in _multipliers(graph, steps, candidates):

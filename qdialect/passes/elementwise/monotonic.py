@@ -177,7 +177,8 @@ def _all_hold(flags: Flags) -> Flags:
 
 
 def _is_finite(ends: Array) -> Flags:
-    return _all_hold(np.isfinite(ends)) if ends.dtype.kind == "f" else np.ones(ends.shape[1], np.bool_)
+    flags: Flags = np.isfinite(ends) if ends.dtype.kind == "f" else np.ones(ends.shape, np.bool_)
+    return _all_hold(flags)
 
 
 def _equals(result: Array, exact: Array) -> Flags:
@@ -252,7 +253,8 @@ def _keeps_value(ends: _Ends, result: Array) -> Flags:
 
 
 def _root(ends: _Ends, _: Array) -> Flags:
-    return _all_hold(ends[0] >= 0)
+    flags: Flags = ends[0] >= 0
+    return _all_hold(flags)
 
 
 _RULES: Mapping[str, _Rule] = {

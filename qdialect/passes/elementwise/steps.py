@@ -16,6 +16,8 @@ from qdialect.quant_math import IntArray, Steps
 Array = NDArray[Any]
 
 _VALUES = 256
+_PART = 2**14
+"""Numbers that are evaluated at once, few enough for a cache."""
 _MOST_NUMBERS = 2**22
 """Of all channels: so many are evaluated one by one where no proof says that fewer will do."""
 
@@ -97,9 +99,11 @@ def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphStep
     if (high - low + 1) * len(whole.low) > _MOST_NUMBERS:
         return Refusal(f"{reason}, and {(high - low + 1) * len(whole.low)} numbers are too many to try")
     points = np.clip(np.arange(low, high + 1, dtype=np.int64)[:, None], whole.low, whole.high)
-    found = _numbers_at(graph, points)
-    if isinstance(found, Refusal):
-        return found
+    parts = [_numbers_at(graph, points[at : at + _PART]) for at in range(0, len(points), _PART)]
+    refused = next((part for part in parts if isinstance(part, Refusal)), None)
+    if refused is not None:
+        return refused
+    found = np.concatenate([part for part in parts if not isinstance(part, Refusal)])
     if np.any(np.diff(found, axis=0) < 0):
         return Refusal("must not fall where the numbers it depends on rise")
     minimum, maximum = int(found.min()), int(found.max())

@@ -1,0 +1,129 @@
+"""What is claimed about element-wise graphs, against every number tried."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_graphs import drawn_graph
+from numpy.typing import NDArray
+
+from qdialect import parse
+from qdialect._mlir import ir
+from qdialect.passes.elementwise import ElementwiseGraph, graph_of, steps_of_graph
+from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
+from qdialect.passes.pattern import Refusal
+from qdialect.quant_math import accumulator_range
+
+Array = NDArray[Any]
+TYPE = "tensor<2x3xi32>"
+
+
+def returned(module: ir.Module) -> ElementwiseGraph:
+    """The graph that ends in what @main returns; valid as long as the module is held."""
+    operations = list(module.body.operations[0].regions[0].blocks[0].operations)
+    graph = graph_of(operations[-1].operands[0])
+    assert isinstance(graph, ElementwiseGraph)
+    return graph
+
+
+def of_i32(body: str, result: str, element: str = "i32") -> ir.Module:
+    type_ = f"tensor<2x3x{element}>"
+    return parse(f"func.func @main(%x: {TYPE}) -> {type_} {{\n{body}\nreturn {result} : {type_}\n}}")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_intervals_that_are_called_monotonic_are(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    source = str(rng.choice(["i8", "ui8"]))
+    module = parse(drawn_graph(rng, source, str(rng.choice(["i8", "ui8"])))[0])
+    graph = returned(module)
+    low, high = (-128, 127) if source == "i8" else (0, 255)
+    intervals = monotonic_intervals(graph, Interval(np.array([low]), np.array([high])))
+    if isinstance(intervals, str):
+        return
+    assert intervals[0].low[0] == low
+    assert intervals[-1].high[0] == high
+    assert all(left.high[0] + 1 >= right.low[0] for left, right in pairwise(intervals))
+    for interval in intervals:
+        numbers = np.arange(interval.low[0], interval.high[0] + 1)[:, None]
+        found = np.broadcast_to(graph.evaluate(numbers).values[graph.result], numbers.shape).astype(np.int64)
+        changes = np.diff(found, axis=0)
+        assert np.all(changes >= 0) or np.all(changes <= 0)
+
+
+def test_a_comparison_divides_the_range_where_it_changes() -> None:
+    body = f"""
+      %z = arith.constant dense<-7> : {TYPE}
+      %0 = arith.subi %x, %z : {TYPE}
+      %1 = math.absi %0 : {TYPE}"""
+    module = of_i32(body, "%1")
+    intervals = monotonic_intervals(returned(module), Interval(np.array([-1000]), np.array([2000])))
+    assert not isinstance(intervals, str)
+    assert [(int(i.low[0]), int(i.high[0])) for i in intervals] == [(-1000, -8), (-7, 2000)]
+
+
+def test_a_sum_that_wraps_is_not_monotonic() -> None:
+    module = of_i32(f"%c = arith.constant dense<2147483647> : {TYPE}\n%0 = arith.addi %x, %c : {TYPE}", "%0")
+    graph = returned(module)
+    assert isinstance(monotonic_intervals(graph, Interval(np.array([-9]), np.array([0]))), list)
+    assert "'arith.addi' may rise and fall" in str(monotonic_intervals(graph, Interval(np.array([-9]), np.array([1]))))
+
+
+def test_what_a_select_leaves_out_may_be_undefined() -> None:
+    body = f"""
+      %z = arith.constant dense<0> : {TYPE}
+      %c = arith.constant dense<100> : {TYPE}
+      %0 = arith.cmpi ne, %x, %z : {TYPE}
+      %1 = arith.divsi %c, %x : {TYPE}
+      %2 = arith.select %0, %1, %z : tensor<2x3xi1>, {TYPE}"""
+    module = of_i32(body, "%2")
+    numbers = np.arange(-5, 6)[:, None]
+    chosen = returned(module)
+    evaluation = chosen.evaluate(numbers)
+    assert not evaluation.is_undefined(chosen.result)
+    assert [int(v) for v in evaluation.values[chosen.result][:, 0]] == [
+        -20,
+        -25,
+        -33,
+        -50,
+        -100,
+        0,
+        100,
+        50,
+        33,
+        25,
+        20,
+    ]
+    divided = graph_of(chosen.ops[-2].operation.results[0])
+    assert isinstance(divided, ElementwiseGraph)
+    assert divided.evaluate(numbers).is_undefined(divided.result)
+
+
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_steps_are_where_each_integer_begins(is_proved: bool) -> None:
+    # A remainder is not proved to be monotonic, and every number is tried.
+    extra = "" if is_proved else f"%r = arith.remsi %z, %c : {TYPE}\n%3 = arith.addi %2, %r : {TYPE}"
+    body = f"""
+      %c = arith.constant dense<7> : {TYPE}
+      %z = arith.subi %x, %x : {TYPE}
+      %0 = arith.floordivsi %x, %c : {TYPE}
+      %1 = arith.maxsi %0, %c : {TYPE}
+      %t = arith.constant dense<20> : {TYPE}
+      %2 = arith.minsi %1, %t : {TYPE}
+      {extra}"""
+    module = of_i32(body, "%2" if is_proved else "%3")
+    found = steps_of_graph(returned(module), np.array([-500]), np.array([500]))
+    assert not isinstance(found, Refusal)
+    assert (found.minimum, found.maximum) == (7, 20)
+    np.testing.assert_array_equal(found.steps.first[:, 0], 7 * np.arange(8, 21))
+
+
+def test_accumulators_stay_in_their_range_and_reach_its_ends() -> None:
+    rng = np.random.default_rng(3)
+    weights, bias = rng.integers(-200, 200, (4, 9)), rng.integers(-1000, 1000, 4)
+    low, high = accumulator_range(weights, bias, (-7, 248))
+    for ends, extreme in ((low, np.where(weights > 0, -7, 248)), (high, np.where(weights > 0, 248, -7))):
+        np.testing.assert_array_equal(ends, bias + (weights * extreme).sum(axis=1))
+    drawn = bias + rng.integers(-7, 249, (1000, 9)) @ weights.T
+    assert np.all((low <= drawn) & (drawn <= high))
