@@ -8,7 +8,7 @@ from vector_programs import HOST_TARGETS, assert_same_on_every_target
 
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
 # An example compiles a module for each target.
-EXAMPLES = settings(max_examples=settings().max_examples // 5 if _IS_CAMPAIGN else 40)
+EXAMPLES = settings(max_examples=settings().max_examples // 5 if _IS_CAMPAIGN else 20)
 KINDS = {
     "contractions": contractions(),
     "conversions": conversions(),
