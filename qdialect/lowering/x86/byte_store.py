@@ -46,15 +46,20 @@ class _Bytes:
 
     integers: ir.Value
     table: ir.Value | None = None
-    low: ir.Value | None = None
-    high: ir.Value | None = None
+    low: ir.Value | int | None = None
+    high: ir.Value | int | None = None
+    """Of bytes read as unsigned: a scalar, or the bits of a constant."""
 
     def finish(self, packed: ir.Value) -> ir.Value:
         """What is stored of 64 packed bytes."""
         if self.table is not None:
             return Table(self.table).look_up(packed)
-        limited = packed if self.low is None else arith.maxui(packed, vector.broadcast(packed.type, self.low))
-        return limited if self.high is None else arith.minui(limited, vector.broadcast(packed.type, self.high))
+        limited = packed if self.low is None else arith.maxui(packed, _spread(packed.type, self.low))
+        return limited if self.high is None else arith.minui(limited, _spread(packed.type, self.high))
+
+
+def _spread(type_: ir.Type, scalar: ir.Value | int) -> ir.Value:
+    return b.splat(ir.VectorType(type_), scalar) if isinstance(scalar, int) else vector.broadcast(type_, scalar)
 
 
 @dataclass(frozen=True)
@@ -191,13 +196,19 @@ def _never_wraps(narrowed: ir.Operation) -> bool:
     return "nuw" in str(narrowed.attributes["overflowFlags"]) if "overflowFlags" in narrowed.attributes else False
 
 
-def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | None]:
+def _limit(value: ir.Value, name: str) -> tuple[ir.Value, ir.Value | int | None]:
     """The value that an op limits by a scalar, and the scalar; the value itself where it does not."""
     owner = b.defining(value, name)
-    spread = b.defining(owner.operands[1], "vector.broadcast") if owner else None
-    if owner is None or spread is None or isinstance(spread.operands[0].type, ir.VectorType):
-        return value, None
-    return owner.operands[0], spread.operands[0]
+    scalar = _scalar(owner.operands[1]) if owner else None
+    return (value, None) if owner is None or scalar is None else (owner.operands[0], scalar)
+
+
+def _scalar(value: ir.Value) -> ir.Value | int | None:
+    """The one number in every lane of `value`."""
+    spread = b.defining(value, "vector.broadcast")
+    if spread is not None and not isinstance(spread.operands[0].type, ir.VectorType):
+        return spread.operands[0]
+    return b.splat_value(value)
 
 
 def _unclamped(integers: ir.Value) -> ir.Value:
