@@ -29,6 +29,27 @@ _QUANTIZATIONS = (
     Quantization((0.5,) * 4, (0,) * 4, 3),
     None,
 )
+_PAIRS = (
+    "ADD",
+    "SUB",
+    "MUL",
+    "DIV",
+    "MAXIMUM",
+    "MINIMUM",
+    "SQUARED_DIFFERENCE",
+    "PRELU",
+    "BATCH_MATMUL",
+    "CONCATENATION",
+)
+_INDEXED = ("ARG_MAX", "ARG_MIN", "BROADCAST_TO", "GATHER", "MIRROR_PAD", "PAD", "RESHAPE", "RESIZE_BILINEAR", "SPLIT")
+_REDUCED = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REVERSE_V2", "RESIZE_NEAREST_NEIGHBOR", "TILE")
+_MANY = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "PADV2", "SLICE", "SPLIT_V")
+_BLOCKS = ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
+_ARITIES = {
+    **dict.fromkeys((*_PAIRS, *_INDEXED, *_REDUCED, "EXPAND_DIMS", "PACK", "BATCH_MATMUL", "TRANSPOSE"), 2),
+    **dict.fromkeys((*_MANY, *_BLOCKS), 3),
+    "STRIDED_SLICE": 4,
+}
 OPTIONS = {value: name for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
 
 
@@ -49,19 +70,25 @@ class Drawing:
         """A graph of one node of operator `kind`, with options of the type `options_type`, mostly."""
         dtype = self.one_of((np.int8, np.int8, np.uint8, np.float32))
         x = self._tensor("x", dtype)
-        count = self.one_of((1, 1, 2, 2, 2, 3, 3, 4, 5))
+        count = _ARITIES.get(kind, 1) if self.chance(0.85) else self.one_of((1, 2, 3, 4, 5))
         inputs = [x if i == 0 and self.chance(0.8) else self._input(i, dtype) for i in range(count)]
-        outputs = [self._tensor(f"y{i}", dtype) for i in range(self.one_of((1, 1, 1, 1, 1, 2, 3)))]
+        outputs = [self._output(f"y{i}", dtype) for i in range(self.one_of((*(1,) * 9, 2, 3)))]
         if self.chance(0.1):
             options_type = self.one_of(list(OPTIONS))
         self.writer.operator(getattr(tflite.BuiltinOperator, kind), inputs, outputs, options_type, self._options())
         return self.writer.finish([x, *(i for i in inputs if i >= 0 and i != x and self.chance(0.2))], outputs[:1])
 
+    def _output(self, name: str, dtype: type[np.generic]) -> int:
+        """Mostly without a shape, which the operator then gives."""
+        if self.chance(0.7):
+            return self.writer.tensor(name, (), dtype, self._quantization())
+        return self._tensor(name, dtype)
+
     def _quantization(self) -> Quantization | None:
         return HALF if self.chance(0.7) else self.one_of(_QUANTIZATIONS)
 
     def _tensor(self, name: str, dtype: type[np.generic]) -> int:
-        shape = (1, 8, 8, 4) if self.chance(0.6) else self.one_of((*_SHAPES, *_LARGE))
+        shape = (1, 8, 8, 4) if self.chance(0.75) else self.one_of((*_SHAPES[:-1], *_LARGE))
         if self.chance(0.05):
             dtype = self.one_of((np.int16, np.int32, np.int64, np.float32, np.uint8))
         return self.writer.tensor(name, shape, dtype, self._quantization())
@@ -73,8 +100,11 @@ class Drawing:
             return self._tensor(f"x{index}", dtype)
         if self.chance(0.6):
             return self.writer.constant(f"c{index}", self._integers())
-        shape = self.one_of(((4, 3, 3, 4), (1, 3, 3, 4), (4, 4), (1, 8, 8, 4), (), (4,), (2, 2, 2, 4)))
-        return self.writer.constant(f"c{index}", np.ones(shape, dtype), self._quantization())
+        weight: NDArray[Any] = np.ones(self._weight_shape(), dtype)
+        return self.writer.constant(f"c{index}", weight, self._quantization())
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return self.one_of(((4, 3, 3, 4), (1, 3, 3, 4), (4, 4), (1, 8, 8, 4), (), (4,), (2, 2, 2, 4)))
 
     def _integers(self) -> NDArray[Any]:
         count = self.one_of((0, 1, 1, 2, 3, 4, 4, 4, 8))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, numpy_helper
 from onnx_graphs import ModelBuilder, codes_of, reals, run
 
 import qdialect
@@ -192,7 +192,7 @@ def test_a_float_operator_on_a_large_tensor_needs_no_constant_of_its_size() -> N
 def test_strings_and_sparse_constants_are_named() -> None:
     b = ModelBuilder()
     b.node("Mul", b.input("x", (1,)), "k", output="y")
-    b.constants.append(helper.make_tensor("k", TensorProto.STRING, [1], [b"9" * 400]))
+    b.constants.append(TensorProto(name="k", data_type=TensorProto.STRING, dims=[1], string_data=[b"9" * 400]))
     assert "constant 'k' must hold numbers, but holds elements of type STRING" in notes_of(b.finish("y"))
     model = ModelProto.FromString(b.finish("y"))
     del model.graph.initializer[:]
