@@ -78,16 +78,18 @@ class Drawing:
         if role == "scale":
             return self.builder.constant(self.one_of((0.5, 0.25, np.full(4, 0.5, np.float32))))
         if role == "zero_point":
-            return self.builder.constant(self.one_of((np.uint8(3), np.uint8(3), np.full(4, 3, np.uint8))))
+            return self.builder.constant(np.full(self.one_of(((), (), (4,))), 3, np.uint8))
         if role == "weight":
-            return self.builder.constant(np.ones(self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3))), np.uint8))
+            shape: tuple[int, ...] = self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3)))
+            return self.builder.constant(np.ones(shape, np.uint8))
         if role == "entries":
             entries = [
                 self.one_of((1, 1, 2, 0, 3, -1, 4, 8, *_INTEGERS)) for _ in range(self.one_of((1, 1, 2, 4, 4, 8)))
             ]
             return self.builder.constant(np.array(entries, np.int64))
         if role == "floats":
-            return self.builder.constant(np.full(self.one_of((4, 4, 1)), self.one_of((1, 2, 0.5)), np.float32))
+            count: int = self.one_of((4, 4, 1))
+            return self.builder.constant(np.full(count, float(self.one_of((1, 2, 0.5))), np.float32))
         if self.chance(0.2):
             return self.builder.input(f"x{index}", self._shape(), np.float32)
         return self._quantized(index)
@@ -116,9 +118,11 @@ class Drawing:
         return self.builder.input(f"x{index}", self._shape(), dtype)
 
     def _quantized(self, index: int) -> str:
-        dtype = self.one_of((np.uint8, np.uint8, np.int8, np.int16))
+        dtype: type[np.generic] = self.one_of((np.uint8, np.uint8, np.int8, np.int16))
         if self.chance(0.3):
-            weight = np.ones(self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3), (0, 4), (4,), (1, 4, 8, 8))), dtype)
+            weight: Array = np.ones(
+                self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3), (0, 4), (4,), (1, 4, 8, 8))), dtype
+            )
             return self.builder.dequantize(self.builder.constant(weight), (0.5, 3), dtype)
         return self.builder.dequantize(self.builder.input(f"x{index}", self._shape(), dtype), (0.5, 3), dtype)
 
@@ -155,10 +159,10 @@ class Drawing:
             required = schema is not None and bool(schema.attributes[name].required)
             if not self.chance(0.95 if required else 0.15):
                 continue
-            wanted = declared.get(name, self.one_of(("INT", "FLOAT", "INTS")))
-            type_name = (
+            wanted: str = declared.get(name) or self.one_of(("INT", "FLOAT", "INTS"))
+            type_name: str = (
                 wanted
-                if self.chance(0.85)
+                if self.chance(0.93)
                 else self.one_of(("INT", "FLOAT", "STRING", "INTS", "FLOATS", "TENSOR", "GRAPH", "STRINGS"))
             )
             found.append(self._attribute(name, type_name))
@@ -188,7 +192,7 @@ class Drawing:
 
     def _tensor(self) -> TensorProto:
         if self.chance(0.1):
-            return helper.make_tensor("t", TensorProto.STRING, [1], [b"abc"])
+            return TensorProto(name="t", data_type=TensorProto.STRING, dims=[1], string_data=[b"abc"])
         return numpy_helper.from_array(self._array(), "t")
 
     def _used(self, name: str) -> str:

@@ -56,6 +56,14 @@ def check_scale(scale: float, what: str) -> None:
     require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
 
 
+def check_scales(scales: Sequence[float], what: str) -> None:
+    """As `check_scale` for one scale; of several, by channel, those of dead channels may be as small as they like."""
+    if len(scales) == 1:
+        check_scale(scales[0], what)
+    for scale in scales if len(scales) > 1 else ():
+        require(0 < scale <= LARGEST_SCALE, f"{what} of each channel must be in (0, 2^30], but got {scale}")
+
+
 def check_profile(profile: str, known: Sequence[str]) -> None:
     """Raise `ImportModelError` unless `profile` is one of `known`."""
     if profile not in known:

@@ -43,8 +43,10 @@ def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
         raise ImportModelError("file is damaged: it is no serialized ONNX model") from error
     try:
         return _graph(model, folder, extents)
-    except UnicodeDecodeError as error:
-        raise ImportModelError(f"file is damaged: a name in it must be UTF-8, but got {error.object[:20]!r}") from error
+    except UnicodeError as error:
+        raise ImportModelError(
+            f"file is damaged: a name in it must be UTF-8, but got {str(error.object)[:20]!r}"
+        ) from error
 
 
 def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
@@ -55,13 +57,13 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
         name = graph.sparse_initializer[0].values.name
         raise ImportModelError(f"constant '{name}' is sparse, which is not supported")
     constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
-    _check_unique("constants", [tensor.name for tensor in graph.initializer])
-    _check_unique("inputs", [value.name for value in graph.input])
+    _check_unique("constants", _texts([tensor.name for tensor in graph.initializer]))
+    _check_unique("inputs", _texts([value.name for value in graph.input]))
     inputs = tuple(_input(value, extents) for value in graph.input if value.name not in constants)
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
-    return Graph(nodes, inputs, tuple(value.name for value in graph.output), constants)
+    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants)
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:
@@ -122,7 +124,18 @@ def _node(index: int, node: onnx.NodeProto, folder: Path | None, versions: Mappi
     if len(attributes) < len(node.attribute):
         raise ImportModelError(f"file is damaged: attributes of {title} must have names of their own")
     version = versions.get(domain, 1)
-    return Node(index, kind, node.name, tuple(node.input), tuple(node.output), attributes, version)
+    return Node(index, kind, _text(node.name), _texts(node.input), _texts(node.output), attributes, version)
+
+
+def _text(name: str | bytes) -> str:
+    """`name`, which the package gives as bytes or with lone surrogates where it is no UTF-8; raises `UnicodeError`."""
+    text = name.decode() if isinstance(name, bytes) else name
+    text.encode()
+    return text
+
+
+def _texts(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(_text, names))
 
 
 def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:

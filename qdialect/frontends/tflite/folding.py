@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.frontends.tflite.strided_slice import select
 
 Array = NDArray[Any]
@@ -30,19 +31,22 @@ _MOST_ENTRIES = 1024
 def fold_constants(graph: Graph) -> Graph:
     """`graph` without the nodes that only compute integers from known ones; their outputs are constants.
 
+    On the way, tensors whose shape the file leaves out get the one that their operator gives them.
+
     A node that does not fit its inputs stays, to be refused with the others.
     """
     known: dict[int, Tensor] = {}
     kept: list[Operator] = []
     for operator in graph.operators:
         inputs = tuple(None if tensor is None else known.get(tensor.index, tensor) for tensor in operator.inputs)
-        current = replace(operator, inputs=inputs)
+        current = with_shapes(replace(operator, inputs=inputs))
         array = _folded(current)
         if array is None:
             kept.append(current)
+            known.update((tensor.index, tensor) for tensor in current.outputs)
             continue
         output = operator.outputs[0]
-        known[output.index] = replace(output, data=array)
+        known[output.index] = replace(output, shape=array.shape, data=array)
     outputs = tuple(known.get(tensor.index, tensor) for tensor in graph.outputs)
     tensors = tuple(known.get(tensor.index, tensor) for tensor in graph.tensors)
     return replace(graph, tensors=tensors, operators=tuple(kept), outputs=outputs)
@@ -63,7 +67,7 @@ def _folded(operator: Operator) -> Array | None:
         result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
     except (ValueError, IndexError, TypeError, ArithmeticError, UnsupportedError):
         return None
-    return result if result.shape == output.shape else None
+    return result if is_open(output) or result.shape == output.shape else None
 
 
 def _array(kind: str, tensor: Tensor) -> Array | None:

@@ -113,7 +113,7 @@ class _Island:
             is_flipped = element_of(value.type) == "i8"
             return (lambda body, held, values: flipped(body, read(body, held, values))) if is_flipped else read
         if _is_splat(array):
-            self.numbers[value] = array.ravel()[0].item()
+            self.numbers[value] = array.flat[0].item()
             return lambda _, held, __: held[value]
         return self._source(value, lambda: Known(array))
 

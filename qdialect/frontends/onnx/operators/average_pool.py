@@ -23,7 +23,6 @@ from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
 
-
 _COUNT_BYTES = np.dtype(np.int64).itemsize
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, MatMulOp
-from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scale, require
+from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scales, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.dynamic import corrected
@@ -163,8 +163,7 @@ class _Factors:
     def _check_right(self) -> None:
         right = self.right
         require(right.codes.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.codes.element}")
-        for scale in right.scales:
-            check_scale(scale, "scale of the right operand")
+        check_scales(right.scales, "scale of the right operand")
         if len(right.scales) > 1:
             axis = len(right.shape) - (2 if self.turns_right else 1)
             found = f"scales of the right operand must lie along axis {axis}, but got {right.axis}"

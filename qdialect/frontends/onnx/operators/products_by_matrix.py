@@ -14,7 +14,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import MatMulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import Array, Shape, check_scale, require
+from qdialect.frontends.common import Array, Shape, check_scales, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, data_of
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import Quantized
@@ -47,8 +47,7 @@ def product_by_matrix(call: Call, left: Quantized, codes: int, scale: int | None
     scales = np.float32(1) if scale is None else _parameter(call, scale, "scale", wanted)
     require(scales.dtype == np.float32, f"scale must be f32, but got {scales.dtype}")
     flat = tuple(float(value) for value in np.broadcast_to(scales, wanted).ravel()) if scales.size > 1 else ()
-    for value in flat or (float(scales),):
-        check_scale(value, "scale")
+    check_scales(flat or (float(scales),), "scale")
     layout = _Layout(data, right, np.broadcast_to(points, shape), (*shape[:-2], data.shape[-2], shape[-1]))
     if flat:
         return Contraction(layout.shape, data, flat, layout.side_by_side, layout.apart, axis=1, model_axis=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import check_scale, require
+from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Parameters, Quantized, Tensor, quantize_along
@@ -27,8 +27,7 @@ def scales_of(call: Call, index: int) -> Floats:
     require(array.dtype == "float32", f"scale must be f32, but got {array.dtype}")
     require(array.ndim <= 1 and array.size >= 1, f"scale must have 0 or 1 dimensions, but got {array.ndim}")
     scales = tuple(float(value) for value in array.ravel())
-    for scale in scales:
-        check_scale(scale, "scale")
+    check_scales(scales, "scale")
     return scales
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import check_scale, require
+from qdialect.frontends import common
+from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.quant_math import Multiplier, real_multiplier
 
@@ -92,8 +93,7 @@ def same_content(tensor: Tensor, output: Tensor) -> None:
 def check_scales(tensor: Tensor, what: str) -> None:
     """`tensor` is quantized, by scales that the dialect can hold."""
     require(len(tensor.scales) >= 1, f"{what} must be quantized")
-    for scale in tensor.scales:
-        check_scale(scale, f"{what} scale")
+    common.check_scales(tensor.scales, f"{what} scale")
 
 
 def check_rescale(

@@ -1,0 +1,206 @@
+"""Shapes that a file leaves out, from the operators that compute the tensors (as LiteRT's `Prepare` finds all of them).
+
+A converter may give a computed tensor no extents at all; its shape is then what its operator makes of its inputs.  Most
+operators say so when their ops are built, and are built for that; those below want to know the shape beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.context import make_context
+from qdialect.diagnostics import ImportModelError
+from qdialect.dialect import ConstraintError
+from qdialect.dialect.op_base import BuildError
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import Interface, UnsupportedError, converting, require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators import plan
+from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many
+from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.slicing import axis_of
+from qdialect.frontends.tflite.operators.window import explicit_padding
+from qdialect.frontends.tflite.reader import read_options
+
+Rule = Callable[[Operator], Sequence[Shape]]
+"""The shapes of an operator's outputs; raises `UnsupportedError` where its inputs do not give them."""
+
+_MOST_DIMENSIONS = 8
+
+
+def is_open(tensor: Tensor) -> bool:
+    """Whether a file says nothing of a computed tensor's shape, as it also does of a tensor without dimensions."""
+    return tensor.shape == () and tensor.data is None
+
+
+def with_shapes(operator: Operator) -> Operator:
+    """`operator` with the shapes of its outputs, where those are open and the operator's inputs give them."""
+    if not any(map(is_open, operator.outputs)):
+        return operator
+    try:
+        with converting():
+            shapes = _RULES.get(operator.kind, _built)(operator)
+    except (UnsupportedError, ConstraintError, BuildError, ImportModelError):
+        # The node is refused with the others, or by the type of what it computes.
+        return operator
+    pairs = zip(operator.outputs, shapes, strict=False)
+    outputs = tuple(replace(tensor, shape=tuple(shape)) if is_open(tensor) else tensor for tensor, shape in pairs)
+    return replace(operator, outputs=(*outputs, *operator.outputs[len(outputs) :]))
+
+
+def _built(operator: Operator) -> Sequence[Shape]:
+    inputs = list({tensor.index: tensor for tensor in operator.inputs if tensor and tensor.data is None}.values())
+    with make_context(), ir.Location.unknown():
+        module, emitter = ir.Module.create(), Emitter("shapes", Budget())
+        interfaces = [Interface(tensor.name, tensor.shape, tensor.element) for tensor in inputs]
+        block = emitter.function(module, interfaces, ())
+        for tensor, argument in zip(inputs, block.arguments, strict=True):
+            emitter.define(tensor, argument)
+        with ir.InsertionPoint(block):
+            given = plan(operator)(emitter)
+        return [shape_of(value.type) for value in ([given] if isinstance(given, ir.Value) else given)]
+
+
+def _reshape(operator: Operator) -> Sequence[Shape]:
+    data, *shape = operands(operator, 1, 2)
+    wanted = integers(shape[0], "shape") if shape else _new_shape(operator)
+    known = math.prod(extent for extent in wanted if extent != -1)
+    require(wanted.count(-1) <= 1 and known >= 1, f"shape must have at most one unknown extent, but got {list(wanted)}")
+    return [tuple(math.prod(data.shape) // known if extent == -1 else extent for extent in wanted)]
+
+
+def _new_shape(operator: Operator) -> Shape:
+    def read(options: tflite.ReshapeOptions) -> Shape:
+        count = options.NewShapeLength()
+        require(count <= _MOST_DIMENSIONS, f"shape must have at most {_MOST_DIMENSIONS} extents, but got {count}")
+        return tuple(options.NewShape(index) for index in range(count))
+
+    return read_options(operator, tflite.ReshapeOptions, read)
+
+
+def _squeeze(operator: Operator) -> Sequence[Shape]:
+    def read(options: tflite.SqueezeOptions) -> Shape:
+        count = options.SqueezeDimsLength()
+        require(count <= _MOST_DIMENSIONS, f"dimensions must be at most {_MOST_DIMENSIONS}, but got {count}")
+        return tuple(options.SqueezeDims(index) for index in range(count))
+
+    (data,) = operands(operator, 1)
+    removed = {axis % len(data.shape) for axis in read_options(operator, tflite.SqueezeOptions, read)}
+    if not removed:
+        return [tuple(extent for extent in data.shape if extent != 1)]
+    return [tuple(extent for axis, extent in enumerate(data.shape) if axis not in removed)]
+
+
+def _expand_dims(operator: Operator) -> Sequence[Shape]:
+    data, axes = operands(operator, 2)
+    place = axis_of(integers(axes, "axis"), len(data.shape) + 1)
+    return [(*data.shape[:place], 1, *data.shape[place:])]
+
+
+def _broadcast(operator: Operator) -> Sequence[Shape]:
+    return [np.broadcast_shapes(*(tensor.shape for tensor in operands(operator, 2)))]
+
+
+def _fully_connected(operator: Operator) -> Sequence[Shape]:
+    keeps = read_options(operator, tflite.FullyConnectedOptions, lambda options: options.KeepNumDims())
+    data, weight, *_ = operands(operator, 2, 3)
+    channels, depth = weight.shape
+    rows = data.shape[:-1] if keeps else (math.prod(data.shape) // max(depth, 1),)
+    return [(*rows, channels)]
+
+
+def _batch_matmul(operator: Operator) -> Sequence[Shape]:
+    adjoint = read_options(operator, tflite.BatchMatMulOptions, lambda options: (options.AdjX(), options.AdjY()))
+    lhs, rhs = (tensor.shape for tensor in operands(operator, 2))
+    require(min(len(lhs), len(rhs)) >= 2, "operands must have at least 2 dimensions")
+    rows, columns = lhs[-1 if adjoint[0] else -2], rhs[-2 if adjoint[1] else -1]
+    return [(*np.broadcast_shapes(lhs[:-2], rhs[:-2]), rows, columns)]
+
+
+def _concatenation(operator: Operator) -> Sequence[Shape]:
+    axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
+    first, *_ = parts = operands(operator, 1, len(operator.inputs))
+    place = axis_of([axis], len(first.shape))
+    require(all(len(part.shape) == len(first.shape) for part in parts), "inputs must have the same dimensions")
+    extent = sum(part.shape[place] for part in parts)
+    return [(*first.shape[:place], extent, *first.shape[place + 1 :])]
+
+
+def _conv_2d(operator: Operator) -> Sequence[Shape]:
+    def read(o: tflite.Conv2DOptions) -> tuple[int, tuple[int, int], tuple[int, int]]:
+        return o.Padding(), (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+
+    return _windows(operator, 0, *read_options(operator, tflite.Conv2DOptions, read))
+
+
+def _depthwise_conv_2d(operator: Operator) -> Sequence[Shape]:
+    def read(o: tflite.DepthwiseConv2DOptions) -> tuple[int, tuple[int, int], tuple[int, int]]:
+        return o.Padding(), (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+
+    return _windows(operator, 3, *read_options(operator, tflite.DepthwiseConv2DOptions, read))
+
+
+def _windows(
+    operator: Operator, channel_axis: int, padding: int, strides: tuple[int, int], dilation: tuple[int, int]
+) -> Sequence[Shape]:
+    data, weight, *_ = operands(operator, 2, 3)
+    require(len(data.shape) == len(weight.shape) == 4, "input and weight must have 4 dimensions")
+    batch, height, width, _ = data.shape
+    kernel = weight.shape[1], weight.shape[2]
+    top, left, bottom, right = explicit_padding(padding, (height, width), kernel, strides, dilation)
+    grown = height + top + bottom, width + left + right
+    rests = [grown[i] - (kernel[i] - 1) * dilation[i] - 1 for i in range(2)]
+    return [(batch, *(rests[i] // strides[i] + 1 for i in range(2)), weight.shape[channel_axis])]
+
+
+def _transpose_conv(operator: Operator) -> Sequence[Shape]:
+    return [integers(operands(operator, 3, 4)[0], "output shape")]
+
+
+def _reduction(operator: Operator) -> Sequence[Shape]:
+    axes, keep_dims = reduced_axes(operator)
+    shape = operands(operator, 2)[0].shape
+    return [tuple(1 if axis in axes else n for axis, n in enumerate(shape) if keep_dims or axis not in axes)]
+
+
+def _split(operator: Operator) -> Sequence[Shape]:
+    axis, data = operands_of_many(operator, 2)
+    place, count = axis_of(integers(axis, "axis"), len(data.shape)), len(operator.outputs)
+    return [(*data.shape[:place], data.shape[place] // count, *data.shape[place + 1 :])] * count
+
+
+def _unpack(operator: Operator) -> Sequence[Shape]:
+    axis = read_options(operator, tflite.UnpackOptions, lambda options: options.Axis())
+    (data,) = operands_of_many(operator, 1)
+    place = axis_of([axis], len(data.shape))
+    return [(*data.shape[:place], *data.shape[place + 1 :])] * len(operator.outputs)
+
+
+def _shape(operator: Operator) -> Sequence[Shape]:
+    return [(len(operands(operator, 1)[0].shape),)]
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(("ADD", "DIV", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"), _broadcast),
+    **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction),
+    "BATCH_MATMUL": _batch_matmul,
+    "CONCATENATION": _concatenation,
+    "CONV_2D": _conv_2d,
+    "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
+    "EXPAND_DIMS": _expand_dims,
+    "FULLY_CONNECTED": _fully_connected,
+    "RESHAPE": _reshape,
+    "SHAPE": _shape,
+    "SPLIT": _split,
+    "SQUEEZE": _squeeze,
+    "TRANSPOSE_CONV": _transpose_conv,
+    "UNPACK": _unpack,
+}

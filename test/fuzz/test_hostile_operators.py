@@ -1,0 +1,65 @@
+"""Every operator of .onnx and .tflite files with inputs and attributes of any kind: a module, or an error of our own.
+
+No error may be one that no check has foreseen, and no model of a few hundred bytes may take long or much memory.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+import zlib
+from collections.abc import Callable
+
+import hostile_onnx
+import hostile_tflite
+import pytest
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import QDialectError
+from qdialect.frontends.common import CONVERSION_FAILED
+from qdialect.frontends.onnx import import_onnx
+from qdialect.frontends.onnx import supported_operators as onnx_operators
+from qdialect.frontends.tflite import PROFILES, import_tflite
+from qdialect.frontends.tflite import supported_operators as tflite_operators
+from qdialect.pipeline import PassManager
+
+_MODELS = 12
+_LONGEST = 20.0
+_MOST_KIB = 4 << 20
+
+
+def check(load: Callable[[], ir.Module], what: str) -> None:
+    """Load a model, and fuse it where it can be loaded."""
+    start = time.process_time()
+    said = message_of(lambda: PassManager("fuse-qnn").run(load()))
+    assert CONVERSION_FAILED not in said, f"{what}: {said}"
+    assert time.process_time() - start < _LONGEST, what
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MOST_KIB, what
+
+
+def message_of(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except QDialectError as error:
+        return error.render()
+    return ""
+
+
+def seeds(kind: str) -> range:
+    first = zlib.crc32(kind.encode())
+    return range(first, first + _MODELS)
+
+
+@pytest.mark.parametrize("kind", onnx_operators())
+def test_an_onnx_operator(kind: str) -> None:
+    for seed in seeds(kind):
+        content = hostile_onnx.Drawing(seed).model(kind)
+        check(lambda content=content: import_onnx(content), f"{kind}, seed {seed}")
+
+
+@pytest.mark.parametrize("kind", tflite_operators())
+def test_a_tflite_operator(kind: str) -> None:
+    for seed in seeds(kind):
+        content = hostile_tflite.Drawing(seed).model(kind, hostile_tflite.options_of(kind))
+        profile = PROFILES[seed % len(PROFILES)]
+        check(lambda content=content, profile=profile: import_tflite(content, profile=profile), f"{kind}, seed {seed}")
