@@ -229,7 +229,10 @@ def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_damaged_archives(capfd: pytest.CaptureFixture[str]) -> None:
     """One error says what is wrong; PyTorch's log of it is not shown."""
     whole = archive(codes, torch.zeros(3))
-    readers = {False: "(file must be a zip archive|member '.*' is damaged): ", True: "file is no archive that .* reads: "}
+    readers = {
+        False: "(file must be a zip archive|member '.*' is damaged): ",
+        True: "file is no archive that .* reads: ",
+    }
     for content in (b"", b"no zip at all", whole[: len(whole) // 2], whole[200:]):
         for trust, reason in readers.items():
             with pytest.raises(qdialect.ImportModelError) as caught:

@@ -20,23 +20,25 @@ from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import schema_of
 
 _ELEMENTWISE = """
-    abs.default acos.default add.Tensor add.Scalar asin.default atan.default bitwise_and.Tensor bitwise_not.default
-    bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.default clamp.Tensor clamp_max.default clamp_min.default
-    cos.default cosh.default div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode elu.default eq.Tensor eq.Scalar
-    erf.default exp.default exp2.default expm1.default floor.default floor_divide.default fmod.Tensor fmod.Scalar
-    ge.Tensor ge.Scalar gelu.default gt.Tensor gt.Scalar hardsigmoid.default hardswish.default hardtanh.default
-    le.Tensor le.Scalar leaky_relu.default log.default log10.default log1p.default log2.default logical_and.default
-    logical_not.default logical_or.default lt.Tensor lt.Scalar masked_fill.Scalar maximum.default minimum.default
-    mish.default mul.Tensor mul.Scalar ne.Tensor ne.Scalar neg.default pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
-    reciprocal.default relu.default relu6.default remainder.Tensor remainder.Scalar round.default rsqrt.default
-    rsub.Tensor rsub.Scalar sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
-    sqrt.default square.default sub.Tensor sub.Scalar tan.default tanh.default trunc.default where.self
+    abs.default acos.default add.Scalar add.Tensor asin.default atan.default bitwise_and.Tensor
+    bitwise_not.default bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.Tensor clamp.default
+    clamp_max.default clamp_min.default cos.default cosh.default div.Scalar div.Scalar_mode div.Tensor
+    div.Tensor_mode elu.default eq.Scalar eq.Tensor erf.default exp.default exp2.default expm1.default
+    floor.default floor_divide.default fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor gelu.default gt.Scalar
+    gt.Tensor hardsigmoid.default hardswish.default hardtanh.default le.Scalar le.Tensor leaky_relu.default
+    log.default log10.default log1p.default log2.default logical_and.default logical_not.default
+    logical_or.default lt.Scalar lt.Tensor masked_fill.Scalar maximum.default minimum.default mish.default
+    mul.Scalar mul.Tensor ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
+    reciprocal.default relu.default relu6.default remainder.Scalar remainder.Tensor round.default rsqrt.default
+    rsub.Scalar rsub.Tensor sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
+    sqrt.default square.default sub.Scalar sub.Tensor tan.default tanh.default trunc.default where.self
 """
 # `detach_` changes what autograd knows of a tensor, not its elements.
 _MOVING = """
     _unsafe_view.default alias.default cat.default clone.default concat.default constant_pad_nd.default
-    contiguous.default detach.default detach_.default embedding.default expand.default expand_as.default flatten.using_ints flip.default index_select.default lift_fresh.default
-    lift_fresh_copy.default     narrow.default numpy_T.default permute.default repeat.default reshape.default select.int slice.Tensor
+    contiguous.default detach.default detach_.default embedding.default expand.default expand_as.default
+    flatten.using_ints flip.default index_select.default lift_fresh.default lift_fresh_copy.default
+    narrow.default numpy_T.default permute.default repeat.default reshape.default select.int slice.Tensor
     squeeze.default squeeze.dim squeeze.dims stack.default swapaxes.default t.default tile.default transpose.int
     tril.default triu.default unflatten.int unsqueeze.default view.default view_as.default
 """
@@ -45,8 +47,8 @@ _REDUCING = """
     mean.dim prod.default prod.dim_int softmax.int sum.default sum.dim_IntList
 """
 _CREATING = """
-    arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default linspace.default
-    ones.default ones_like.default scalar_tensor.default zeros.default zeros_like.default
+    arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default
+    linspace.default ones.default ones_like.default scalar_tensor.default zeros.default zeros_like.default
 """
 _CONVERTING = "_to_copy.default to.dtype to.dtype_layout to.device to.other type_as.default"
 # By the operand whose last dimension is summed over.
@@ -76,8 +78,10 @@ FOLDABLE = frozenset(
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
 # What an argument may be that is an attribute of the package.
 _ATTRIBUTES = frozenset(
-    "bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64 complex128 strided "
-    "contiguous_format preserve_format channels_last".split()
+    [
+        *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16"),
+        *("complex64", "complex128", "strided", "contiguous_format", "preserve_format", "channels_last"),
+    ]
 )
 
 
