@@ -86,6 +86,17 @@ def test_wrong_arguments(what: str) -> None:
         evaluate(call("aten.add.Tensor", **WRONG[what]), arrays)
 
 
+def test_types_are_checked_before_the_kernel() -> None:
+    """PyTorch ends the process where a number is no type of its own."""
+    converted = call(
+        "aten.to.dtype", self=Ref("a"), dtype=2**63 - 1, non_blocking=False, copy=False, memory_format=None
+    )
+    with pytest.raises(
+        UnsupportedError, match="argument 'dtype' must be of type ScalarType, but got 9223372036854775807"
+    ):
+        evaluate(converted, {"a": ARRAY})
+
+
 def test_budget() -> None:
     budget = Budget(limit=100)
     fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)

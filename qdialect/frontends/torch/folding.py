@@ -17,7 +17,7 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.torch.budget import Budget
 from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
 from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.schemas import schema_of
+from qdialect.frontends.torch.schemas import default_of, schema_of
 
 _ELEMENTWISE = """
     abs.default acos.default add.Scalar add.Tensor asin.default atan.default bitwise_and.Tensor
@@ -76,13 +76,22 @@ FOLDABLE = frozenset(
 """The operators that may be run, by their names with overload."""
 
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
-# What an argument may be that is an attribute of the package.
-_ATTRIBUTES = frozenset(
-    [
-        *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16"),
-        *("complex64", "complex128", "strided", "contiguous_format", "preserve_format", "channels_last"),
-    ]
-)
+# What an argument may be that is an attribute of the package, by the type that the schema gives it.
+_ATTRIBUTES = {
+    "ScalarType": frozenset(
+        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"],
+    ),
+    "Layout": frozenset(["strided"]),
+    "MemoryFormat": frozenset(["contiguous_format", "preserve_format", "channels_last"]),
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "Tensor": (Ref, bool, int, float),
+    "bool": (bool,),
+    "float": (int, float),
+    "int": (int,),
+    "number": (bool, int, float),
+    "str": (str,),
+}
 
 
 def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
@@ -119,16 +128,10 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     torch, schema = torch_package(), schema_of(node.kind)
     unknown = node.arguments.keys() - {argument.name for argument in schema.arguments}
     require(not unknown, f"operator must not have arguments {sorted(unknown)}")
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
+    for argument in schema.arguments:
+        _check_type(argument, node.arguments.get(argument.name))
     try:
-        for argument in schema.arguments:
-            value = _held(torch, node.arguments[argument.name], arrays, device)
-            value = torch.device(device) if argument.name == "device" else value
-            if argument.kwarg_only:
-                named[argument.name] = value
-            else:
-                positional.append(value)
+        positional, named = _arguments(torch, schema, node, arrays, device)
         with torch.no_grad():
             result = _operator(torch, node.kind)(*positional, **named)
     except UnsupportedError:
@@ -137,7 +140,56 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
         # Operators raise whatever their kernels do, AssertionError among it.
         raise UnsupportedError(f"operator is not supported on constants: {_first_line(error)}") from error
     require(isinstance(result, torch.Tensor), "operator must give one tensor")
+    # PyTorch's `expand` lets negative extents pass.
+    require(min(result.shape, default=0) >= 0, f"result must not have shape {list(result.shape)}")
     return result
+
+
+def _check_type(argument: Any, value: Any) -> None:
+    """PyTorch's own kernels trust some types, and crash for others."""
+    # A device is chosen here, not by the program.
+    if argument.name != "device" and not _is_default(argument, value):
+        kind = str(argument.real_type)
+        require(_fits(kind, value), f"argument '{argument.name}' must be of type {kind}, but got {value}")
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether an argument has a type of PyTorch's schemas."""
+    outer, _, inner = kind.removesuffix("]").partition("[")
+    if outer == "Optional":
+        return value is None or _fits(kind.removeprefix("Optional[").removesuffix("]"), value)
+    if outer == "List":
+        return _all_fit(inner, value)
+    if outer in _ATTRIBUTES:
+        return isinstance(value, Element) and _torch_name(value) in _ATTRIBUTES[outer]
+    return isinstance(value, _TYPES.get(kind, ()))
+
+
+def _all_fit(kind: str, value: Any) -> bool:
+    """Whether an argument is a list of a type; one integer stands for a list of it."""
+    if not isinstance(value, tuple):
+        return kind == "int" and isinstance(value, int)
+    return all(_fits(kind, part) for part in cast("tuple[Any, ...]", value))
+
+
+def _arguments(
+    torch: Any, schema: Any, node: Node, arrays: Mapping[str, Array], device: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments by position and by name, as PyTorch takes them."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for argument in schema.arguments:
+        value = node.arguments[argument.name]
+        held = torch.device(device) if argument.name == "device" else _held(torch, value, arrays, device)
+        if not argument.kwarg_only:
+            positional.append(held)
+        elif argument.name == "device" or not _is_default(argument, value):
+            named[argument.name] = held
+    return positional, named
+
+
+def _is_default(argument: Any, value: Any) -> bool:
+    return argument.has_default_value() and value == default_of(argument.default_value)
 
 
 def _operator(torch: Any, kind: str) -> Any:
@@ -154,11 +206,11 @@ def _held(torch: Any, argument: Any, arrays: Mapping[str, Array], device: str) -
         return _shape_of(torch, array) if whole is None else whole
     if isinstance(argument, tuple):
         return [_held(torch, part, arrays, device) for part in cast("tuple[Any, ...]", argument)]
-    if not isinstance(argument, Element):
-        return argument
-    name = _TORCH_NAMES.get(argument.name, argument.name)
-    require(name in _ATTRIBUTES, f"argument must be a type or format of PyTorch, but got {name}")
-    return getattr(torch, name)
+    return getattr(torch, _torch_name(argument)) if isinstance(argument, Element) else argument
+
+
+def _torch_name(element: Element) -> str:
+    return _TORCH_NAMES.get(element.name, element.name)
 
 
 def _shape_of(torch: Any, array: Array) -> Any:
