@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
+import subprocess
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -33,8 +33,8 @@ class Boom:
     def __init__(self, marker: str) -> None:
         self.marker = marker
 
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, (f"touch {self.marker}",)
+    def __reduce__(self) -> tuple[Callable[[list[str]], int], tuple[list[str]]]:
+        return subprocess.call, (["touch", self.marker],)
 
 
 def pickled(marker: str) -> bytes:
@@ -54,7 +54,7 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.arange(-6.0, 6.0).reshape(3, 4) / 8)
-        self.register_buffer("offset", torch.tensor([0.5, -0.25, 0.0]))
+        self.offset = nn.Buffer(torch.tensor([0.5, -0.25, 0.0]))
 
     def forward(self, x: Tensor) -> Tensor:
         weight = dequantized(quantized(self.weight * 2, 0.125, 0, torch.int8), 0.125, 0, torch.int8)
@@ -95,6 +95,12 @@ def packed(members: Members, compression: int = zipfile.ZIP_STORED, root: str = 
         for name, content in members.items():
             archive.writestr(root + name, content)
     return stream.getvalue()
+
+
+def directory(content: bytes | bytearray) -> int:
+    """Where the directory of an archive begins, an entry for each member in order."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return archive.start_dir
 
 
 def edited(member: str, change: Callable[[Any], None], **others: bytes) -> Members:
@@ -142,3 +148,46 @@ def with_node(inserted: dict[str, Any]) -> Members:
         graph["nodes"].insert(0, inserted)
 
     return edited(PROGRAM, change)
+
+
+def with_nodes(nodes: list[dict[str, Any]], shapes: dict[str, list[int]] | None = None) -> Members:
+    """A program of `nodes` between `reals`, the dequantized input of shape 2x4, and the last one, which is quantized.
+
+    Results have the input's shape unless `shapes` has another; `p_weight` is the constant of shape 3x4.
+    """
+
+    def change(held: Any) -> None:
+        graph = graph_of(held)
+        values = graph["tensor_values"]
+        values["reals"] = {**values["x"], "dtype": 7}
+        for entry in nodes:
+            shape = (shapes or {}).get(entry["name"], [2, 4])
+            values[entry["name"]] = {**values["reals"], "sizes": [{"as_int": extent} for extent in shape]}
+        values["codes"] = {**values[nodes[-1]["name"]], "dtype": 2}
+        graph["nodes"] = [coded("dequantize", "reals", "x"), *nodes, coded("quantize", "codes", nodes[-1]["name"])]
+        graph["outputs"] = [tensor("codes")]
+
+    return edited(PROGRAM, change)
+
+
+def coded(what: str, name: str, source: str, scale: float = 0.25) -> dict[str, Any]:
+    """A node that quantizes or dequantizes by `scale` to or from int8."""
+    return node(
+        f"torch.ops.quantized_decomposed.{what}_per_tensor.default",
+        name,
+        {"name": "input", "arg": tensor(source), "kind": 1},
+        argument("scale", "as_float", scale),
+        argument("zero_point", "as_int", 0),
+        argument("quant_min", "as_int", -128),
+        argument("quant_max", "as_int", 127),
+        argument("dtype", "as_scalar_type", 2),
+    )
+
+
+def call(kind: str, name: str, *sources: str, **options: Mapping[str, object]) -> dict[str, Any]:
+    """A node of an operator of aten on tensors ``self`` and ``other``; `options` are arguments by their kinds."""
+    operands = [
+        {"name": key, "arg": tensor(source), "kind": 1} for key, source in zip(("self", "other"), sources, strict=False)
+    ]
+    others = [{"name": key, "arg": value, "kind": 1} for key, value in options.items()]
+    return node(f"torch.ops.aten.{kind}", name, *operands, *others)

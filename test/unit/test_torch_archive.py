@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch_archives import (
     CONSTANTS,
     PROGRAM,
@@ -24,12 +26,14 @@ from torch_archives import (
     node,
     packed,
     pickled,
+    program,
     with_node,
 )
 
 import qdialect
 from qdialect.cli.import_model import main
-from qdialect.frontends.torch import import_torch
+from qdialect.cli.run import main as run_main
+from qdialect.frontends.torch import import_torch, nodes_of
 
 Attack = Callable[[str], Members]
 """Members of an archive that would make a file of the given name."""
@@ -170,13 +174,12 @@ IGNORED: dict[str, Attack] = {
         "data/aotinductor/model/boom.so": pickled(marker),
         "data/aotinductor/model/boom_metadata.json": b"{}",
     },
-    "another program": lambda marker: {**good(), "models/other.json": _before_2_8(marker)[PROGRAM_BEFORE]},
+    "another program": lambda marker: {**good(), "models/other.json": _extent(marker)[PROGRAM]},
     "an archive in the archive": lambda marker: {**good(), "extra/inner.pt2": packed(_pickled_weight(marker))},
     "guards": lambda marker: edited(
         PROGRAM, lambda held: held.update(guards_code=[_symbol(marker)["as_expr"]["expr_str"]])
     ),
 }
-PROGRAM_BEFORE = "serialized_exported_program.json"
 
 
 @pytest.fixture
@@ -217,3 +220,51 @@ def test_ignored(attack: str, marker: str, tmp_path: Path) -> None:
     path = tmp_path / "evil.pt2"
     path.write_bytes(content)
     assert main([str(path), "--report"]) == 0
+
+
+def _with_pickled_tensor() -> bytes:
+    """An archive as PyTorch writes it for a weight of a class of its own: nothing hostile in it, but a pickle."""
+    stream = io.BytesIO()
+    torch.save(program().state_dict["weight"], stream)
+
+    def change(held: Any) -> None:
+        held["config"]["weight"].update(use_pickle=True, path_name="weight_7")
+
+    return packed({**edited(WEIGHTS, change), "data/weights/weight_7": stream.getvalue()})
+
+
+def test_trust(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What needs a pickle is read on demand, and then it is the same program."""
+    path = tmp_path / "pickled.pt2"
+    path.write_bytes(_with_pickled_tensor())
+    hint = "must be false, unless it is trusted (--trust-pt2, trust=True): loading a pickle can run any code"
+    for command in (main, run_main):
+        assert command([str(path)]) == 1
+        assert hint in capsys.readouterr().err
+    with pytest.raises(qdialect.ImportModelError, match="use_pickle must be false"):
+        nodes_of(path)
+    wanted = str(import_torch(program()))
+    assert main([str(path), "--trust-pt2"]) == 0
+    assert capsys.readouterr().out == wanted
+    assert main([str(path), "--trust-pt2", "--report"]) == 0
+    assert run_main([str(path), "--trust-pt2", "--reference"]) == 0
+    assert str(import_torch(path, trust=True)) == wanted
+    assert len(nodes_of(path, trust=True)) == len(nodes_of(program()))
+    assert qdialect.compile(path, trust=True).inputs[0].shape == (2, 4)
+
+
+def test_archives_hold_the_program(tmp_path: Path) -> None:
+    """Read from its archive, a program is what it is in memory: nodes, names and modules."""
+    path = tmp_path / "good.pt2"
+    path.write_bytes(good_content())
+    assert nodes_of(path) == nodes_of(program())
+    assert str(import_torch(path)) == str(import_torch(program()))
+
+
+def test_names_in_messages_are_escaped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = node("torch.ops.aten.\x1b[31mboom", "boom", argument("", "as_string", "\x1b[0m"))
+    bad["metadata"] = {"nn_module_stack": "k,inner\x1b[2J,type"}
+    path = tmp_path / "evil.pt2"
+    path.write_bytes(packed(with_node(bad)))
+    assert main([str(path)]) == 1
+    assert "node 'boom' aten.\\x1b[31mboom (inner\\x1b[2J): operator is not supported" in capsys.readouterr().err

@@ -17,26 +17,28 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.torch.budget import Budget
 from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
 from qdialect.frontends.torch.package import torch_package
-from qdialect.frontends.torch.schemas import schema_of
+from qdialect.frontends.torch.schemas import default_of, schema_of
 
 _ELEMENTWISE = """
-    abs.default acos.default add.Tensor add.Scalar asin.default atan.default bitwise_and.Tensor bitwise_not.default
-    bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.default clamp.Tensor clamp_max.default clamp_min.default
-    cos.default cosh.default div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode elu.default eq.Tensor eq.Scalar
-    erf.default exp.default exp2.default expm1.default floor.default floor_divide.default fmod.Tensor fmod.Scalar
-    ge.Tensor ge.Scalar gelu.default gt.Tensor gt.Scalar hardsigmoid.default hardswish.default hardtanh.default
-    le.Tensor le.Scalar leaky_relu.default log.default log10.default log1p.default log2.default logical_and.default
-    logical_not.default logical_or.default lt.Tensor lt.Scalar masked_fill.Scalar maximum.default minimum.default
-    mish.default mul.Tensor mul.Scalar ne.Tensor ne.Scalar neg.default pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
-    reciprocal.default relu.default relu6.default remainder.Tensor remainder.Scalar round.default rsqrt.default
-    rsub.Tensor rsub.Scalar sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
-    sqrt.default square.default sub.Tensor sub.Scalar tan.default tanh.default trunc.default where.self
+    abs.default acos.default add.Scalar add.Tensor asin.default atan.default bitwise_and.Tensor
+    bitwise_not.default bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.Tensor clamp.default
+    clamp_max.default clamp_min.default cos.default cosh.default div.Scalar div.Scalar_mode div.Tensor
+    div.Tensor_mode elu.default eq.Scalar eq.Tensor erf.default exp.default exp2.default expm1.default
+    floor.default floor_divide.default fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor gelu.default gt.Scalar
+    gt.Tensor hardsigmoid.default hardswish.default hardtanh.default le.Scalar le.Tensor leaky_relu.default
+    log.default log10.default log1p.default log2.default logical_and.default logical_not.default
+    logical_or.default lt.Scalar lt.Tensor masked_fill.Scalar maximum.default minimum.default mish.default
+    mul.Scalar mul.Tensor ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
+    reciprocal.default relu.default relu6.default remainder.Scalar remainder.Tensor round.default rsqrt.default
+    rsub.Scalar rsub.Tensor sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
+    sqrt.default square.default sub.Scalar sub.Tensor tan.default tanh.default trunc.default where.self
 """
 # `detach_` changes what autograd knows of a tensor, not its elements.
 _MOVING = """
     _unsafe_view.default alias.default cat.default clone.default concat.default constant_pad_nd.default
-    contiguous.default detach.default detach_.default embedding.default expand.default expand_as.default flatten.using_ints flip.default index_select.default lift_fresh.default
-    lift_fresh_copy.default     narrow.default numpy_T.default permute.default repeat.default reshape.default select.int slice.Tensor
+    contiguous.default detach.default detach_.default embedding.default expand.default expand_as.default
+    flatten.using_ints flip.default index_select.default lift_fresh.default lift_fresh_copy.default
+    narrow.default numpy_T.default permute.default repeat.default reshape.default select.int slice.Tensor
     squeeze.default squeeze.dim squeeze.dims stack.default swapaxes.default t.default tile.default transpose.int
     tril.default triu.default unflatten.int unsqueeze.default view.default view_as.default
 """
@@ -45,8 +47,8 @@ _REDUCING = """
     mean.dim prod.default prod.dim_int softmax.int sum.default sum.dim_IntList
 """
 _CREATING = """
-    arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default linspace.default
-    ones.default ones_like.default scalar_tensor.default zeros.default zeros_like.default
+    arange.default arange.start arange.start_step eye.default eye.m full.default full_like.default
+    linspace.default ones.default ones_like.default scalar_tensor.default zeros.default zeros_like.default
 """
 _CONVERTING = "_to_copy.default to.dtype to.dtype_layout to.device to.other type_as.default"
 # By the operand whose last dimension is summed over.
@@ -74,27 +76,22 @@ FOLDABLE = frozenset(
 """The operators that may be run, by their names with overload."""
 
 _TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
-# What an argument may be that is an attribute of the package.
-_ATTRIBUTES = frozenset(
-    [
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "float16",
-        "float32",
-        "float64",
-        "bfloat16",
-        "complex64",
-        "complex128",
-        "strided",
-        "contiguous_format",
-        "preserve_format",
-        "channels_last",
-    ]
-)
+# What an argument may be that is an attribute of the package, by the type that the schema gives it.
+_ATTRIBUTES = {
+    "ScalarType": frozenset(
+        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"],
+    ),
+    "Layout": frozenset(["strided"]),
+    "MemoryFormat": frozenset(["contiguous_format", "preserve_format", "channels_last"]),
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "Tensor": (Ref, bool, int, float),
+    "bool": (bool,),
+    "float": (int, float),
+    "int": (int,),
+    "number": (bool, int, float),
+    "str": (str,),
+}
 
 
 def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
@@ -131,16 +128,10 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     torch, schema = torch_package(), schema_of(node.kind)
     unknown = node.arguments.keys() - {argument.name for argument in schema.arguments}
     require(not unknown, f"operator must not have arguments {sorted(unknown)}")
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
+    for argument in schema.arguments:
+        _check_type(argument, node.arguments.get(argument.name))
     try:
-        for argument in schema.arguments:
-            value = _held(torch, node.arguments[argument.name], arrays, device)
-            value = torch.device(device) if argument.name == "device" else value
-            if argument.kwarg_only:
-                named[argument.name] = value
-            else:
-                positional.append(value)
+        positional, named = _arguments(torch, schema, node, arrays, device)
         with torch.no_grad():
             result = _operator(torch, node.kind)(*positional, **named)
     except UnsupportedError:
@@ -149,7 +140,56 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
         # Operators raise whatever their kernels do, AssertionError among it.
         raise UnsupportedError(f"operator is not supported on constants: {_first_line(error)}") from error
     require(isinstance(result, torch.Tensor), "operator must give one tensor")
+    # PyTorch's `expand` lets negative extents pass.
+    require(min(result.shape, default=0) >= 0, f"result must not have shape {list(result.shape)}")
     return result
+
+
+def _check_type(argument: Any, value: Any) -> None:
+    """PyTorch's own kernels trust some types, and crash for others."""
+    # A device is chosen here, not by the program.
+    if argument.name != "device" and not _is_default(argument, value):
+        kind = str(argument.real_type)
+        require(_fits(kind, value), f"argument '{argument.name}' must be of type {kind}, but got {value}")
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether an argument has a type of PyTorch's schemas."""
+    outer, _, inner = kind.removesuffix("]").partition("[")
+    if outer == "Optional":
+        return value is None or _fits(kind.removeprefix("Optional[").removesuffix("]"), value)
+    if outer == "List":
+        return _all_fit(inner, value)
+    if outer in _ATTRIBUTES:
+        return isinstance(value, Element) and _torch_name(value) in _ATTRIBUTES[outer]
+    return isinstance(value, _TYPES.get(kind, ()))
+
+
+def _all_fit(kind: str, value: Any) -> bool:
+    """Whether an argument is a list of a type; one integer stands for a list of it."""
+    if not isinstance(value, tuple):
+        return kind == "int" and isinstance(value, int)
+    return all(_fits(kind, part) for part in cast("tuple[Any, ...]", value))
+
+
+def _arguments(
+    torch: Any, schema: Any, node: Node, arrays: Mapping[str, Array], device: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments by position and by name, as PyTorch takes them."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for argument in schema.arguments:
+        value = node.arguments[argument.name]
+        held = torch.device(device) if argument.name == "device" else _held(torch, value, arrays, device)
+        if not argument.kwarg_only:
+            positional.append(held)
+        elif argument.name == "device" or not _is_default(argument, value):
+            named[argument.name] = held
+    return positional, named
+
+
+def _is_default(argument: Any, value: Any) -> bool:
+    return argument.has_default_value() and value == default_of(argument.default_value)
 
 
 def _operator(torch: Any, kind: str) -> Any:
@@ -166,11 +206,11 @@ def _held(torch: Any, argument: Any, arrays: Mapping[str, Array], device: str) -
         return _shape_of(torch, array) if whole is None else whole
     if isinstance(argument, tuple):
         return [_held(torch, part, arrays, device) for part in cast("tuple[Any, ...]", argument)]
-    if not isinstance(argument, Element):
-        return argument
-    name = _TORCH_NAMES.get(argument.name, argument.name)
-    require(name in _ATTRIBUTES, f"argument must be a type or format of PyTorch, but got {name}")
-    return getattr(torch, name)
+    return getattr(torch, _torch_name(argument)) if isinstance(argument, Element) else argument
+
+
+def _torch_name(element: Element) -> str:
+    return _TORCH_NAMES.get(element.name, element.name)
 
 
 def _shape_of(torch: Any, array: Array) -> Any:

@@ -33,7 +33,7 @@ _ELEMENTS = ("i8", "ui8", "i16", "i32", "f32")
 _NAME = "program"
 # Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
 _MIN_STEPS = 1000
-_STEPS_PER_NODE = 64
+_STEPS_PER_NODE = 16
 # Tensors between a dequantization and a quantization, which ask each other for what they hold.
 _MAX_DEPTH = 64
 
@@ -76,7 +76,11 @@ def _read(source: ExportedProgram | str | Path | bytes, trust: bool) -> tuple[Gr
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_torch`; `name` is what messages call it."""
     planned = _Planner(graph, name).run()
-    return module_of(planned, name, context)
+    try:
+        return module_of(planned, name, context)
+    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        # Builders raise what the bindings and NumPy do for attributes that nothing has checked.
+        raise ImportModelError(f"'{name}': model is damaged: {shown(str(error))}") from error
 
 
 class _Planner:

@@ -1,7 +1,7 @@
 """Operators that work in place become those that give a new tensor.
 
-That is the same where nobody else reads what is overwritten; where somebody does, the operator keeps its name, which the
-front end does not support.
+That is the same where nobody else reads what is overwritten; where somebody does, the operator keeps its name, which
+the front end does not support.
 """
 
 from __future__ import annotations

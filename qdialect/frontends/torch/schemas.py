@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from qdialect.frontends.torch.model import ELEMENTS, Element
 from qdialect.frontends.torch.package import torch_package
@@ -37,8 +37,7 @@ def defaults_of(schema: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def default_of(value: Any) -> Any:
     """A default of a schema as the argument of a node."""
     if isinstance(value, list):
-        parts: list[Any] = value
-        return tuple(default_of(part) for part in parts)
+        return tuple(default_of(part) for part in cast("list[Any]", value))
     if value is None or isinstance(value, bool | int | float | str):
         return value
     name = str(value)

@@ -113,8 +113,8 @@ class Field:
 
     def _path(self) -> str:
         keys: list[str | int] = []
-        field: Field | None = self
-        while field is not None and field.parent is not None:
+        field = self
+        while field.parent is not None:
             keys.append(field.key)
             field = field.parent
         text = "".join(f"[{key}]" if isinstance(key, int) else f".{shown(key)}" for key in reversed(keys))

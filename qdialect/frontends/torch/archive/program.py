@@ -16,6 +16,7 @@ from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Outpu
 from qdialect.frontends.torch.schemas import defaults_of, schema_of
 
 _PROGRAM = "models/model.json"
+_BYTE_ORDER = "byteorder"
 _VERSION = 8
 _PREFIX = "torch.ops."
 _CONSTANTS = {
@@ -28,15 +29,24 @@ _CONSTANTS = {
 def read_members(members: Members) -> Graph:
     """The graph of the program in an archive, parameters, buffers and constants among it.
 
-    Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is not
-    as the schema says, one that changes its buffers, has inputs that are no tensors or an open extent.
+    Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
+    not as the schema says, one that changes its buffers, has inputs that are no tensors or an open extent.
     """
+    _check_byte_order(members)
     root = members.json(_PROGRAM)
     version = root["schema_version"]["major"]
     if version.integer() != _VERSION:
         version.refuse(f"must be {_VERSION}, but got {version.integer()}")
     module = root["graph_module"]
     return _Reader(Weights(members), module["graph"]).run(module["signature"])
+
+
+def _check_byte_order(members: Members) -> None:
+    order = members.read(_BYTE_ORDER) if _BYTE_ORDER in members else b"little"
+    if order != b"little":
+        raise ImportModelError(
+            f"member '{_BYTE_ORDER}' must be little, but got {shown(order.decode(errors='replace'))}"
+        )
 
 
 @dataclass
@@ -92,15 +102,14 @@ class _Reader:
         schema = schema_of(kind)
         if schema is not None:
             arguments |= defaults_of(schema, arguments)
-        results = list(_results(node["outputs"]))
-        is_single = len(results) == 1 and not _is_list(node["outputs"])
-        if is_single:
-            name = self._define(results[0])
+        single = _single(node["outputs"])
+        if single is not None:
+            name = self._define(single)
             self.nodes.append(Node(name, kind, arguments, (self._tensor(name),), where))
             return
         # As tracers write it: a node of several results, and one that takes each of them.
         source = self._define(node["name"])
-        names = [self._define(result) if result is not None else None for result in results]
+        names = [None if result is None else self._define(result) for result in _results(node["outputs"])]
         outputs = tuple(Output((), UNKNOWN) if name is None else self._tensor(name) for name in names)
         self.nodes.append(Node(source, kind, arguments, outputs, where))
         for index, (name, output) in enumerate(zip(names, outputs, strict=True)):
@@ -160,8 +169,10 @@ def _results(outputs: Field) -> Iterator[Field | None]:
             output.refuse(f"must be tensors, but got {shown(kind)}")
 
 
-def _is_list(outputs: Field) -> bool:
-    return any(output.union()[0] != "as_tensor" for output in outputs.items())
+def _single(outputs: Field) -> Field | None:
+    """The name of the result of a node that gives one tensor; None for one that gives a list or several."""
+    kinds = [output.union() for output in outputs.items()]
+    return kinds[0][1]["name"] if len(kinds) == 1 and kinds[0][0] == "as_tensor" else None
 
 
 def _where(node: Field) -> str:

@@ -1,0 +1,255 @@
+"""What a .pt2 file may look like from outside: its zip file, the members' sizes, and the JSON of a program."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+import resource
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from torch_archives import (
+    CONSTANTS,
+    PROGRAM,
+    ROOT,
+    WEIGHTS,
+    Members,
+    directory,
+    edited,
+    good,
+    good_content,
+    graph_of,
+    packed,
+)
+
+import qdialect
+from qdialect.frontends.torch import import_torch
+
+Change = Callable[[Any], None]
+
+
+def message_of(content: bytes) -> str:
+    with pytest.raises(qdialect.ImportModelError) as caught:
+        import_torch(content)
+    message = str(caught.value)
+    assert message.startswith("'model.pt2': ")
+    return message.removeprefix("'model.pt2': ")
+
+
+def with_entry(name: str, content: bytes = b"", *, mode: int = 0) -> bytes:
+    """The good archive with one member more."""
+    stream = io.BytesIO(good_content())
+    with zipfile.ZipFile(stream, "a") as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        archive.writestr(info, content)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../boom", "archive/../../boom", "archive/a\\..\\boom", "boom"])
+def test_names_must_be_paths_below_the_folder(name: str) -> None:
+    assert message_of(with_entry(name)).endswith("must have a path below the archive's folder")
+
+
+def test_names_are_escaped() -> None:
+    assert message_of(with_entry("\x1b[31mboom")) == (
+        "member '\\x1b[31mboom' must have a path below the archive's folder"
+    )
+
+
+def test_links_are_refused() -> None:
+    content = with_entry("archive/data/weights/weight_9", b"/etc/passwd", mode=stat.S_IFLNK | 0o777)
+    assert message_of(content) == "member 'archive/data/weights/weight_9' must be a file, but is a link"
+
+
+def test_names_are_there_once() -> None:
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        content = with_entry(ROOT + PROGRAM, b"{}")
+    assert message_of(content).endswith("models/model.json' must be there once")
+
+
+def test_one_folder() -> None:
+    assert message_of(with_entry("other/model.json")) == "archive must have one folder, but got 2"
+
+
+@pytest.mark.parametrize("member", [PROGRAM, WEIGHTS, CONSTANTS, "data/weights/weight_0"])
+def test_missing_members(member: str) -> None:
+    members = good()
+    del members[member]
+    assert message_of(packed(members)) == f"member '{member}' is missing"
+
+
+def test_members_are_not_compressed() -> None:
+    """So that no member is larger than the file."""
+    bomb = {**good(), PROGRAM: b" " * (1 << 24)}
+    content = packed(bomb, zipfile.ZIP_DEFLATED)
+    assert len(content) < 1 << 20
+    assert message_of(content).endswith("must be stored without compression")
+
+
+def test_members_lie_apart() -> None:
+    """Many members in the same bytes would take more memory than the file."""
+    members = good()
+    members["data/weights/large"] = bytes(1 << 16)
+    members |= {f"data/weights/alias_{index}": b"" for index in range(100)}
+    content = bytearray(packed(members))
+    start = directory(content)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        large = archive.getinfo(ROOT + "data/weights/large")
+    for entry in re.finditer(rb"PK\x01\x02", bytes(content[start:])):
+        at = start + entry.start()
+        name_length = int.from_bytes(content[at + 28 : at + 30], "little")
+        if b"alias_" in content[at + 46 : at + 46 + name_length]:
+            content[at + 16 : at + 28] = struct.pack("<III", large.CRC, large.file_size, large.file_size)
+            content[at + 42 : at + 46] = struct.pack("<I", large.header_offset)
+    assert re.fullmatch(
+        r"members must lie apart in a file of \d+ bytes, but have \d+ bytes together", message_of(bytes(content))
+    )
+
+
+def test_declared_sizes_are_not_allocated() -> None:
+    content = bytearray(packed(good()))
+    at = directory(content)
+    content[at + 24 : at + 28] = struct.pack("<I", 0xFFFFFFF0)
+    assert "stored without compression" in message_of(bytes(content))
+
+
+def test_checksums() -> None:
+    content = bytearray(packed(good()))
+    at = content.index(b'"graph_module"')
+    content[at + 1] ^= 1
+    assert message_of(bytes(content)).startswith("member 'models/model.json' is damaged: Bad CRC-32")
+
+
+def _weight(change: Change) -> Members:
+    return edited(WEIGHTS, lambda held: change(held["config"]["weight"]["tensor_meta"]))
+
+
+def _sizes(*sizes: int) -> Change:
+    def change(meta: Any) -> None:
+        meta["sizes"] = [{"as_int": size} for size in sizes]
+
+    return change
+
+
+def _strides(*strides: int) -> Change:
+    def change(meta: Any) -> None:
+        meta["strides"] = [{"as_int": stride} for stride in strides]
+
+    return change
+
+
+WEIGHT_META: dict[str, tuple[Change, str]] = {
+    "sizes beyond the member": (_sizes(3, 1 << 40), "must have at most"),
+    "an element beyond the member": (
+        _sizes(4, 4),
+        "must lie among the 12 elements of its member, but has 16, the last at 15",
+    ),
+    "repeated elements": (_strides(0, 0), ""),
+    "a step beyond the member": (
+        _strides(100, 1),
+        "must lie among the 12 elements of its member, but has 12, the last at 203",
+    ),
+    "a negative step": (_strides(-4, 1), "must not be negative, but got -4"),
+    "a step too few": (_strides(4), "must have a stride for each of 2 sizes, but got 1"),
+    "an offset beyond": (lambda meta: meta.update(storage_offset={"as_int": 1}), "the last at 12"),
+    "an unknown type": (lambda meta: meta.update(dtype=99), "must be an element type, but got 99"),
+    "a type without arrays": (lambda meta: meta.update(dtype=13), "must not be bfloat16"),
+    "no layout": (lambda meta: meta.update(layout=1), "must be 7, but got 1"),
+    "many dimensions": (lambda meta: (_sizes(*[1] * 40)(meta), _strides(*[1] * 40)(meta))[0], "at most 32 dimensions"),
+}
+
+
+@pytest.mark.parametrize("what", WEIGHT_META)
+def test_weights_lie_in_their_members(what: str) -> None:
+    change, wanted = WEIGHT_META[what]
+    content = packed(_weight(change))
+    if wanted:
+        assert wanted in message_of(content)
+    else:
+        import_torch(content)
+
+
+def test_empty_members_hold_no_tensors() -> None:
+    """PyTorch takes them for zeros of whatever size is declared."""
+    content = packed({**_weight(_sizes(1 << 15, 1 << 15)), "data/weights/weight_0": b""})
+    assert "must lie among the 0 elements" in message_of(content)
+
+
+GRAPH: dict[str, tuple[Change, str]] = {
+    "no nodes": (lambda graph: graph.pop("nodes"), "graph_module.graph must have 'nodes'"),
+    "nodes that are no list": (
+        lambda graph: graph.update(nodes=5),
+        "graph_module.graph.nodes must be a list, but got 5",
+    ),
+    "a node that is none": (lambda graph: graph["nodes"].insert(0, "x"), "nodes[0] must be an object, but got 'x'"),
+    "an unknown name": (
+        lambda graph: graph["nodes"][0]["inputs"][0]["arg"].update(as_tensor={"name": "nobody"}),
+        "nodes[0].inputs[0].arg.as_tensor.name must be defined before, but 'nobody' is not",
+    ),
+    "a name twice": (
+        lambda graph: graph["nodes"].append(graph["nodes"][0]),
+        "name must be defined once, but 'mul' is defined before",
+    ),
+    "a name of more than letters": (
+        lambda graph: graph["nodes"][0]["outputs"][0]["as_tensor"].update(name="a\nb"),
+        "must be a name of letters, digits and underscores, but got 'a\\nb'",
+    ),
+    "a truth value for an integer": (
+        lambda graph: graph["nodes"][1]["inputs"][2].update(arg={"as_int": True}),
+        "nodes[1].inputs[2].arg.as_int must be an integer, but got true",
+    ),
+    "an integer too large": (
+        lambda graph: graph["nodes"][1]["inputs"][1].update(arg={"as_float": 10**400}),
+        "nodes[1].inputs[1].arg.as_float must be a number",
+    ),
+    "two kinds of an argument": (
+        lambda graph: graph["nodes"][0]["inputs"][0]["arg"].update(as_int=5),
+        "nodes[0].inputs[0].arg must have one part, but got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GRAPH)
+def test_programs_follow_the_schema(what: str) -> None:
+    change, wanted = GRAPH[what]
+    message = message_of(packed(edited(PROGRAM, lambda held: change(graph_of(held)))))
+    assert message.startswith("member 'models/model.json': ")
+    assert wanted in message
+
+
+def test_versions() -> None:
+    content = packed(edited(PROGRAM, lambda held: held["schema_version"].update(major=9)))
+    assert message_of(content) == "member 'models/model.json': schema_version.major must be 8, but got 9"
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b'"\xff"', b"1" * 10_000, b"nul\x00"])
+def test_members_are_json(text: bytes) -> None:
+    message = message_of(packed({**good(), PROGRAM: text}))
+    assert message.startswith("member 'models/model.json' must be JSON: ")
+
+
+def test_memory_of_weights_that_are_named_often() -> None:
+    """Tensors of one member share its memory, whatever their names."""
+    members = good()
+    config = json.loads(members[WEIGHTS])["config"]
+    large = copy.deepcopy({**config["weight"], "path_name": "large"})
+    size = 1 << 20
+    _sizes(size)(large["tensor_meta"])
+    _strides(1)(large["tensor_meta"])
+    specs: list[Any] = []
+    for index in range(1000):
+        config[f"weight_{index}"] = large
+        specs.append({"parameter": {"arg": {"name": f"p_{index}"}, "parameter_name": f"weight_{index}"}})
+    program = json.loads(members[PROGRAM])
+    program["graph_module"]["signature"]["input_specs"][:0] = specs
+    changed = {PROGRAM: json.dumps(program).encode(), WEIGHTS: json.dumps({"config": config}).encode()}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    import_torch(packed({**members, **changed, "data/weights/large": bytes(4 * size)}))
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 1 << 28
