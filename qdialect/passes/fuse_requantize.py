@@ -49,7 +49,7 @@ class FuseRequantize(Pattern[AnyContraction]):
                 bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
             operands = (match.data, match.weight, bias)
             # Of scales that are one float32 number, the requantization may read more than that.
-            scales = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
+            scales: dict[str, Any] = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
             attributes = {**match.attribute_values(), **scales, **stages}
             fused = build(FUSED_CLASSES[type(match)], *operands, element=element, **attributes)
         rewriter.replace(op, fused.output)

@@ -33,7 +33,7 @@ def check(arrays: Mapping[str, NDArray[Any]], case: str, tolerance: Tolerance) -
     wanted = [arrays[name] for name in sorted(key for key in arrays if key.startswith(f"{case}.out"))]
     for pair in zip(outputs, wanted, strict=True):
         assert_within(*pair, tolerance)
-    return sum(np.count_nonzero(found != other) for found, other in zip(outputs, wanted, strict=True))
+    return sum(int(np.count_nonzero(found != other)) for found, other in zip(outputs, wanted, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -212,7 +212,7 @@ def test_ties_of_float_results(scale: float) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return quantized(x, scale, 3, torch.int8)
 
-    x = torch.from_numpy(((np.arange(-360, 360) + 0.5) * scale).astype(np.float32))
+    x = torch.tensor(((np.arange(-360, 360) + 0.5) * scale).astype(np.float32))
     module = import_torch(torch.export.export(Ties(), (x,)))
     wanted = Ties()(x).numpy()
     assert np.array_equal(run(module, [x.numpy()])[0], wanted)

@@ -83,18 +83,40 @@ def _conv(network: _Network, x: str) -> tuple[str, float]:
     return network.node("Conv", x, network.weight(6, 8, 3, 3)), 500 * _WEIGHT_SCALE
 
 
+def _matmul(network: _Network, x: str) -> tuple[str, float]:
+    return network.node("MatMul", x, network.weight(12, 7)), 500 * _WEIGHT_SCALE
+
+
+def _add(network: _Network, x: str) -> tuple[str, float]:
+    return network.node("Add", x, network.weight(8, 12, 12)), 2
+
+
+def _mul(network: _Network, x: str) -> tuple[str, float]:
+    return network.node("Mul", x, network.weight(8, 12, 12)), 250 * _WEIGHT_SCALE
+
+
+def _softmax(network: _Network, x: str) -> tuple[str, float]:
+    return network.node("Softmax", x, axis=-1), 0.2
+
+
 NETWORKS = {
     "AveragePool": _average_pool,
     "ReduceMean": _reduce_mean,
     "ReduceSum": _reduce_sum,
     "ConvTranspose": _conv_transpose,
     "Conv": _conv,
+    "MatMul": _matmul,
+    "Add": _add,
+    "Mul": _mul,
+    "Softmax": _softmax,
 }
+# With two readers these stay operators of floats, for int8 data or for any.
+_READ_TWICE = ("Conv", "Add", "Mul", "Softmax")
 
 
 def main() -> None:
     """Write the file that the command line names."""
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, Any] = {}
     runtime: Any = import_module("onnxruntime")
     for kind, build in NETWORKS.items():
         for index in range(CASES):
@@ -103,8 +125,7 @@ def main() -> None:
             scale = rng.uniform(0.01, 0.05)
             real = network.node("DequantizeLinear", "x", *network.parameters(scale, network.dtype))
             found, ratio = build(network, real)
-            # Of int8 data, a convolution with two readers stays one of floats.
-            model = network.finish([found, found] if kind == "Conv" else [found], scale * ratio)
+            model = network.finish([found] * (2 if kind in _READ_TWICE else 1), scale * ratio)
             info = np.iinfo(np.dtype(network.dtype).name)
             codes = rng.integers(info.min, info.max + 1, _SHAPE).astype(network.dtype)
             session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
