@@ -13,7 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from torch.fx.graph import CodeGen
+
+from qdialect.frontends.torch.importer import nodes_of
 
 Array = NDArray[Any]
 
@@ -37,6 +40,11 @@ def quantized(reals: Tensor, scale: float, zero_point: int, dtype: torch.dtype) 
     bounds = torch.iinfo(dtype)
     operator: Any = torch.ops.quantized_decomposed.quantize_per_tensor.default
     return operator(reals, scale, zero_point, bounds.min, bounds.max, dtype)
+
+
+def operators_of(exported: ExportedProgram) -> list[str]:
+    """The names of the operators of an exported program."""
+    return [node.kind for node in nodes_of(exported)]
 
 
 def x86_quantizer() -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from tolerances import tolerance_of
 
 from qdialect._mlir import ir
 from qdialect.context import make_context
@@ -21,10 +22,7 @@ _RECORDED_WITH = {
     "onnx": "ONNX Runtime 1.31.1",
 }
 # With whose numbers tests compare the formats that have no recorded cases.
-_COMPARED_WITH = {
-    ".pt2": "PyTorch 2.13.0, compared in the tests",
-    ".mlir": "upstream's lowering, compared in the tests",
-}
+_COMPARED_WITH = {".pt2": "PyTorch 2.13.0", ".mlir": "upstream's lowering"}
 
 
 @dataclass
@@ -40,25 +38,27 @@ def tables(vectors: Path, lowered: Mapping[str, tuple[str, str]]) -> Iterator[st
     known = _recorded(vectors)
     for suffix in (".tflite", ".onnx"):
         yield f"## Operators of {suffix} files\n"
-        yield "| operator | becomes | reference | lowering | vectorized | exact with |"
-        yield "|---|---|---|---|---|---|"
+        yield "| operator | becomes | reference | lowering | vectorized | compared with | results are |"
+        yield "|---|---|---|---|---|---|---|"
         for name in FORMATS[suffix].operators():
-            yield _row(name, known.get((suffix, name), Operator()), lowered)
+            yield _row(suffix, name, known.get((suffix, name), Operator()), lowered)
         yield ""
     for suffix, who in _COMPARED_WITH.items():
         kind = "TOSA ops" if suffix == ".mlir" else "Operators"
         yield f"## {kind} of {suffix} files\n"
-        yield "| operator | exact with |"
+        yield f"The tests compare with {who} while they run.\n"
+        yield "| operator | results are |"
         yield "|---|---|"
-        yield from (f"| `{name}` | {who} |" for name in FORMATS[suffix].operators())
+        yield from (f"| `{name}` | {tolerance_of(suffix, name)} |" for name in FORMATS[suffix].operators())
         yield ""
 
 
-def _row(name: str, operator: Operator, lowered: Mapping[str, tuple[str, str]]) -> str:
+def _row(suffix: str, name: str, operator: Operator, lowered: Mapping[str, tuple[str, str]]) -> str:
     ops = [op.removeprefix("qnn.") for op in operator.ops]
     marks = [_all(lowered.get(op, ("yes", "yes"))[step] for op in ops) for step in (0, 1)] if ops else ["", ""]
     cases = ", ".join(f"{who} ({count} case{'s' * (count != 1)})" for who, count in operator.cases.items())
-    cells = [f"`{name}`", ", ".join(f"`{op}`" for op in ops), "yes", *marks, cases]
+    results = str(tolerance_of(suffix, name)) if cases else ""
+    cells = [f"`{name}`", ", ".join(f"`{op}`" for op in ops), "yes", *marks, cases, results]
     return f"| {' | '.join(cells)} |"
 
 

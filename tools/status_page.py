@@ -35,8 +35,11 @@ What the front ends take.
 - **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
   empty for operators that only rename codes or are computed while importing.
 - **lowering**, **vectorized**: of those ops.
-- **exact with**: who gave the numbers of the cases; every element of every case is equal in the tests. Formats without
-  recorded cases are compared while the tests run.
+- **compared with**: who gave the numbers of the recorded cases.
+- **results are**: what the tests accept of an operator, read from the table that they compare with,
+  `test/tolerances.py`.
+  Exact means that every element of every case is equal. A graph of several operators is as close as the one of them
+  that is least close.
 """
 _FRONTENDS = "qdialect.frontends."
 # Operands that a kernel needs at compile time.

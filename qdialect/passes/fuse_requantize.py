@@ -45,7 +45,7 @@ class FuseRequantize(Pattern[AnyContraction]):
             if bias is None:
                 bias = constant(np.zeros(shape_of(match.output.type)[-1], dtype=np.int32))
             # Of scales that are one float32 number, the requantization may read more than that.
-            scales = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
+            scales: dict[str, Any] = {"input_scale": op.input_scale, "weight_scales": op.weight_scales}
             fused = build(
                 FUSED_CLASSES[type(match)],
                 *(match.data, match.weight, bias),

@@ -1,11 +1,11 @@
 """Reciprocals of scales against PyTorch, at ties and with scales that no float32 is; and when two scales are one."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
 import torch
-import torch.ao.quantization.fx._decomposed  # registers the operators
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from qdialect.quant_math import (
     scale_factors,
 )
 
+# Registers the operators of exported programs.
+import_module("torch.ao.quantization.fx._decomposed")
 # Equal as float32; the first is what a .pt2 file holds, the second what a text says.
 CLOSE = (0.17717300355434418, 0.177173)
 _WHOLE = (-(2**31), 2**31 - 1)
@@ -40,7 +42,7 @@ def quantized(x: NDArray[np.float32], scale: float, scaling: Scaling) -> NDArray
 def decomposed(x: NDArray[np.float32], scale: float) -> NDArray[np.int32]:
     """PyTorch's operator of exported programs."""
     quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
-    return quantize(torch.from_numpy(x), scale, 0, *_WHOLE, torch.int32).numpy()
+    return quantize(torch.tensor(x), scale, 0, *_WHOLE, torch.int32).numpy()
 
 
 SCALES = [0.03, *CLOSE, *(10.0 ** np.random.default_rng(5).uniform(-4, 2, 300)).tolist()]
@@ -55,7 +57,7 @@ def test_ties_are_those_of_exported_programs() -> None:
 def test_ties_are_those_of_quantized_tensors() -> None:
     for scale in SCALES:
         found = quantized(ties(scale), scale, Scaling.RECIPROCAL_F32)
-        wanted = torch.quantize_per_tensor(torch.from_numpy(ties(scale)), scale, 0, torch.qint32).int_repr()
+        wanted = torch.quantize_per_tensor(torch.tensor(ties(scale)), scale, 0, torch.qint32).int_repr()
         np.testing.assert_array_equal(found, wanted.numpy())
 
 
@@ -78,7 +80,7 @@ def test_scales_of_channels() -> None:
     x = np.stack([ties(float(scale)) for scale in scales])
     channels = torch.ops.quantized_decomposed.quantize_per_channel.default
     points = torch.zeros(len(scales), dtype=torch.int64)
-    wanted = channels(torch.from_numpy(x), torch.from_numpy(scales), points, 0, *_WHOLE, torch.int32)
+    wanted = channels(torch.tensor(x), torch.tensor(scales), points, 0, *_WHOLE, torch.int32)
     for scaling in (Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32):
         how = (FloatRounding.HALF_EVEN, scaling, NanPolicy.ZERO_POINT)
         np.testing.assert_array_equal(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, codes_of, drawn, reals
+from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
@@ -41,7 +42,7 @@ def check(kind: str, inputs: list[Array], formula: Formula, constants: int = 0, 
     found = run_both(model.finish(model.node(kind, *names, **attributes), dtype=np.float32), *inputs[:free])
     wanted = formula(*(array.astype(np.float64) for array in inputs))
     assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+    assert_floats_within(found, wanted, "formula")
 
 
 FUNCTIONS: dict[str, OfOne] = {
@@ -108,7 +109,7 @@ def test_softmax_of_older_operator_sets_runs_over_all_that_follows() -> None:
     model = ModelBuilder()
     x = numbers(2, 5, 3)
     found = run_both(model.finish(model.node("Softmax", model.input("x", x.shape)), dtype=np.float32, version=11), x)
-    np.testing.assert_allclose(found, softmax(x.astype(np.float64), (1, 2)), rtol=2e-6)
+    assert_floats_within(found, softmax(x.astype(np.float64), (1, 2)), "softmax")
 
 
 @pytest.mark.parametrize("keepdims", [0, 1])
@@ -123,7 +124,7 @@ def test_a_sum_takes_its_axes_as_an_input() -> None:
     model = ModelBuilder()
     x = numbers(2, 5, 19)
     total = model.node("ReduceSum", model.input("x", x.shape), model.constant(np.array([1])), keepdims=0)
-    np.testing.assert_allclose(run_both(model.finish(total, dtype=np.float32), x), x.sum(axis=1), rtol=1e-5)
+    assert_floats_within(run_both(model.finish(total, dtype=np.float32), x), x.sum(axis=1), "sum")
 
 
 def test_layer_normalization() -> None:
@@ -182,7 +183,7 @@ def test_a_function_of_codes_may_stay_real() -> None:
     x, by = drawn((3, 19), np.uint8), (0.05, 100)
     value = model.node("Softmax", model.dequantize(model.input("x", x.shape, np.uint8), by))
     found = run_both(model.finish(value, dtype=np.float32), x)
-    np.testing.assert_allclose(found, softmax(reals(x, by).astype(np.float64), -1), rtol=2e-6)
+    assert_floats_within(found, softmax(reals(x, by).astype(np.float64), -1), "softmax")
 
 
 REFUSED: dict[str, tuple[str, list[Array], dict[str, Any]]] = {

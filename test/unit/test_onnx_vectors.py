@@ -14,6 +14,7 @@ import pytest
 from absence import absent
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from tolerances import assert_floats_within
 
 import qdialect
 from qdialect.diagnostics import ImportModelError
@@ -211,7 +212,7 @@ def test_node_case(name: str) -> None:
 @pytest.mark.parametrize("name", CLOSE)
 def test_node_case_of_a_transcendental_function(name: str) -> None:
     for found, compiled, wanted in zip(*outputs_of(name), strict=True):
-        assert np.allclose(found, wanted, rtol=1e-6, atol=1e-7)
+        assert_floats_within(found, wanted, "function")
         assert np.array_equal(compiled, found)
 
 
@@ -259,7 +260,7 @@ def test_cases_of_onnx_runtime(operator: str) -> None:
             continue
         for found, wanted in zip(interpreter.run(module, [data]), outputs, strict=True):
             assert found.dtype == wanted.dtype, case["test"]
-            assert np.allclose(found, wanted, rtol=1e-6, atol=0), case["test"]
+            assert_floats_within(found, wanted, "pair")
     assert (len(cases) - refused, refused) == OPTESTER_CASES[operator]
 
 

@@ -27,7 +27,7 @@ _OUTPUT_SCALE = 1 / 256
 def main() -> None:
     """Write the file that the command line names."""
     rng = np.random.default_rng(0)
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, Any] = {}
     for index, (model, codes, wanted) in enumerate(_cases(rng)):
         arrays |= {f"softmax_{index}.model": np.frombuffer(model, dtype=np.uint8)}
         arrays |= {f"softmax_{index}.in0": codes, f"softmax_{index}.out0": wanted}
