@@ -26,6 +26,7 @@ class Outcome:
 
     content: str | bytes | None
     diagnostics: tuple[Diagnostic, ...]
+    is_good: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,13 +42,13 @@ def _run(arguments: Arguments) -> int:
         terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
     with observers.observing(_printer(arguments), timer):
-        contents = _process(arguments)
+        contents, is_good = _process(arguments)
     if arguments.timing:
         terminal.say(timer.report())
-    if contents is None:
-        return 1
-    terminal.write_output(arguments.output, _joined(contents))
-    return 0
+    # A comparison is shown however it ends.
+    if is_good or (arguments.compare_phases and contents):
+        terminal.write_output(arguments.output, _joined(contents))
+    return 0 if is_good else 1
 
 
 def _joined(contents: Sequence[str | bytes]) -> str | bytes:
@@ -57,8 +58,8 @@ def _joined(contents: Sequence[str | bytes]) -> str | bytes:
     return f"{split_input.MARKER}\n".join(content for content in contents if isinstance(content, str))
 
 
-def _process(arguments: Arguments) -> list[str | bytes] | None:
-    """What is to be written of each module; None where something is wrong, which is on stderr then."""
+def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
+    """What is to be written of each module, and whether all is well; what is wrong is on stderr."""
     source = terminal.read_input(arguments.input)
     name = _STDIN if arguments.input == "-" else arguments.input
     marker = arguments.split_marker
@@ -72,10 +73,10 @@ def _process(arguments: Arguments) -> list[str | bytes] | None:
             said = expected.problems(part, name, said)
             good &= not said
         else:
-            good &= outcome.content is not None
+            good &= outcome.is_good
         terminal.say("\n".join(map(str, said)))
         contents += [outcome.content] if outcome.content is not None else []
-    return contents if good else None
+    return contents, good
 
 
 def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
@@ -89,11 +90,22 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
             arguments.passes.run(module)
             if arguments.phase:
                 module = _lowered(module, arguments)
-            content = bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)
+            content, is_good = _content(module, name, arguments)
         except QDialectError as error:
             failure = error.diagnostics
+            is_good = False
     said = (*emitted, *(remarks if arguments.explain_matches else ()), *failure)
-    return Outcome(content, tuple(_named(diagnostic, name) for diagnostic in said))
+    return Outcome(content, tuple(_named(diagnostic, name) for diagnostic in said), is_good)
+
+
+def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | bytes, bool]:
+    """What is to be written of a module, and whether all is well."""
+    if arguments.compare_phases:
+        # Most uses of this command run nothing.
+        from qdialect.cli.opt_compare import comparison
+
+        return comparison(module, arguments.compared_inputs, arguments.target, arguments.threads)
+    return (bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)), True
 
 
 def _parsed(source: str | bytes, name: str, context: ir.Context, arguments: Arguments) -> ir.Module:

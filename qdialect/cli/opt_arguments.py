@@ -110,6 +110,10 @@ def parse(argv: Sequence[str]) -> Arguments:
     for name in found.print_before | found.print_after:
         if not is_known(name):
             raise UsageError(f"unknown pass '{name}' to print the module around{did_you_mean(name, pass_names())}")
+    if found.compared_inputs and not found.compare_phases:
+        raise UsageError("--input must be given with --compare-phases")
+    if found.compare_phases and (found.phase or found.emit_bytecode):
+        raise UsageError("--compare-phases must be given without --compile-to and --emit-bytecode")
     inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
@@ -297,3 +301,17 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
         )
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
+    add(
+        "--compare-phases",
+        dest="compare_phases",
+        action="store_true",
+        help="run the module at each phase and compare the results bit for bit; exit status 1 if they differ",
+    )
+    add(
+        "--input",
+        dest="compared_inputs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --compare-phases: a .npy file, once for each input; without any, inputs are random",
+    )

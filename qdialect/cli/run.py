@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.cli import profile_chart, table, terminal
+from qdialect.cli.arrays import load_array
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.profile_table import profile_table
 from qdialect.cli.threads_argument import add_threads_argument
@@ -144,7 +145,7 @@ def _run(options: Arguments) -> int:
     start = time.perf_counter()
     executable = compile_module(module, target=options.target, threads=options.threads)
     _print_compilation(executable, time.perf_counter() - start)
-    inputs = [_load(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
+    inputs = [load_array(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
     found = executable(*inputs)
     outputs = found if isinstance(found, tuple) else (found,)
     print(_output_table(executable, outputs))
@@ -168,16 +169,6 @@ def _print_compilation(executable: Executable, seconds: float) -> None:
     calls, memory = len(executable.steps), executable.working_memory
     print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
-
-
-def _load(name: str) -> Array:
-    try:
-        loaded: Any = np.load(name, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"cannot read '{name}' as a .npy file: {error}") from error
-    if not isinstance(loaded, np.ndarray):
-        raise InputError(f"'{name}' must be a .npy file, but got an archive of arrays")
-    return cast("Array", loaded)
 
 
 def _output_table(executable: Executable, outputs: Sequence[Array]) -> str:
