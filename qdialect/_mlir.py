@@ -5,6 +5,7 @@ package, which has the same modules under another name) touches this file alone.
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 
 from torch_mlir import ir, passmanager, rewrite
@@ -24,10 +25,19 @@ def announce_dialect(namespace: str, module: ModuleType) -> None:
     sys.modules.setdefault(f"{package}.{namespace}", module)
 
 
+def dialect_module(namespace: str) -> ModuleType | None:
+    """The module with the op classes of a dialect; None where there is none."""
+    try:
+        return import_module(f"{ext.__name__.rpartition('.')[0]}.{namespace}")
+    except ImportError:
+        return None
+
+
 __all__ = [
     "ExecutionEngine",
     "announce_dialect",
     "arith",
+    "dialect_module",
     "ext",
     "func",
     "ir",

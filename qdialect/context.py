@@ -16,6 +16,7 @@ from qdialect import dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.resources import inline
+from qdialect.suggestions import with_nearest_op
 
 BYTECODE_MAGIC = b"ML\xefR"
 """What MLIR bytecode begins with."""
@@ -26,6 +27,7 @@ _PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
 # An op in a pretty form, where a line or an assignment begins.
+_AVAILABLE = re.compile(r"Available dialects: ((?:\w+(?: \(\*\))?(?:, )?)+)")
 _PRETTY_OP = re.compile(r'^(?:[^"/\n]*=)?[ \t]*(qnn\.\w)', re.MULTILINE)
 _SEVERITIES = {
     ir.DiagnosticSeverity.ERROR: Severity.ERROR,
@@ -41,6 +43,22 @@ def make_context() -> ir.Context:
     context.enable_multithreading(False)
     dialect.load(context)
     return context
+
+
+def available_dialects() -> list[str]:
+    """The namespaces of all dialects that a context has, in order.
+
+    The bindings have no list; MLIR's parser names them where it meets an op of a dialect that is not there.
+    """
+    with make_context():
+        try:
+            ir.Module.parse("no_dialect_of_this_name.op")
+        except ir.MLIRError as error:
+            notes = [note.message for info in error.error_diagnostics for note in info.notes]
+            found = _AVAILABLE.search(" ".join(notes))
+            # A star stands after a dialect that is loaded and was not registered: one that Python defines.
+            return [name.removesuffix(" (*)") for name in found[1].split(", ")] if found else []
+    return []
 
 
 def parse(source: str | bytes | Path, context: ir.Context | None = None, file_name: str | None = None) -> ir.Module:
@@ -125,7 +143,8 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
     """A diagnostic of the bindings as our own; `text_name` stands for the ``-`` of a module parsed from text."""
     file, line, column = place_of(info.location)
     notes = tuple(converted(note, text_name) for note in info.notes)
-    return Diagnostic(_SEVERITIES[info.severity], info.message, text_name if file == "-" else file, line, column, notes)
+    message = with_nearest_op(info.message)
+    return Diagnostic(_SEVERITIES[info.severity], message, text_name if file == "-" else file, line, column, notes)
 
 
 def place_of(location: ir.Location) -> tuple[str, int, int]:

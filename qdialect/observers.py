@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
 from typing import TextIO
 
 from qdialect._mlir import ir
@@ -21,6 +24,9 @@ class Observer:
 
     def after(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
         """The pass `name` has run, and the module is valid."""
+
+    def failed(self, name: str, module: ir.Module) -> None:
+        """The pass `name` has failed, or has left an invalid module."""
 
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
@@ -46,26 +52,56 @@ def active() -> tuple[Observer, ...]:
 
 @dataclass
 class IRPrinter(Observer):
-    """Prints the module before or after the passes of these names, or around every pass."""
+    """Prints the module before or after the passes of these names, or around every pass.
+
+    With `only_changed` a module is printed after a pass only where the pass has changed it, with `on_failure` after a
+    pass that has failed and no other. `folder` takes each print as a file of its own, in the place of `stream`.
+    """
 
     names_before: frozenset[str] = frozenset()
     names_after: frozenset[str] = frozenset()
     before_all: bool = False
     after_all: bool = False
+    only_changed: bool = False
+    on_failure: bool = False
     text_of: Callable[[ir.Module], str] = str
     stream: TextIO | None = None
+    folder: Path | None = None
+    _contents: list[bytes] = field(default_factory=list[bytes])
+    """Of the module before each pass that is at work."""
+    _files: int = 0
 
     def before(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
+        if self.only_changed:
+            self._contents.append(_content(module))
         if name in self.names_before or (self.before_all and not is_composite):
             self._print("Before", name, module)
 
     def after(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
-        if name in self.names_after or (self.after_all and not is_composite):
+        is_same = self.only_changed and self._contents.pop() == _content(module)
+        is_wanted = name in self.names_after or (self.after_all and not is_composite)
+        if is_wanted and not is_same and not self.on_failure:
             self._print("After", name, module)
 
-    def _print(self, when: str, name: str, module: ir.Module) -> None:
-        stream = self.stream or sys.stderr
-        print(f"// -----// IR Dump {when} {name} //----- //\n{self.text_of(module).rstrip()}\n", file=stream)
+    def failed(self, name: str, module: ir.Module) -> None:
+        if self.on_failure:
+            self._print("After", name, module, " Failed")
+
+    def _print(self, when: str, name: str, module: ir.Module, outcome: str = "") -> None:
+        text = f"// -----// IR Dump {when} {name}{outcome} //----- //\n{self.text_of(module).rstrip()}\n"
+        if self.folder is None:
+            print(text, file=self.stream or sys.stderr)
+            return
+        folder = self.folder / "builtin_module_no-symbol-name"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{self._files}_{name}.mlir").write_text(text)
+        self._files += 1
+
+
+def _content(module: ir.Module) -> bytes:
+    bytecode = BytesIO()
+    module.operation.write_bytecode(bytecode)
+    return hashlib.blake2b(bytecode.getbuffer()).digest()
 
 
 @dataclass

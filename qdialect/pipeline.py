@@ -6,23 +6,29 @@ Each runs on its own, so that a failure can be told with the name of the pass.
 
 from __future__ import annotations
 
-import difflib
 import functools
+import re
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self, TypeVar
 
 from qdialect import observers, pipeline_text
 from qdialect._mlir import ir, passmanager
 from qdialect.context import converted, make_context, place_of, verify
 from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
+from qdialect.module_text import Printing
 from qdialect.passes import options
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.registry import all_passes, lookup
 from qdialect.pipeline_text import Element
+from qdialect.suggestions import UPSTREAM_PASSES, did_you_mean
 
 Result = TypeVar("Result")
 
+_IS_LIBRARY = re.compile(r"[\\/](?:site-packages|lib[\\/]python3)[\\/.]")
 # What MLIR's parser says to a name it does not know.
 _UNKNOWN = "does not refer to a registered pass"
 
@@ -51,6 +57,8 @@ class PassManager:
     def __init__(self, *passes: Pass | str, verify: bool = True) -> None:
         self._steps: list[Pass | UpstreamPass] = []
         self._verify = verify
+        self._printers: list[observers.IRPrinter] = []
+        self._is_timed = False
         for step in passes:
             self.add(step)
 
@@ -77,9 +85,55 @@ class PassManager:
         Raises `PassError`, whose message starts with the name of the pass, when a pass fails or leaves an invalid
         module; its diagnostics are located, and `__cause__` is the exception that the pass raised.
         """
-        with module.context:
-            for step in self._steps:
-                self._run_step(step, module)
+        timer = observers.Timer()
+        with module.context, observers.observing(*self._printers, *([timer] if self._is_timed else [])):
+            try:
+                for step in self._steps:
+                    self._run_step(step, module)
+            finally:
+                if self._is_timed:
+                    print(timer.report(), file=sys.stderr)
+
+    def enable_ir_printing(
+        self,
+        print_before_all: bool = False,
+        print_after_all: bool = True,
+        print_after_change: bool = False,
+        print_after_failure: bool = False,
+        large_elements_limit: int | None = None,
+        large_resource_limit: int | None = None,
+        enable_debug_info: bool = False,
+        print_generic_op_form: bool = False,
+        tree_printing_dir_path: str | None = None,
+    ) -> None:
+        """Print the module on stderr around every pass, as the method of this name of MLIR's pass manager does.
+
+        A whole module is printed each time, so `print_module_scope` is not among the parameters. With
+        `tree_printing_dir_path` every print is a file below this folder.
+        """
+        printing = Printing(
+            large_elements_limit=large_elements_limit,
+            large_resource_limit=large_resource_limit,
+            enable_debug_info=enable_debug_info,
+            print_generic_op_form=print_generic_op_form,
+        )
+        self._printers.append(
+            observers.IRPrinter(
+                before_all=print_before_all,
+                after_all=print_after_all,
+                only_changed=print_after_change,
+                on_failure=print_after_failure,
+                text_of=printing.text,
+                folder=Path(tree_printing_dir_path) if tree_printing_dir_path else None,
+            )
+        )
+
+    def enable_timing(self) -> None:
+        """Report the time of each pass on stderr when a run ends."""
+        self._is_timed = True
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
     def __str__(self) -> str:
         parts = [(step.anchors if isinstance(step, UpstreamPass) else (), str(step)) for step in self._steps]
@@ -93,12 +147,19 @@ class PassManager:
         if isinstance(step, CompositePass):
             for part in _guarded(step.name, module, step.passes):
                 self._run_step(part, module)
-        elif isinstance(step, Pass):
-            _guarded(step.name, module, lambda: self._run_own(step, module))
         else:
-            _guarded(step.name, module, lambda: self._run_upstream(step, module))
+            self._run_simple(step, module)
         for observer in reversed(watching):
             observer.after(step.name, module, is_composite=is_composite)
+
+    def _run_simple(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
+        run = self._run_own if isinstance(step, Pass) else self._run_upstream
+        try:
+            _guarded(step.name, module, lambda: run(step, module))
+        except PassError:
+            for observer in observers.active():
+                observer.failed(step.name, module)
+            raise
 
     def _run_own(self, step: Pass, module: ir.Module) -> None:
         step.run(module)
@@ -109,6 +170,11 @@ class PassManager:
         manager = step.manager(module.context)
         manager.enable_verifier(self._verify)
         manager.run(module.operation)
+
+
+def pass_names() -> list[str]:
+    """The names of our passes and of those of MLIR that are suggested."""
+    return [*all_passes(), *UPSTREAM_PASSES]
 
 
 def is_known(name: str) -> bool:
@@ -128,8 +194,20 @@ def _guarded(name: str, module: ir.Module, work: Callable[[], Result]) -> Result
     except ir.MLIRError as error:
         raise _failure(name, module, tuple(map(converted, error.error_diagnostics))) from error
     except Exception as error:
-        problem = Diagnostic(Severity.ERROR, f"{type(error).__name__}: {error}")
+        problem = Diagnostic(Severity.ERROR, f"{type(error).__name__}: {error}", notes=_raised_at(error))
         raise _failure(name, module, (problem,)) from error
+
+
+def _raised_at(error: Exception) -> tuple[Diagnostic, ...]:
+    """Where an exception that is not ours was raised: the line of a plugin, for one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ()
+    # The pass itself rather than a library that it calls.
+    own = [frame for frame in frames if not _IS_LIBRARY.search(frame.filename)] or frames
+    last = own[-1]
+    text = f"raised here, in '{last.name}'"
+    return (Diagnostic(Severity.NOTE, text, last.filename, last.lineno or 1, (last.colno or 0) + 1),)
 
 
 def _failure(name: str, module: ir.Module, diagnostics: Sequence[Diagnostic]) -> PassError:
@@ -166,8 +244,7 @@ def _upstream(element: Element) -> UpstreamPass:
 def _reason(element: Element, complaint: str) -> str:
     """What is wrong with an upstream pass, out of the lines that MLIR's parser says."""
     if _UNKNOWN in complaint:
-        close = difflib.get_close_matches(element.name, all_passes(), 1)
-        return f"unknown pass '{element.name}'" + (f", did you mean '{close[0]}'?" if close else "")
+        return f"unknown pass '{element.name}'{did_you_mean(element.name, pass_names())}"
     first = next((line for line in complaint.splitlines() if line.strip()), f"MLIR refuses '{element.name}'")
     return first.removeprefix("<Pass-Options-Parser>: ")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
 from qdialect.context import captured_diagnostics, make_context
 from qdialect.context import parse as parse_module
 from qdialect.diagnostics import Diagnostic, QDialectError
+from qdialect.module_text import bytecode
 from qdialect.passes.pattern import explain_matches
 
 _STDIN = "<stdin>"
@@ -21,10 +22,11 @@ _STDIN = "<stdin>"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one module: its print, None where it failed, and everything said about it."""
+    """What came of one module: its print or bytecode, None where it failed, and everything said about it."""
 
-    text: str | None
+    content: str | bytes | None
     diagnostics: tuple[Diagnostic, ...]
+    is_good: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,41 +38,51 @@ def _run(arguments: Arguments) -> int:
     if arguments.answer:
         terminal.write_output("-", arguments.answer())
         return 0
+    if arguments.dump_pipeline:
+        terminal.say(f"Pass Manager with {len(arguments.passes)} passes:\n{arguments.passes}\n")
     timer = observers.Timer()
     with observers.observing(_printer(arguments), timer):
-        texts = _process(arguments)
+        contents, is_good = _process(arguments)
     if arguments.timing:
         terminal.say(timer.report())
-    if texts is None:
-        return 1
-    terminal.write_output(arguments.output, f"{split_input.MARKER}\n".join(texts))
-    return 0
+    # A comparison is shown however it ends.
+    if is_good or (arguments.compare_phases and contents):
+        terminal.write_output(arguments.output, _joined(contents))
+    return 0 if is_good else 1
 
 
-def _process(arguments: Arguments) -> list[str] | None:
-    """The print of each module that is to be written; None where something is wrong, which is on stderr then."""
+def _joined(contents: Sequence[str | bytes]) -> str | bytes:
+    """The one module of bytecode, or all texts with a marker between them."""
+    if contents and isinstance(contents[0], bytes):
+        return contents[0]
+    return f"{split_input.MARKER}\n".join(content for content in contents if isinstance(content, str))
+
+
+def _process(arguments: Arguments) -> tuple[list[str | bytes], bool]:
+    """What is to be written of each module, and whether all is well; what is wrong is on stderr."""
     source = terminal.read_input(arguments.input)
     name = _STDIN if arguments.input == "-" else arguments.input
     marker = arguments.split_marker
-    texts: list[str] = []
+    contents: list[str | bytes] = []
     good = True
-    for part in [source] if marker is None else split_input.split(source, marker):
+    parts = split_input.split(source, marker) if marker is not None and isinstance(source, str) else [source]
+    for part in parts:
         outcome = _outcome(part, name, arguments)
         said = outcome.diagnostics
-        if arguments.verify_diagnostics:
+        if arguments.verify_diagnostics and isinstance(part, str):
             said = expected.problems(part, name, said)
             good &= not said
         else:
-            good &= outcome.text is not None
+            good &= outcome.is_good
         terminal.say("\n".join(map(str, said)))
-        texts += [outcome.text] if outcome.text is not None else []
-    return texts if good else None
+        contents += [outcome.content] if outcome.content is not None else []
+    return contents, good
 
 
-def _outcome(source: str, name: str, arguments: Arguments) -> Outcome:
+def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
     context = make_context()
     context.allow_unregistered_dialects = arguments.allow_unregistered
-    text: str | None = None
+    content: str | bytes | None = None
     failure: tuple[Diagnostic, ...] = ()
     with captured_diagnostics(context) as emitted, explain_matches() as remarks:
         try:
@@ -78,14 +90,25 @@ def _outcome(source: str, name: str, arguments: Arguments) -> Outcome:
             arguments.passes.run(module)
             if arguments.phase:
                 module = _lowered(module, arguments)
-            text = _text_of(name, arguments)(module)
+            content, is_good = _content(module, name, arguments)
         except QDialectError as error:
             failure = error.diagnostics
+            is_good = False
     said = (*emitted, *(remarks if arguments.explain_matches else ()), *failure)
-    return Outcome(text, tuple(_named(diagnostic, name) for diagnostic in said))
+    return Outcome(content, tuple(_named(diagnostic, name) for diagnostic in said), is_good)
 
 
-def _parsed(source: str, name: str, context: ir.Context, arguments: Arguments) -> ir.Module:
+def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | bytes, bool]:
+    """What is to be written of a module, and whether all is well."""
+    if arguments.compare_phases:
+        # Most uses of this command run nothing.
+        from qdialect.cli.opt_compare import comparison
+
+        return comparison(module, arguments.compared_inputs, arguments.target, arguments.threads)
+    return (bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)), True
+
+
+def _parsed(source: str | bytes, name: str, context: ir.Context, arguments: Arguments) -> ir.Module:
     # From the file itself the locations have its name; a part of a file or stdin is text, whose name is "-".
     is_file = name != _STDIN and arguments.split_marker is None and Path(name).is_file()
     return parse_module(Path(name) if is_file else source, context, name)
@@ -99,20 +122,6 @@ def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     return compile_to(module, Phase(arguments.phase), target, threads)
 
 
-def _text_of(name: str, arguments: Arguments) -> Callable[[ir.Module], str]:
-    def text_of(module: ir.Module) -> str:
-        text = module.operation.get_asm(
-            large_elements_limit=arguments.elide_above,
-            enable_debug_info=arguments.print_locations,
-            print_generic_op_form=arguments.print_generic,
-        )
-        # No string attribute can contain this: their quotes are escaped.
-        text = text.replace('loc("-":', f'loc("{name}":') if arguments.print_locations else text
-        return text.rstrip("\n") + "\n"
-
-    return text_of
-
-
 def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
     """`diagnostic` with the name of the input in place of what the bindings call a text."""
     notes = tuple(_named(note, name) for note in diagnostic.notes)
@@ -121,12 +130,16 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
 
 def _printer(arguments: Arguments) -> observers.IRPrinter:
     name = _STDIN if arguments.input == "-" else arguments.input
+    printing = arguments.printing
+    is_all = arguments.print_after_all or (arguments.print_after_change and not arguments.print_after)
     return observers.IRPrinter(
         names_before=arguments.print_before,
         names_after=arguments.print_after,
         before_all=arguments.print_before_all,
-        after_all=arguments.print_after_all,
-        text_of=_text_of(name, arguments),
+        after_all=is_all,
+        only_changed=arguments.print_after_change,
+        on_failure=arguments.print_after_failure,
+        text_of=lambda module: printing.text(module, name),
     )
 
 

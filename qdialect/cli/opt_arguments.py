@@ -7,7 +7,6 @@ leaves are passes, in the order given.
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
@@ -17,11 +16,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import qdialect
+from qdialect.cli.opt_printing import PrintingArguments, add_printing_flags
 from qdialect.cli.split_input import MARKER
 from qdialect.cli.threads_argument import add_threads_argument
+from qdialect.context import available_dialects
 from qdialect.diagnostics import PipelineError, QDialectError
 from qdialect.passes.registry import all_passes
-from qdialect.pipeline import PassManager, is_known
+from qdialect.pipeline import PassManager, is_known, pass_names
+from qdialect.suggestions import did_you_mean
 
 PROGRAM = "qdialect-opt"
 PHASES = ("qnn", "fused", "linalg", "vector", "x86", "llvm")
@@ -68,7 +70,7 @@ class UsageError(QDialectError):
         return f"{PROGRAM}: error: {self._message}; try '{PROGRAM} --help'"
 
 
-class Arguments(argparse.Namespace):
+class Arguments(PrintingArguments):
     """The command line, checked."""
 
     input: str
@@ -83,10 +85,12 @@ class Arguments(argparse.Namespace):
     print_after: frozenset[str]
     print_before_all: bool
     print_after_all: bool
-    print_locations: bool
-    print_generic: bool
-    elide_above: int | None
+    print_after_change: bool
+    print_after_failure: bool
     timing: bool
+    dump_pipeline: bool
+    compare_phases: bool
+    compared_inputs: list[str]
     verify_each: bool
     allow_unregistered: bool
     phase: str | None
@@ -99,13 +103,17 @@ class Arguments(argparse.Namespace):
 def parse(argv: Sequence[str]) -> Arguments:
     """Take `argv` apart; raises `UsageError` and `PipelineError`."""
     found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
-    if found.answer:
-        return found
     for path in found.plugins:
         _load(path)
+    if found.answer:
+        return found
     for name in found.print_before | found.print_after:
         if not is_known(name):
-            raise UsageError(f"unknown pass '{name}' to print the module around")
+            raise UsageError(f"unknown pass '{name}' to print the module around{did_you_mean(name, pass_names())}")
+    if found.compared_inputs and not found.compare_phases:
+        raise UsageError("--input must be given with --compare-phases")
+    if found.compare_phases and (found.phase or found.emit_bytecode):
+        raise UsageError("--compare-phases must be given without --compile-to and --emit-bytecode")
     inputs = [argument for argument in rest if argument == "-" or not argument.startswith("-")]
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, but got {', '.join(inputs)}")
@@ -142,9 +150,7 @@ def _add(manager: PassManager, flag: str) -> None:
 
 
 def _suggestion(flag: str) -> str:
-    known = [*_parser().flags(), *(f"--{name}" for name in all_passes())]
-    close = difflib.get_close_matches(flag.partition("=")[0], known, 1)
-    return f", did you mean '{close[0]}'?" if close else ""
+    return did_you_mean(flag.partition("=")[0], [*_parser().flags(), *(f"--{name}" for name in pass_names())])
 
 
 def _load(path: str) -> None:
@@ -182,16 +188,14 @@ def _pass_list() -> str:
     return "".join(f"{text:{width}}  {summary}\n" for text, summary in rows)
 
 
+def _dialect_list() -> str:
+    return f"Available Dialects: {', '.join(available_dialects())}\n"
+
+
 def _truth(text: str) -> bool:
     if text.lower() not in _TRUTH:
         raise argparse.ArgumentTypeError(f"must be true or false, but got '{text}'")
     return _TRUTH[text.lower()]
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"must be a number of elements, but got '{text}'")
-    return int(text)
 
 
 class _Names(argparse.Action):
@@ -217,7 +221,8 @@ def _parser() -> _Parser:
     for names, answer, text in (
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
-        (("--list-passes",), _pass_list, "list our passes with their options"),
+        (("--list-passes",), _pass_list, "list our passes and those of plugins, with their options"),
+        (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
         parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
     _add_input_flags(parser.add_argument_group("input and output").add_argument)
@@ -245,15 +250,7 @@ def _add_input_flags(add: Callable[..., object]) -> None:
         action="store_true",
         help="accept ops of dialects that nobody knows",
     )
-    add("--mlir-print-debuginfo", dest="print_locations", action="store_true", help="print the location of each op")
-    add("--mlir-print-op-generic", dest="print_generic", action="store_true", help="print every op in the generic form")
-    add(
-        "--mlir-elide-elementsattrs-if-larger",
-        dest="elide_above",
-        type=_count,
-        metavar="N",
-        help="print constants of more than N elements as '...'",
-    )
+    add_printing_flags(add)
 
 
 def _add_pass_flags(add: Callable[..., object]) -> None:
@@ -295,4 +292,26 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
             action="store_true",
             help=f"print the module on stderr {when} each pass",
         )
+    for flag, text in (("change", "only where it changed the module"), ("failure", "and only when it fails")):
+        add(
+            f"--mlir-print-ir-after-{flag}",
+            dest=f"print_after_{flag}",
+            action="store_true",
+            help=f"print the module after a pass {text}",
+        )
+    add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
+    add(
+        "--compare-phases",
+        dest="compare_phases",
+        action="store_true",
+        help="run the module at each phase and compare the results bit for bit; exit status 1 if they differ",
+    )
+    add(
+        "--input",
+        dest="compared_inputs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --compare-phases: a .npy file, once for each input; without any, inputs are random",
+    )

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qdialect.context import read_text
+from qdialect.context import BYTECODE_MAGIC, decoded, read_bytes
 from qdialect.diagnostics import ParseError, QDialectError, printable
 
 _INTERRUPTED = 130
@@ -50,24 +50,22 @@ def say(text: str) -> None:
             print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
 
 
-def read_input(name: str) -> str:
-    """The text of a file, or of stdin for ``-``; raises `ParseError` where it cannot be read or is no UTF-8."""
-    if name != "-":
-        return read_text(Path(name))
-    if not sys.stdin:
-        raise ParseError("cannot read '<stdin>': it is closed")
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise ParseError("cannot read '<stdin>': it must be UTF-8 text") from error
+def read_input(name: str) -> str | bytes:
+    """The text of a file, or of stdin for ``-``; the bytes of MLIR bytecode.
+
+    Raises `ParseError` where it cannot be read or is neither.
+    """
+    content = read_bytes(Path(name)) if name != "-" else _stdin()
+    return content if content.startswith(BYTECODE_MAGIC) else decoded(content, "<stdin>" if name == "-" else name)
 
 
-def write_output(name: str, text: str) -> None:
+def write_output(name: str, content: str | bytes) -> None:
     """Write a file as a whole or not at all, or stdout for ``-``; raises `QDialectError` where that is impossible."""
+    raw = content if isinstance(content, bytes) else content.encode(errors="surrogateescape")
     if name == "-":
-        _write_stdout(text)
+        _write_stdout(raw)
     else:
-        write_file(name, text.encode(errors="surrogateescape"))
+        write_file(name, raw)
 
 
 def write_file(name: str, content: bytes) -> None:
@@ -80,10 +78,16 @@ def write_file(name: str, content: bytes) -> None:
         raise QDialectError(f"cannot write '{name}': {reason}") from error
 
 
-def _write_stdout(text: str) -> None:
+def _stdin() -> bytes:
+    if not sys.stdin:
+        raise ParseError("cannot read '<stdin>': it is closed")
+    return sys.stdin.buffer.read()
+
+
+def _write_stdout(content: bytes) -> None:
     if not sys.stdout:
         raise QDialectError("cannot write '<stdout>': it is closed")
-    rest = memoryview(text.encode(errors="surrogateescape"))
+    rest = memoryview(content)
     while rest:
         # With PYTHONUNBUFFERED a write may take less than it was given.
         rest = rest[sys.stdout.buffer.write(rest) :]

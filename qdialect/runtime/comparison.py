@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,3 +13,34 @@ def differing(wanted: NDArray[Any], found: NDArray[Any]) -> int:
     """Number of elements in which two arrays of one shape differ; NaN is like NaN."""
     both_nan = np.isnan(wanted) & np.isnan(found)
     return int(np.count_nonzero((wanted != found) & ~both_nan))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of an array that differs."""
+
+    array: str
+    """Name of the array."""
+    index: tuple[int, ...]
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        place = f"{self.array}[{', '.join(map(str, self.index))}]" if self.index else self.array
+        return f"{place} must be {self.expected}, but got {self.found}"
+
+
+def differing_bits(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two arrays of one shape and dtype have different bits, but for NaN, which is like NaN."""
+    bits = np.dtype(f"u{wanted.itemsize}")
+    both_nan = np.isnan(wanted) & np.isnan(found)
+    return (np.ascontiguousarray(wanted).view(bits) != np.ascontiguousarray(found).view(bits)) & ~both_nan
+
+
+def first_difference(name: str, wanted: NDArray[Any], found: NDArray[Any]) -> Difference | None:
+    """The first element in row-major order whose bits differ; None where there is none."""
+    mask = differing_bits(wanted, found)
+    if not mask.any():
+        return None
+    index = tuple(int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape))
+    return Difference(name, index, str(wanted[index]), str(found[index]))

@@ -13,6 +13,15 @@ from qdialect.target import Target
 from qdialect.threads import checked
 
 
+def check_target(target: Target) -> None:
+    """Raise `CompileError` where this CPU lacks an instruction set of `target`."""
+    missing = target.features - targets.host_features()
+    if missing:
+        raise CompileError(
+            f"target '{target.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
+        )
+
+
 def compile_module(
     module: ir.Module,
     *,
@@ -32,11 +41,7 @@ def compile_module(
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
-    missing = chosen.features - targets.host_features()
-    if missing:
-        raise CompileError(
-            f"target '{chosen.name}' needs a CPU with {', '.join(sorted(missing))}, which this one lacks"
-        )
+    check_target(chosen)
     if wanted > 1:
         openmp.addresses()
     verify(module)

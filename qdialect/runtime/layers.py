@@ -19,12 +19,13 @@ def with_layers(module: ir.Module, attribute: str) -> tuple[ir.Module, tuple[int
     function = main_function(copy)
     operations = [op.operation for op in function.regions[0].blocks[0].operations]
     seen = [op for op in operations if attribute in op.attributes]
-    _return_also(function, operations[-1], [op.results[0] for op in seen])
+    return_also(function, operations[-1], [op.results[0] for op in seen])
     context.verify(copy)
     return copy, tuple(ir.IntegerAttr(op.attributes[attribute]).value for op in seen)
 
 
-def _return_also(function: ir.Operation, last: ir.Operation, values: list[ir.Value]) -> None:
+def return_also(function: ir.Operation, last: ir.Operation, values: list[ir.Value]) -> None:
+    """Let `function`, which ends in `last`, return `values` after its own results."""
     returned = [*last.operands, *values]
     with ir.InsertionPoint(last), last.location:
         ir.Operation.create("func.return", operands=returned)

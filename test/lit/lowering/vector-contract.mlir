@@ -22,6 +22,7 @@
 // CHECK-LABEL: func.func @main(
 
 // R8: no kernel allocates, and no tensor is left.
+// CLEAN-LABEL: func.func private @kernel_0(
 // CLEAN-NOT: memref.alloc
 // CLEAN-NOT: tensor<
 // CLEAN-NOT: linalg.

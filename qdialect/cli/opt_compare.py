@@ -1,0 +1,53 @@
+"""``qdialect-opt --compare-phases``: every phase run on the same arrays, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.cli import table
+from qdialect.cli.npy import read_npy
+from qdialect.lowering import lowered
+from qdialect.lowering.pipeline import Phase
+from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.runtime import workload
+from qdialect.runtime.phase_comparison import PhaseResult, compare_phases
+from qdialect.runtime.phase_runs import RUNS
+
+
+def comparison(module: ir.Module, names: Sequence[str], target: str, threads: int) -> tuple[str, bool]:
+    """A table of what each phase of `module` computes on the arrays of these files, and whether it is the same.
+
+    Without files the inputs are random. Raises what `compare_phases` raises.
+    """
+    inputs = [read_npy(name) for name in names] or _random_inputs(module)
+    results = compare_phases(module, inputs, target=target, threads=threads)
+    rows = [_row(result) for result in results]
+    text = table.render(("phase", "run as", "elements that differ"), rows)
+    first = next((result for result in results if result.differing), None)
+    return "\n".join([text, "", _verdict(results, first)]) + "\n", first is None
+
+
+def _random_inputs(module: ir.Module) -> list[NDArray[Any]]:
+    at_graph = lowered.phase_of(module) is Phase.QNN
+    ports = lowered.ports(main_function(module), "arg") if at_graph else lowered.read(module).inputs
+    return workload.random_inputs(ports, 0)
+
+
+def _row(result: PhaseResult) -> tuple[str, str, str]:
+    return result.phase, RUNS[result.phase].means, f"{result.differing} of {result.elements}"
+
+
+def _verdict(results: Sequence[PhaseResult], first: PhaseResult | None) -> str:
+    if first is None:
+        return f"all phases compute the same bits as phase {results[0].phase}"
+    lines = [f"phase {first.phase} is the first that differs from phase {results[0].phase}: output {first.first}"]
+    if first.node:
+        kernel = f" in kernel @{first.node.kernel}" if first.node.kernel else ""
+        lines.append(f"first op that differs: '{first.node.op}' {first.node.name}{kernel}: {first.node.difference}")
+    elif results[0].phase is Phase.QNN:
+        lines.append("no op differs in a network that returns the value of every op")
+    return "\n".join(lines)

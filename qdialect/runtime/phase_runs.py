@@ -1,0 +1,75 @@
+"""How a module is run at each phase, by as little as possible of what comes after that phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qdialect import context
+from qdialect._mlir import ir
+from qdialect.lowering import lowered
+from qdialect.lowering.lowered import TARGET
+from qdialect.lowering.pipeline import Phase, lower, target_of
+from qdialect.lowering.plain_loops import linalg_to_plain_loops
+from qdialect.lowering.qnn_to_linalg import main_function
+from qdialect.reference import interpreter
+from qdialect.runtime.compiler import check_target
+from qdialect.runtime.executable import Executable
+from qdialect.target import GENERIC
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PhaseRun:
+    """How a module at some phase is run."""
+
+    means: str
+    """What computes, in a few words."""
+    run: Callable[[ir.Module, Sequence[Array]], tuple[Array, ...]]
+
+
+def _reference(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    copy = context.copy(module)
+    with copy.context:
+        # The interpreter runs a function of this name.
+        main_function(copy).attributes["sym_name"] = ir.StringAttr.get("main")
+    return interpreter.run(copy, inputs)
+
+
+def _plain_loops(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    copy = context.copy(module)
+    linalg_to_plain_loops(copy)
+    return _called(copy, inputs)
+
+
+def _generic_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    copy = context.copy(module)
+    with copy.context:
+        copy.operation.attributes[TARGET] = ir.StringAttr.get(GENERIC.name)
+    return _called(lower(copy, GENERIC, threads=lowered.read(copy).threads).module, inputs)
+
+
+def _target_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    target = target_of(module, "host")
+    check_target(target)
+    return _called(lower(module, target, threads=lowered.read(module).threads).module, inputs)
+
+
+def _called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    found = Executable(lowered.read(module))(*inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+RUNS: Mapping[Phase, PhaseRun] = {
+    Phase.QNN: PhaseRun("NumPy reference", _reference),
+    Phase.FUSED: PhaseRun("NumPy reference", _reference),
+    Phase.LINALG: PhaseRun("loops over scalars", _plain_loops),
+    Phase.VECTOR: PhaseRun("vector code for any CPU", _generic_code),
+    Phase.X86: PhaseRun("the target's instructions", _target_code),
+    Phase.LLVM: PhaseRun("machine code of the text", _target_code),
+}
+"""How each phase is run."""
