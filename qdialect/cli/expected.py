@@ -18,7 +18,6 @@ _COMMENT = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *+"
     r"(?:@(?P<where>[+-]\d++|above|below|unknown))? *+\{\{(?P<text>.*)\}\}$"
 )
-_INNER = re.compile(r"\{\{(.*?)\}\}")
 # A line number that no diagnostic with a place has.
 _UNKNOWN = 0
 
@@ -74,9 +73,15 @@ class MalformedCommentError(Exception):
 def expectations(text: str) -> list[Expectation]:
     """The comments of `text`."""
     lines = text.split("\n")
-    matches = [_COMMENT.search(line.rstrip(" ")) for line in lines]
+    matches = list(map(_comment, lines))
     plain = [number for number, match in enumerate(matches, 1) if match is None]
     return [_expectation(match, number, plain) for number, match in enumerate(matches, 1) if match]
+
+
+def _comment(line: str) -> re.Match[str] | None:
+    line = line.rstrip(" ")
+    # Without this a line of many beginnings would be searched to its end from each.
+    return _COMMENT.search(line) if line.endswith("}}") else None
 
 
 def _expectation(match: re.Match[str], number: int, plain: Sequence[int]) -> Expectation:
@@ -104,8 +109,12 @@ def _line(where: str | None, number: int, plain: Sequence[int]) -> int:
 
 def _regex(text: str) -> str:
     """`text` with everything outside of inner double braces taken literally."""
-    parts = _INNER.split(text)
-    return "".join(f"(?:{part})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+    parts: list[str] = []
+    start = 0
+    while (opened := text.find("{{", start)) >= 0 and (closed := text.find("}}", opened + 2)) >= 0:
+        parts += [re.escape(text[start:opened]), f"(?:{text[opened + 2 : closed]})"]
+        start = closed + 2
+    return "".join([*parts, re.escape(text[start:])])
 
 
 def _with_notes(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:

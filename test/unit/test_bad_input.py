@@ -237,7 +237,8 @@ def test_arrays_are_read_as_numpy_writes_them(tmp_path: Path) -> None:
     drawn = np.random.default_rng(0).integers(-100, 100, (3, 4, 5))
     for dtype in ("i1", "u1", "?", "<i2", ">i4", "<i8", "<f4", ">f8", "<f2"):
         for array in (drawn, np.asfortranarray(drawn), drawn[:0], drawn[0, 0, 0]):
-            np.save(path, array.astype(dtype))
+            converted = np.asarray(array).astype(dtype)
+            np.save(path, converted)
             found = npy.read_npy(str(path))
             assert found.dtype == np.dtype(dtype)
             np.testing.assert_array_equal(found, converted)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 
-from qdialect.cli.expected import expectations, problems
+from qdialect.cli.expected import MalformedCommentError, expectations, problems
 from qdialect.cli.split_input import split
 from qdialect.diagnostics import Diagnostic, Severity
 
@@ -103,3 +106,14 @@ def test_what_is_no_marker_splits_nothing(text: str) -> None:
 
 def test_a_marker_of_ones_own_splits() -> None:
     assert split("a\n----\nb\n// -----\n", "----") == ["a\n", "\n\nb\n// -----\n"]
+
+
+@pytest.mark.parametrize(
+    "line", ["expected-error{}", "expected-error {{{{{}", "expected-error-re {{{{{}}}}}", "expected-error {{{{x{}y"]
+)
+@pytest.mark.parametrize("row", [" ", "{{", "}} ", "expected-error {{", "+1"])
+def test_long_comments_take_little_time(line: str, row: str) -> None:
+    start = time.process_time()
+    with contextlib.suppress(MalformedCommentError):
+        expectations(line.format(row * 20_000))
+    assert time.process_time() - start < 1
