@@ -151,7 +151,7 @@ def with_node(inserted: dict[str, Any]) -> Members:
 
 
 def with_nodes(nodes: list[dict[str, Any]], shapes: dict[str, list[int]] | None = None) -> Members:
-    """A program of `nodes` between `reals`, the dequantized input of shape 2x4, and the last one, which is quantized.
+    """A program of `nodes` between `numbers`, the dequantized input of shape 2x4, and the last one, which is quantized.
 
     Results have the input's shape unless `shapes` has another; `p_weight` is the constant of shape 3x4.
     """
@@ -159,18 +159,22 @@ def with_nodes(nodes: list[dict[str, Any]], shapes: dict[str, list[int]] | None 
     def change(held: Any) -> None:
         graph = graph_of(held)
         values = graph["tensor_values"]
-        values["reals"] = {**values["x"], "dtype": 7}
+        values["numbers"] = {**values["x"], "dtype": 7}
         for entry in nodes:
             shape = (shapes or {}).get(entry["name"], [2, 4])
-            values[entry["name"]] = {**values["reals"], "sizes": [{"as_int": extent} for extent in shape]}
-        values["codes"] = {**values[nodes[-1]["name"]], "dtype": 2}
-        graph["nodes"] = [coded("dequantize", "reals", "x"), *nodes, coded("quantize", "codes", nodes[-1]["name"])]
-        graph["outputs"] = [tensor("codes")]
+            values[entry["name"]] = {**values["numbers"], "sizes": [{"as_int": extent} for extent in shape]}
+        values["quantized"] = {**values[nodes[-1]["name"]], "dtype": 2}
+        graph["nodes"] = [
+            quantization("dequantize", "numbers", "x"),
+            *nodes,
+            quantization("quantize", "quantized", nodes[-1]["name"]),
+        ]
+        graph["outputs"] = [tensor("quantized")]
 
     return edited(PROGRAM, change)
 
 
-def coded(what: str, name: str, source: str, scale: float = 0.25) -> dict[str, Any]:
+def quantization(what: str, name: str, source: str, scale: float = 0.25) -> dict[str, Any]:
     """A node that quantizes or dequantizes by `scale` to or from int8."""
     return node(
         f"torch.ops.quantized_decomposed.{what}_per_tensor.default",

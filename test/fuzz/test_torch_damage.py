@@ -22,7 +22,7 @@ CONTEXT = make_context()
 # Far above what an import takes, far below a hang.
 LONGEST_IMPORT = 20.0
 # More than the budget of constants, of which parts may be held twice.
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 2, 3, 7, 255, 2**31, 2**63, -(2**63), 10**30, 0.5, -1e300, 1e300),
     *(
@@ -57,7 +57,7 @@ def outcomes(contents: Iterable[bytes]) -> set[str]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = {outcome(content) for content in contents}
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (after - before) * 1024 < MOST_MEMORY
+    assert (after - before) * 1024 < MAX_MEMORY
     return found
 
 
@@ -80,10 +80,10 @@ def positions(held: Any) -> Iterator[tuple[Any, Any]]:
 
 def damage(held: Any, generator: random.Random) -> None:
     """Change one value: put another in its place, remove it, repeat it, or take one from elsewhere."""
-    places = list(positions(held))
-    if not places:
+    found = list(positions(held))
+    if not found:
         return
-    (container, key), (other, from_key) = generator.choice(places), generator.choice(places)
+    (container, key), (other, from_key) = generator.choice(found), generator.choice(found)
     kind = generator.randrange(8)
     if kind == 0:
         del container[key]

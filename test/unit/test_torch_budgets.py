@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_archives import Members, argument, call, coded, node, packed, tensor, with_nodes
+from torch_archives import Members, argument, call, node, packed, quantization, tensor, with_nodes
 
 import qdialect
 from qdialect.frontends.torch import import_torch
@@ -19,7 +19,7 @@ from qdialect.reference.interpreter import run
 
 # Far above what these imports take, far below what they took or would take.
 LONGEST = 30.0
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def _bounded() -> Iterator[None]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     assert time.monotonic() - start < LONGEST
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MOST_MEMORY
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MAX_MEMORY
 
 
 def notes(members: Members) -> list[str]:
@@ -40,13 +40,13 @@ def notes(members: Members) -> list[str]:
 @pytest.mark.parametrize("kind", ["relu.default", "tanh.default", "neg.default", "t.default"])
 def test_long_chains(kind: str) -> None:
     """2,000 operators in a row need no more of Python's stack than 20."""
-    names = ["reals", *(f"v{index}" for index in range(2000))]
+    names = ["numbers", *(f"v{index}" for index in range(2000))]
     nodes = [call(kind, new, old) for old, new in pairwise(names)]
     shapes = {new: [4, 2] for new in names[1::2]} if kind == "t.default" else None
     module = import_torch(packed(with_nodes(nodes, shapes)))
-    codes = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
-    (found,) = run(module, [codes])
-    wanted: Any = torch.tensor((codes / 4).tolist())
+    values = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
+    (found,) = run(module, [values])
+    wanted: Any = torch.tensor((values / 4).tolist())
     for _ in range(2000):
         wanted = getattr(torch.ops.aten, kind.split(".")[0]).default(wanted)
     assert np.abs(found.astype(int) - np.rint(wanted.numpy() * 4)).max() <= 1
@@ -55,14 +55,14 @@ def test_long_chains(kind: str) -> None:
 def test_sums_of_what_is_read_twice() -> None:
     """40 levels, of which each doubles the ways to the input."""
     nodes: list[dict[str, Any]] = []
-    last = "reals"
+    last = "numbers"
     for level in range(40):
         nodes += [call("tanh.default", f"t{level}", last), call("sigmoid.default", f"s{level}", last)]
         last = f"sum{level}"
         nodes.append(call("add.Tensor", last, f"t{level}", f"s{level}"))
-    codes = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
-    (found,) = run(import_torch(packed(with_nodes(nodes))), [codes])
-    wanted = codes.astype(np.float32) / 4
+    values = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
+    (found,) = run(import_torch(packed(with_nodes(nodes))), [values])
+    wanted = values.astype(np.float32) / 4
     for _ in range(40):
         wanted = np.tanh(wanted) + 1 / (1 + np.exp(-wanted))
     assert np.abs(found - np.rint(wanted * 4)).max() <= 1
@@ -72,7 +72,7 @@ def test_parts_that_are_joined_and_taken_apart() -> None:
     nodes: list[dict[str, Any]] = []
     shapes: dict[str, list[int]] = {}
     last = "first"
-    nodes.append(call("tanh.default", last, "reals"))
+    nodes.append(call("tanh.default", last, "numbers"))
     for level in range(60):
         joined, part = f"joined{level}", f"part{level}"
         tensors = {"name": "tensors", "arg": {"as_tensors": [{"name": last}] * 2}, "kind": 1}
@@ -88,7 +88,7 @@ def test_many_quantizations_of_one_network() -> None:
     """Each of them would compute everything before it once more."""
     width, readers = 60, 400
     names = [f"v{index}" for index in range(width)]
-    nodes = [call("tanh.default", names[0], "reals")]
+    nodes = [call("tanh.default", names[0], "numbers")]
     for old, new in pairwise(names):
         joined = {"name": "tensors", "arg": {"as_tensors": [{"name": old}, {"name": old}]}, "kind": 1}
         nodes.append(node("torch.ops.aten.cat.default", f"{new}_both", joined, argument("dim", "as_int", 0)))
@@ -97,8 +97,8 @@ def test_many_quantizations_of_one_network() -> None:
         )
     total = names[-1]
     for index in range(readers):
-        nodes += [coded("quantize", f"q{index}", names[-1], 0.1 + index / 1000)]
-        nodes += [coded("dequantize", f"d{index}", f"q{index}", 0.1 + index / 1000)]
+        nodes += [quantization("quantize", f"q{index}", names[-1], 0.1 + index / 1000)]
+        nodes += [quantization("dequantize", f"d{index}", f"q{index}", 0.1 + index / 1000)]
         nodes.append(call("add.Tensor", f"sum{index}", total, f"d{index}"))
         total = f"sum{index}"
     shapes = {f"{name}_both": [4, 4] for name in names}
@@ -107,7 +107,7 @@ def test_many_quantizations_of_one_network() -> None:
 
 
 def _joins(operand: str, name: str) -> dict[str, Any]:
-    return call("mul.Tensor", name, "reals", operand)
+    return call("mul.Tensor", name, "numbers", operand)
 
 
 def created(kind: str, *arguments: dict[str, Any]) -> Members:

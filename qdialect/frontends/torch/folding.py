@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -101,12 +103,13 @@ def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
     `UnsupportedError` for an operator that is not `FOLDABLE`, one that fails, and where the budget is exceeded.
     """
     result = _call(node, arrays, "meta")
-    elements = math.prod(result.shape)
+    # A tensor without elements can have extents beyond any memory all the same.
+    elements = math.prod(max(extent, 1) for extent in result.shape)
     if node.kind in _MULTIPLYING:
         elements *= _last_extent(node, arrays)
     read = sum(array.nbytes for array in arrays.values())
     budget.spend(elements * result.element_size() + read)
-    return _call(node, arrays, "cpu").numpy()
+    return evaluate(node, arrays)
 
 
 def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
@@ -114,7 +117,11 @@ def evaluate(node: Node, arrays: Mapping[str, Array]) -> Array:
 
     Raises `UnsupportedError` for an operator that is not `FOLDABLE`, and one that fails.
     """
-    return _call(node, arrays, "cpu").numpy()
+    result = _call(node, arrays, "cpu")
+    try:
+        return result.numpy()
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(f"result must be an array: {_first_line(error)}") from error
 
 
 def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
@@ -122,16 +129,51 @@ def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
     return arrays[operand.name].shape[-1] if isinstance(operand, Ref) else 1
 
 
+@dataclass(frozen=True)
+class _Parameter:
+    """An argument of an operator: its type, and whether PyTorch takes it by its name alone."""
+
+    name: str
+    kind: str
+    is_named: bool
+    has_default: bool
+    default: Any
+
+    def is_default(self, value: Any) -> bool:
+        return self.has_default and value == self.default
+
+    def check(self, value: Any) -> None:
+        """PyTorch's own kernels trust some types, and crash for others."""
+        # A device is chosen here, not by the program.
+        if self.name != "device" and not self.is_default(value):
+            fits = _fits(self.kind, value)
+            require(fits, f"argument '{self.name}' must be of type {self.kind}, but got {value}")
+
+
+@cache
+def _parameters(kind: str) -> tuple[_Parameter, ...]:
+    return tuple(
+        _Parameter(
+            argument.name,
+            str(argument.real_type),
+            argument.kwarg_only,
+            argument.has_default_value(),
+            default_of(argument.default_value),
+        )
+        for argument in schema_of(kind).arguments
+    )
+
+
 def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     """The tensor that the operator gives on a device; on ``meta`` it has a shape and no memory."""
     require(node.kind in FOLDABLE, "operator is not supported on constants")
-    torch, schema = torch_package(), schema_of(node.kind)
-    unknown = node.arguments.keys() - {argument.name for argument in schema.arguments}
+    torch, parameters = torch_package(), _parameters(node.kind)
+    unknown = node.arguments.keys() - {parameter.name for parameter in parameters}
     require(not unknown, f"operator must not have arguments {sorted(unknown)}")
-    for argument in schema.arguments:
-        _check_type(argument, node.arguments.get(argument.name))
+    for parameter in parameters:
+        parameter.check(node.arguments.get(parameter.name))
     try:
-        positional, named = _arguments(torch, schema, node, arrays, device)
+        positional, named = _arguments(torch, node, arrays, device)
         with torch.no_grad():
             result = _operator(torch, node.kind)(*positional, **named)
     except UnsupportedError:
@@ -143,14 +185,6 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     # PyTorch's `expand` lets negative extents pass.
     require(min(result.shape, default=0) >= 0, f"result must not have shape {list(result.shape)}")
     return result
-
-
-def _check_type(argument: Any, value: Any) -> None:
-    """PyTorch's own kernels trust some types, and crash for others."""
-    # A device is chosen here, not by the program.
-    if argument.name != "device" and not _is_default(argument, value):
-        kind = str(argument.real_type)
-        require(_fits(kind, value), f"argument '{argument.name}' must be of type {kind}, but got {value}")
 
 
 def _fits(kind: str, value: Any) -> bool:
@@ -172,24 +206,18 @@ def _all_fit(kind: str, value: Any) -> bool:
     return all(_fits(kind, part) for part in cast("tuple[Any, ...]", value))
 
 
-def _arguments(
-    torch: Any, schema: Any, node: Node, arrays: Mapping[str, Array], device: str
-) -> tuple[list[Any], dict[str, Any]]:
+def _arguments(torch: Any, node: Node, arrays: Mapping[str, Array], device: str) -> tuple[list[Any], dict[str, Any]]:
     """The arguments by position and by name, as PyTorch takes them."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for argument in schema.arguments:
-        value = node.arguments[argument.name]
-        held = torch.device(device) if argument.name == "device" else _held(torch, value, arrays, device)
-        if not argument.kwarg_only:
+    for parameter in _parameters(node.kind):
+        value = node.arguments[parameter.name]
+        held = torch.device(device) if parameter.name == "device" else _held(torch, value, arrays, device)
+        if not parameter.is_named:
             positional.append(held)
-        elif argument.name == "device" or not _is_default(argument, value):
-            named[argument.name] = held
+        elif parameter.name == "device" or not parameter.is_default(value):
+            named[parameter.name] = held
     return positional, named
-
-
-def _is_default(argument: Any, value: Any) -> bool:
-    return argument.has_default_value() and value == default_of(argument.default_value)
 
 
 def _operator(torch: Any, kind: str) -> Any:

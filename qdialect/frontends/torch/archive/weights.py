@@ -40,7 +40,7 @@ DTYPES = {
 _RAW = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool")
 _STRIDED = 7
 # As NumPy's.
-_MOST_DIMENSIONS = 32
+_MAX_DIMENSIONS = 32
 _FOLDERS = ("data/weights", "data/constants")
 
 
@@ -123,8 +123,8 @@ def _check_layout(meta: Field, shape: tuple[int, ...], strides: tuple[int, ...],
     """The elements are among the `held` ones of the payload, and none is repeated so that there are more."""
     if len(strides) != len(shape):
         meta.refuse(f"must have a stride for each of {len(shape)} sizes, but got {len(strides)}")
-    if len(shape) > _MOST_DIMENSIONS:
-        meta.refuse(f"must have at most {_MOST_DIMENSIONS} dimensions, but got {len(shape)}")
+    if len(shape) > _MAX_DIMENSIONS:
+        meta.refuse(f"must have at most {_MAX_DIMENSIONS} dimensions, but got {len(shape)}")
     known = math.prod(size for size in shape if size)
     if known > MOST_ELEMENTS:
         meta.refuse(f"must have at most {MOST_ELEMENTS} elements, but got {known}")
