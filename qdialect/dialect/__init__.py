@@ -3,7 +3,7 @@
 import sys
 from typing import cast
 
-from qdialect._mlir import announce_dialect, ir, register_dialect, register_op_adaptor, register_operation
+from qdialect._mlir import announce_dialect, ir
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
 from qdialect.dialect.elementwise_ops import (
     AddOp,
@@ -67,17 +67,7 @@ def load(context: ir.Context) -> None:
         Qnn.load()
 
 
-def _register() -> None:
-    """Make the classes those of the ops in every context: once, because the bindings keep them for the process."""
-    announce_dialect(Qnn.DIALECT_NAMESPACE, sys.modules[__name__])
-    register_dialect(Qnn)
-    for op in OPS:
-        register_operation(Qnn)(op)
-        register_op_adaptor(op)(op.Adaptor)
-
-
-_register()
-
+announce_dialect(Qnn.DIALECT_NAMESPACE, sys.modules[__name__])
 
 __all__ = [
     "CONTRACTION_CLASSES",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from qdialect._mlir import ext, ir, irdl
+from qdialect._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
 from qdialect.dialect.fields import (
     AnyOperandField,
     AttributeField,
@@ -74,6 +74,9 @@ class Qnn(ext.Dialect, name="qnn"):
             op.attach_traits()
 
 
+register_dialect(Qnn)
+
+
 class QnnOp(Qnn.Operation):
     """Base of all `qnn` ops; see the module docstring."""
 
@@ -118,6 +121,9 @@ class QnnOp(Qnn.Operation):
         cls.operand_fields = tuple(operands)
         cls.attribute_fields = attributes
         cls.result_fields = (results[0],)
+        # Once for all contexts: the bindings keep classes for the process.
+        register_operation(Qnn, replace=True)(cls)
+        register_op_adaptor(cls, replace=True)(cls.Adaptor)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
