@@ -25,6 +25,7 @@ from qdialect.dialect.fields import attribute_violations
 from qdialect.dialect.op_base import require
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 
+
 class Domain(StrEnum):
     """What values are between two stages."""
 

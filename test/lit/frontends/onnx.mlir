@@ -30,7 +30,7 @@
 // CHECK-NEXT: return
 
 // FUSED: "qnn.fused_conv2d"
-// FUSED-SAME: sum_arithmetic = "float_once"
+// FUSED-SAME: {add = {arithmetic = "float_once"
 // FUSED-NEXT: "qnn.transpose"
 // FUSED-NEXT: "qnn.dequantize"
 

@@ -15,7 +15,7 @@
 // CHECK: "qnn.clip"({{.*}}) {max = 100 : i64, min = -100 : i64}
 // FUSED-LABEL: func.func @convolution(
 // FUSED: "qnn.fused_conv2d"
-// FUSED-SAME: output_max = 100 : i64, output_min = -100 : i64
+// FUSED-SAME: {clamp = {max = 100 : i64, min = -100 : i64}}]
 // FUSED-NEXT: return
 func.func @convolution(%x: tensor<1x5x5x3xi8>) -> tensor<1x4x6x2xi8> {
   %weight = "tosa.const"() <{values = dense<3> : tensor<2x3x3x3xi8>}> : () -> tensor<2x3x3x3xi8>
