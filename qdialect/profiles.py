@@ -20,7 +20,7 @@ class ActivationOrder(StrEnum):
     CODES = "codes"
     """To rounded codes, through a table or a clamp: graphs name the quantization between the two."""
     REALS = "reals"
-    """To real numbers, before the one rounding (`real_scaling` of the fused ops)."""
+    """To f32 values, before the one rounding (the stages `dequantize` to `quantize` of the fused ops)."""
 
 
 @dataclass(frozen=True)

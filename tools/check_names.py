@@ -91,8 +91,20 @@ def _class_level_names(node: ast.ClassDef) -> Iterator[ast.expr]:
             yield value
 
 
+def missing_tests(tests: Path, stem: str) -> Iterator[str]:
+    """Tests that a pass lacks: what it rewrites, and why it does not, which may stand in the same file."""
+    matched = tests / f"{stem}.mlir"
+    if not matched.is_file():
+        yield matched.name
+    elif "expected-remark" not in matched.read_text() and not (tests / f"{stem}-no-match.mlir").is_file():
+        yield f"{stem}-no-match.mlir"
+
+
 def passes(root: Path) -> Iterator[str]:
-    """Module, pass and tests share a name: foo_bar.py, qnn-foo-bar, foo-bar.mlir and foo-bar-no-match.mlir."""
+    """Module, pass and tests share a name: foo_bar.py, qnn-foo-bar, foo-bar.mlir and foo-bar-no-match.mlir.
+
+    The latter may be a part of the former.
+    """
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
     for path in sorted((root / "qdialect" / "passes").glob("*.py")):
@@ -103,9 +115,8 @@ def passes(root: Path) -> Iterator[str]:
                 yield f"{name}:1: pass of this file must be named '{expected}', but got '{found}'"
             stem = found.removeprefix("qnn-")
             known |= {stem, f"{stem}-no-match"}
-            for test in (f"{stem}.mlir", f"{stem}-no-match.mlir"):
-                if not (tests / test).is_file():
-                    yield f"{name}:1: pass '{found}' must have a test test/lit/passes/{test}"
+            for test in missing_tests(tests, stem):
+                yield f"{name}:1: pass '{found}' must have a test test/lit/passes/{test}"
     for path in sorted(tests.glob("*.mlir")):
         if path.stem not in known and not path.stem.startswith("pipeline-"):
             yield f"{path.relative_to(root).as_posix()}:1: test must be named after a pass, or 'pipeline-...'"

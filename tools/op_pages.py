@@ -10,7 +10,7 @@ from typing import cast
 
 from lit_tests import first_function, op_lines, shortened
 
-from qdialect.dialect import OPS, QnnOp
+from qdialect.dialect import OPS, FusedOp, QnnOp
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MOST_VARIADIC
 
@@ -53,7 +53,7 @@ def _section(op_class: type[QnnOp], tests: Path) -> str:
         _operands(op_class),
         _attributes(op_class),
         "Constraints:",
-        "\n".join(_constraint_lines(constraints)),
+        "\n".join([*constraint_lines(constraints), *_shared_constraints(op_class)]),
         "Example:",
         f"```mlir\n{_example(op_class, tests)}\n```",
     ]
@@ -68,7 +68,15 @@ def _shared_meaning(op_class: type[QnnOp]) -> str:
     return inspect.cleandoc(base.__doc__ or "").partition("Constraints:")[0].strip()
 
 
-def _constraint_lines(constraints: str) -> Iterator[str]:
+def _shared_constraints(op_class: type[QnnOp]) -> Iterator[str]:
+    """The constraints that the base of the family states for all its ops, where the op does not repeat them."""
+    base = op_class.__mro__[1]
+    _, _, constraints = inspect.cleandoc(base.__doc__ or "").partition("Constraints:")
+    if base.__module__ == op_class.__module__ and issubclass(op_class, FusedOp):
+        yield from constraint_lines(constraints)
+
+
+def constraint_lines(constraints: str) -> Iterator[str]:
     """A list item for each constraint; a line that is indented further continues the one before."""
     for line in inspect.cleandoc(constraints).splitlines():
         label, _, rule = line.partition(": ")
@@ -80,29 +88,33 @@ def _operands(op_class: type[QnnOp]) -> str:
     for field in op_class.operand_fields:
         many = isinstance(field, VariadicOperandField)
         note = ", optional" if isinstance(field, OptionalOperandField) else f", 1 to {MOST_VARIADIC} times" * many
-        rows.append(f"| `{field.name}`{note} | {_cell(str(field.constraint))} |")
+        rows.append(f"| `{field.name}`{note} | {cell_text(str(field.constraint))} |")
     field = op_class.result_fields[0]
-    return "\n".join([*rows, f"| `{field.name}` (result) | {_cell(str(field.constraint))} |"])
+    return "\n".join([*rows, f"| `{field.name}` (result) | {cell_text(str(field.constraint))} |"])
 
 
 def _attributes(op_class: type[QnnOp]) -> str:
-    rows = ["| attribute | kind | builder's default |", "|---|---|---|"]
+    rows = ["| attribute | kind | default |", "|---|---|---|"]
     for name, field in op_class.attribute_fields.items():
-        rows.append(f"| `{name}` | {_cell(field.kind.description)} | {_default(field)} |")
+        rows.append(f"| `{name}` | {cell_text(field.kind.description)} | {_default(field)} |")
     return "\n".join(rows)
 
 
 def _default(field: AttributeField[object]) -> str:
-    if field.default is None:
-        return "absent" if field.kind.accepts_none else ""
-    value = field.default
+    return default_text(field.default)
+
+
+def default_text(value: object) -> str:
+    """What the absence of an attribute says; empty where it must be written."""
+    if value is None:
+        return ""
     if isinstance(value, Enum):
         return f'`"{value}"`'
     text = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
     return f"`{text}`".lower()
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """`text` for a table: types as code, since Markdown takes their brackets for tags."""
     return _TYPE.sub(r"`\g<0>`", text)
 

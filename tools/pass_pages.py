@@ -33,7 +33,8 @@ def _section(pass_class: type[Pass], tests: Path) -> str:
     test = _test_of(pass_class, tests)
     if test:
         parts += _example(test)
-        parts += _refusals(test.with_name(f"{test.stem}-no-match.mlir"))
+        unmatched = test.with_name(f"{test.stem}-no-match.mlir")
+        parts += _refusals(unmatched if unmatched.is_file() else test)
     return "\n\n".join(parts) + "\n"
 
 
@@ -87,7 +88,7 @@ def _without_module(text: str) -> str:
 
 
 def _refusals(test: Path) -> list[str]:
-    reasons = refusals(test) if test.is_file() else []
+    reasons = refusals(test)
     if not reasons:
         return []
     return ["It refuses, among others:", "\n".join(f"- {reason}" for reason in reasons)]

@@ -52,6 +52,12 @@ def test_good_tree(tmp_path: Path) -> None:
     assert check(tmp_path, GOOD) == (0, [])
 
 
+def test_what_does_not_match_may_stand_in_the_test_of_what_does(tmp_path: Path) -> None:
+    tree = {name: text for name, text in GOOD.items() if "no-match" not in name}
+    tree["test/lit/passes/fuse-bias.mlir"] += "// expected-remark @+1 {{[fuse-bias] must be constant}}\n"
+    assert check(tmp_path, tree) == (0, [])
+
+
 @pytest.mark.parametrize(("file", "text", "expected"), BROKEN)
 def test_broken_tree(tmp_path: Path, file: str, text: str | None, expected: str) -> None:
     tree = {**GOOD, file: text}

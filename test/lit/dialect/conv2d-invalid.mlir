@@ -338,11 +338,9 @@ func.func @conv2d_two_results(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x
 // -----
 
 func.func @conv2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>) {
-  // expected-error @+1 {{'qnn.conv2d' op must have attribute 'strides' (an array<i64>)}}
+  // expected-error @+1 {{'qnn.conv2d' op must have attributes 'input_zero_point' (an i64), 'weight_scales' (a non-empty array<f64> of positive scales up to 2^30)}}
   %y = "qnn.conv2d"(%data, %weight) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>,
-    groups = 1 : i64
+    input_scale = 0.5 : f64
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>) -> tensor<1x3x3x3xi32>
   return
 }

@@ -379,10 +379,9 @@ func.func @conv_transpose2d_two_results(%data: tensor<1x4x4x2xui8>, %weight: ten
 // -----
 
 func.func @conv_transpose2d_missing_attribute(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>) {
-  // expected-error @+1 {{'qnn.conv_transpose2d' op must have attribute 'strides' (an array<i64>)}}
+  // expected-error @+1 {{'qnn.conv_transpose2d' op must have attribute 'input_scale' (an f64 in [2^-60, 2^30])}}
   %y = "qnn.conv_transpose2d"(%data, %weight) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
-    weight_zero_points = array<i64: 0>,
+    input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_padding = array<i64: 0, 0>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>,
     groups = 1 : i64
   } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>) -> tensor<1x3x3x3xi32>

@@ -155,9 +155,9 @@ func.func @mean_two_results(%input: tensor<1x4x4x2xi8>) {
 // -----
 
 func.func @mean_missing_attribute(%input: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.mean' op must have attribute 'keep_dims' (a bool)}}
+  // expected-error @+1 {{'qnn.mean' op must have attribute 'axes' (an array<i64>)}}
   %y = "qnn.mean"(%input) {
-    axes = array<i64: 1, 2>, input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
+    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64,
     output_zero_point = -4 : i64, rounding = "fixed64_up", multiplier = "f64"
   } : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>
   return

@@ -276,9 +276,9 @@ func.func @quantize_two_results(%input: tensor<2x3xf32>) {
 // -----
 
 func.func @quantize_missing_attribute(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.quantize' op must have attribute 'axis' (an i64)}}
+  // expected-error @+1 {{'qnn.quantize' op must have attributes 'scales' (a non-empty array<f64> of positive scales up to 2^30), 'zero_points' (an array<i64>)}}
   %y = "qnn.quantize"(%input) {
-    scales = array<f64: 0.5>, zero_points = array<i64: 3>, rounding = "half_even", scaling = "divide",
+    rounding = "half_even", scaling = "divide",
     nan = "zero_point"
   } : (tensor<2x3xf32>) -> tensor<2x3xi8>
   return

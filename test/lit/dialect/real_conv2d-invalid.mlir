@@ -64,14 +64,6 @@ func.func @real_conv2d_no_result(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3
 
 // -----
 
-func.func @real_conv2d_missing_attribute(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>) {
-  // expected-error @+1 {{'qnn.real_conv2d' op must have attribute 'groups' (an i64)}}
-  %y = "qnn.real_conv2d"(%data, %weight) {strides = array<i64: 1, 1>, dilation = array<i64: 1, 1>} : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x3x3x8xf32>
-  return
-}
-
-// -----
-
 func.func @real_conv2d_unknown_attribute(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>) {
   // expected-error @+1 {{'qnn.real_conv2d' op has no attribute 'bogus'; it has 'strides', 'dilation', 'groups'}}
   %y = "qnn.real_conv2d"(%data, %weight) {strides = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, bogus = 1 : i64} : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x3x3x8xf32>

@@ -11,7 +11,7 @@
 
 // CHECK: func.func public @main(%arg0: tensor<2x2x4x4xf32> {qnn.name = "image"}) -> (tensor<2x2x4x4xf32> {qnn.name = "sum"})
 // CHECK: "qnn.quantize"(%arg0)
-// CHECK-SAME: nan = "min", rounding = "half_even", scales = array<f64: 5.000000e-01>, scaling = "divide", zero_points = array<i64: 128>
+// CHECK-SAME: nan = "min", scales = array<f64: 5.000000e-01>, zero_points = array<i64: 128>
 // CHECK: "qnn.transpose"
 // CHECK-SAME: permutation = array<i64: 0, 2, 3, 1>
 // CHECK: "qnn.conv2d"
@@ -30,7 +30,7 @@
 // CHECK-NEXT: return
 
 // FUSED: "qnn.fused_conv2d"
-// FUSED-SAME: sum_arithmetic = "float_once"
+// FUSED-SAME: {add = {arithmetic = "float_once"
 // FUSED-NEXT: "qnn.transpose"
 // FUSED-NEXT: "qnn.dequantize"
 

@@ -1,6 +1,6 @@
 // RUN: %qopt %s --qnn-decompose-fused | filecheck %s
 
-// Covers R11, R14: each stage becomes an op of its own with the same parameters; absent stages leave none.
+// Covers R11, R14: each stage becomes an op of its own with the same parameters; stages of f32 values become float ops.
 
 // CHECK-LABEL: func.func @plain(
 // CHECK: "qnn.conv2d"(%arg0,
@@ -28,8 +28,9 @@ func.func @plain(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
 // CHECK-SAME: -> tensor<1x4x4x2xui8>
 // CHECK: "qnn.clip"({{.*}}max = 200 : i64, min = 0 : i64
 // CHECK: "qnn.add"({{.*}}, %arg1) 
-// CHECK-SAME: lhs_scale = 5.000000e-01 : f64, lhs_zero_point = 10 : i64, multiplier = "f64", output_max = 255 : i64, output_min = 20 : i64, output_scale = 1.000000e+00
+// CHECK-SAME: lhs_scale = 5.000000e-01 : f64, lhs_zero_point = 10 : i64, output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.000000e+00
 // CHECK-SAME: rhs_scale = 2.500000e-01 : f64, rhs_zero_point = 4 : i64
+// CHECK: "qnn.clip"({{.*}}max = 255 : i64, min = 20 : i64
 // CHECK: qnn.lut
 // CHECK-SAME: input_scale = 1.000000e+00
 // CHECK-SAME: -> tensor<1x4x4x2xi8>
@@ -65,7 +66,7 @@ func.func @dense(%arg0: tensor<3x2xi8>) -> tensor<3x2xi8> {
   return %2 : tensor<3x2xi8>
 }
 
-// CHECK-LABEL: func.func @real_stage(
+// CHECK-LABEL: func.func @f32_stages(
 // CHECK: %[[ACC:.*]] = "qnn.conv2d"(%arg0, %{{[0-9a-z_]*}}) {{.*}}-> tensor<1x4x4x2xi32>
 // CHECK: %[[REAL:.*]] = "qnn.dequantize"(%[[ACC]]) {axis = 3 : i64, scales = array<f64: 1.250000e-01, 6.250000e-02>
 // CHECK: %[[BIAS:.*]] = "qnn.broadcast"
@@ -75,7 +76,7 @@ func.func @dense(%arg0: tensor<3x2xi8>) -> tensor<3x2xi8> {
 // CHECK: math.tanh %[[SUM]]
 // CHECK: "qnn.quantize"
 // CHECK-SAME: scaling = "reciprocal"
-func.func @real_stage(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+func.func @f32_stages(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<[0.5, -0.25]> : tensor<2xf32>} : () -> tensor<2xf32>
   %2 = "qnn.fused_conv2d"(%arg0, %0, %1, %arg1) {

@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @casts(
 // CHECK-SAME: %arg0: tensor<4x2xf32>) -> (tensor<4x2xui8> {qnn.scale = 5.000000e-01 : f64, qnn.zero_point = 3 : i64})
-// CHECK-NEXT: %0 = "qnn.quantize"(%arg0) {axis = 1 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 1.000000e-01, 2.000000e-01>
+// CHECK-NEXT: %0 = "qnn.quantize"(%arg0) {axis = 1 : i64, scales = array<f64: 1.000000e-01, 2.000000e-01>
 // CHECK-NEXT: %1 = "qnn.clip"(%0) {max = 127 : i64, min = -127 : i64}
 // CHECK-NEXT: %2 = "qnn.dequantize"(%1) {axis = 1 : i64, scales = array<f64: 1.000000e-01, 2.000000e-01>, zero_points = array<i64: 3, 0>}
-// CHECK-NEXT: %3 = "qnn.quantize"(%2) {axis = 0 : i64
+// CHECK-NEXT: %3 = "qnn.quantize"(%2) {scales
 // CHECK-SAME: -> tensor<4x2xui8>
 // CHECK-NEXT: return %3
 func.func @casts(%x: tensor<4x2xf32>) -> tensor<4x2x!quant.uniform<u8:f32, 0.5:3>> {

@@ -5,8 +5,7 @@
 // CHECK-LABEL: func.func @clip(
 // CHECK-NOT: qnn.clip
 // CHECK: qnn.fused_conv2d
-// CHECK-SAME: output_max = 90 : i64, output_min = 20 : i64
-// CHECK-SAME: sum_max = 90 : i64, sum_min = 20 : i64
+// CHECK-SAME: epilogue = [{requantize = {rounding = "fixed64_up"}}, {clamp = {max = 90 : i64, min = 20 : i64}}]
 func.func @clip(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
@@ -22,7 +21,7 @@ func.func @clip(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
 // CHECK-LABEL: func.func @relu(
 // CHECK-NOT: qnn.relu
 // CHECK: qnn.fused_conv2d
-// CHECK-SAME: output_max = 255 : i64, output_min = 10 : i64
+// CHECK-SAME: {clamp = {max = 255 : i64, min = 10 : i64}}]
 func.func @relu(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
@@ -41,7 +40,7 @@ func.func @relu(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
 // CHECK-LABEL: func.func @relu6(
 // CHECK-NOT: qnn.relu6
 // CHECK: qnn.fused_conv2d
-// CHECK-SAME: output_max = 22 : i64, output_min = 10 : i64
+// CHECK-SAME: {clamp = {max = 22 : i64, min = 10 : i64}}]
 func.func @relu6(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>

@@ -4,10 +4,8 @@
 
 // CHECK-LABEL: func.func @none(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "none"
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-SAME: output_zero_point = 7 : i64
-// CHECK-SAME: real_scaling = "reciprocal"
-// CHECK-SAME: rounding = "f32_rne_zp_last"
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @none(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -29,7 +27,7 @@ func.func @none(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @leaky_relu(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "leaky_relu", activation_alpha = 1.250000e-01 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {alpha = 1.250000e-01 : f64, function = "leaky_relu"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @leaky_relu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -56,7 +54,7 @@ func.func @leaky_relu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @elu(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "elu", activation_alpha = 1.250000e-01 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {alpha = 1.250000e-01 : f64, function = "elu"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @elu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -84,7 +82,7 @@ func.func @elu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @hardswish(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "hardswish", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "hardswish"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @hardswish(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -115,7 +113,7 @@ func.func @hardswish(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @hardsigmoid(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "hardsigmoid", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "hardsigmoid"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @hardsigmoid(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -145,7 +143,7 @@ func.func @hardsigmoid(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @sigmoid(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "sigmoid", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "sigmoid"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @sigmoid(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -173,7 +171,7 @@ func.func @sigmoid(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @silu(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "silu", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "silu"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @silu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -202,7 +200,7 @@ func.func @silu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @tanh(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "tanh", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "tanh"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @tanh(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -225,7 +223,7 @@ func.func @tanh(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @gelu(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "gelu", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "gelu"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @gelu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -255,7 +253,7 @@ func.func @gelu(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 
 // CHECK-LABEL: func.func @gelu_tanh(
 // CHECK-NOT: qnn.dequantize
-// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {activation = "gelu_tanh", activation_alpha = 0.000000e+00 : f64
+// CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}) {epilogue = [{dequantize = {multiplier = "f32"}}, {activation = {function = "gelu_tanh"}}, {quantize = {scaling = "reciprocal"}}]
 // CHECK-NOT: qnn.quantize
 // CHECK: return
 func.func @gelu_tanh(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
@@ -291,8 +289,7 @@ func.func @gelu_tanh(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 // CHECK-LABEL: func.func @bias_residual_and_clamp(
 // CHECK-NOT: qnn.dequantize
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
-// CHECK-SAME: output_max = 127 : i64, output_min = 7 : i64
-// CHECK-SAME: real_scaling = "divide", residual_place = "before_rounding", residual_scale = 4.000000e-02 : f64
+// CHECK-SAME: {sum = {residual_scale = 4.000000e-02 : f64, residual_zero_point = 9 : i64}}, {quantize}, {clamp = {max = 127 : i64, min = 7 : i64}}]
 // CHECK-SAME: tensor<2xf32>, tensor<1x2x2x2xui8>
 // CHECK-NOT: qnn.quantize
 // CHECK: return

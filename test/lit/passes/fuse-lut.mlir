@@ -5,9 +5,9 @@
 // CHECK-LABEL: func.func @conv(
 // CHECK-NOT: qnn.lut
 // CHECK: qnn.fused_conv2d
-// CHECK-SAME: sum_scale = 5.000000e-01 : f64, sum_zero_point = 10 : i64
-// CHECK-SAME: table = dense<"0xFFFEFDFC
-// CHECK-SAME: table_scale = 1.250000e-01 : f64, table_zero_point = 11 : i64
+// CHECK-SAME: epilogue = [{requantize = {element = ui8, rounding = "fixed64_up", scale = 5.000000e-01 : f64, zero_point = 10 : i64}},
+// CHECK-SAME: {lut = {table = dense<"0xFFFEFDFC
+// CHECK-SAME: output_scale = 1.250000e-01 : f64, output_zero_point = 11 : i64
 // CHECK-SAME: -> tensor<1x4x4x2xi8>
 func.func @conv(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xi8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
@@ -28,7 +28,7 @@ func.func @conv(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xi8> {
 // CHECK-LABEL: func.func @second_table(
 // CHECK-NOT: qnn.lut
 // CHECK: qnn.fused_conv2d
-// CHECK-SAME: table = dense<"0x00010203
+// CHECK-SAME: {lut = {table = dense<"0x00010203
 func.func @second_table(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>

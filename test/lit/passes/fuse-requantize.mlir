@@ -6,11 +6,10 @@
 // CHECK-LABEL: func.func @conv(
 // CHECK-NOT: "qnn.conv2d"
 // CHECK: "qnn.fused_conv2d"(%arg0,
+// CHECK-SAME: epilogue = [{requantize = {rounding = "fixed64_up"}}]
 // CHECK-SAME: input_scale = 2.500000e-01 : f64, input_zero_point = 3 : i64
-// CHECK-SAME: output_max = 255 : i64, output_min = 0 : i64, output_scale = 5.000000e-01 : f64, output_zero_point = 10 : i64
-// CHECK-SAME: rounding = "fixed64_up"
+// CHECK-SAME: output_scale = 5.000000e-01 : f64, output_zero_point = 10 : i64
 // CHECK-SAME: strides = array<i64: 2, 1>
-// CHECK-SAME: sum_scale = 5.000000e-01 : f64, sum_zero_point = 10 : i64, table, table_scale = 5.000000e-01 : f64, table_zero_point = 10 : i64
 // CHECK-SAME: weight_scales = array<f64: 5.000000e-01, 2.500000e-01>
 // CHECK-SAME: (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>, tensor<2xi32>) -> tensor<1x2x4x2xui8>
 func.func @conv(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x2x4x2xui8> {
@@ -32,7 +31,7 @@ func.func @conv(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x2x4x2xui8> {
 // CHECK-LABEL: func.func @dense_without_bias(
 // CHECK: [[BIAS:%.*]] = "qnn.constant"() {value = dense<0> : tensor<2xi32>}
 // CHECK: "qnn.fused_dense"(%arg0, %{{.*}}, [[BIAS]])
-// CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64
+// CHECK-SAME: epilogue = [{requantize = {rounding = {{"[a-z0-9_]+"}}}}]
 func.func @dense_without_bias(%arg0: tensor<3x2xi8>) -> tensor<3x2xi8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
   %1 = "qnn.dense"(%arg0, %0) {

@@ -6,10 +6,9 @@
 // CHECK-LABEL: func.func @left(
 // CHECK-NOT: qnn.add
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
-// CHECK-SAME: output_max = 255 : i64, output_min = 0 : i64
-// CHECK-SAME: residual_place = "right", residual_scale = 2.500000e-01 : f64, residual_zero_point = 4 : i64
-// CHECK-SAME: sum_arithmetic = "requantize_each", sum_max = 255 : i64, sum_min = 20 : i64
-// CHECK-SAME: sum_scale = 1.000000e+00 : f64, sum_zero_point = 20 : i64
+// CHECK-SAME: epilogue = [{requantize = {rounding = "fixed64_up", scale = 5.000000e-01 : f64, zero_point = 10 : i64}},
+// CHECK-SAME: {add = {residual_scale = 2.500000e-01 : f64, residual_zero_point = 4 : i64}}, {clamp = {max = 255 : i64, min = 20 : i64}}]
+// CHECK-SAME: output_scale = 1.000000e+00 : f64, output_zero_point = 20 : i64
 func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
@@ -29,9 +28,8 @@ func.func @left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tenso
 // CHECK-LABEL: func.func @right(
 // CHECK-NOT: qnn.add
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
-// CHECK-SAME: residual_place = "left", residual_scale = 2.500000e-01
-// CHECK-SAME: sum_arithmetic = "shifted_fixed"
-// CHECK-SAME: sum_rounding = "fixed32_double"
+// CHECK-SAME: {add = {arithmetic = "shifted_fixed", residual_is_lhs = true, residual_scale = 2.500000e-01
+// CHECK-SAME: rounding = "fixed32_double"
 func.func @right(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>
@@ -78,8 +76,7 @@ func.func @later_of_two(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) 
 // CHECK-LABEL: func.func @order_of_floats(
 // CHECK-NOT: qnn.add
 // CHECK: "qnn.fused_conv2d"(%arg0, %{{.*}}, %{{.*}}, %arg1)
-// CHECK-SAME: residual_place = "left"
-// CHECK-SAME: sum_arithmetic = "float_once"
+// CHECK-SAME: {add = {arithmetic = "float_once", residual_is_lhs = true
 func.func @order_of_floats(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>

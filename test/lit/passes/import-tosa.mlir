@@ -15,7 +15,7 @@
 // CHECK: "qnn.clip"({{.*}}) {max = 100 : i64, min = -100 : i64}
 // FUSED-LABEL: func.func @convolution(
 // FUSED: "qnn.fused_conv2d"
-// FUSED-SAME: output_max = 100 : i64, output_min = -100 : i64
+// FUSED-SAME: {clamp = {max = 100 : i64, min = -100 : i64}}]
 // FUSED-NEXT: return
 func.func @convolution(%x: tensor<1x5x5x3xi8>) -> tensor<1x4x6x2xi8> {
   %weight = "tosa.const"() <{values = dense<3> : tensor<2x3x3x3xi8>}> : () -> tensor<2x3x3x3xi8>
@@ -44,7 +44,6 @@ func.func @convolution(%x: tensor<1x5x5x3xi8>) -> tensor<1x4x6x2xi8> {
 // CHECK: "qnn.requantize"(%arg0)
 // CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_points = array<i64: 3>
 // CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = -3 : i64, rounding = "fixed64_up"
-// CHECK-SAME: weight_scales = array<f64: 1.000000e+00>
 func.func @quantized_types(%x: tensor<4x!quant.uniform<u8:f32, 0.5:3>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-3>> {
   %multiplier = "tosa.const"() <{values = dense<1073741824> : tensor<1xi32>}> : () -> tensor<1xi32>
   %shift = "tosa.const"() <{values = dense<29> : tensor<1xi8>}> : () -> tensor<1xi8>

@@ -9,7 +9,7 @@
 // CHECK-SAME: qnn.parameters = {
 // CHECK-SAME: input_scale = 2.500000e-01 : f64, input_zero_point = 3 : i64
 // CHECK-SAME: output_scale = 5.000000e-01 : f64, output_zero_point = 10 : i64
-// CHECK-SAME: weight_scales = array<f64: 5.000000e-01>, weight_zero_points = array<i64: 0>
+// CHECK-SAME: weight_scales = array<f64: 5.000000e-01>
 // CHECK: qnn.constant
 // CHECK: qnn.constant
 // CHECK: "qnn.fused_dense"(%arg0,

@@ -6,10 +6,10 @@
 // CHECK-LABEL: func.func @stages(
 // CHECK: [[BIAS:%.*]] = "qnn.constant"() {value = dense<100> : tensor<2xi32>}
 // CHECK: "qnn.fused_conv_transpose2d"(%arg0, %{{.*}}, [[BIAS]], %arg1)
-// CHECK-SAME: output_max = 255 : i64, output_min = 10 : i64, output_padding = array<i64: 1, 0>
+// CHECK-SAME: {clamp = {max = 255 : i64, min = 10 : i64}}, {add = {
 // CHECK-SAME: residual_scale = 1.000000e+00 : f64
-// CHECK-SAME: sum_max = 255 : i64, sum_min = 0 : i64
-// CHECK-SAME: table = dense<1> : tensor<256xi8>
+// CHECK-SAME: {lut = {table = dense<1> : tensor<256xi8>}}]
+// CHECK-SAME: output_padding = array<i64: 1, 0>
 // CHECK-NOT: qnn.requantize
 // CHECK-NOT: qnn.add
 // CHECK: return

@@ -6,9 +6,9 @@
 // CHECK-LABEL: func.func @stages(
 // CHECK: [[BIAS:%.*]] = "qnn.constant"() {value = dense<100> : tensor<2xi32>}
 // CHECK: "qnn.fused_matmul"(%arg0, %arg1, [[BIAS]], %arg2)
-// CHECK-SAME: output_max = 255 : i64, output_min = 10 : i64
+// CHECK-SAME: {clamp = {max = 255 : i64, min = 10 : i64}}, {add = {
 // CHECK-SAME: residual_scale = 1.000000e+00 : f64
-// CHECK-SAME: table = dense<1> : tensor<256xi8>
+// CHECK-SAME: {lut = {table = dense<1> : tensor<256xi8>}}]
 // CHECK-SAME: weight_scales = array<f64: 5.000000e-01, 2.500000e-01>
 // CHECK-NOT: qnn.requantize
 // CHECK-NOT: qnn.add

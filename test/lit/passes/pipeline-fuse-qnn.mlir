@@ -162,7 +162,7 @@ func.func @planes(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x2x4x4xui8> {
 // R6, R7: depthwise and pointwise convs in a chain; every tensor from kernel to kernel is 8-bit.
 // CHECK-LABEL: func.func @mobilenet(
 // CHECK-NOT: i16
-// CHECK-COUNT-3: "qnn.fused_conv2d"({{.*}}output_max = 240 : i64, output_min = 3 : i64{{.*}} -> tensor<1x4x4x2xui8>
+// CHECK-COUNT-3: "qnn.fused_conv2d"({{.*}}{clamp = {max = 240 : i64, min = 3 : i64}}]{{.*}} -> tensor<1x4x4x2xui8>
 // CHECK-NEXT: return
 func.func @mobilenet(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<2> : tensor<2x3x3x1xi8>} : () -> tensor<2x3x3x1xi8>
@@ -209,7 +209,7 @@ func.func @mobilenet(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
 // CHECK-NOT: "qnn.add"
 // CHECK-NOT: qnn.relu
 // CHECK: "qnn.fused_conv2d"(%arg0, {{.*}}, %arg1)
-// CHECK-SAME: sum_max = 255 : i64, sum_min = 20 : i64
+// CHECK-SAME: {clamp = {max = 255 : i64, min = 20 : i64}}]
 // CHECK-NEXT: return
 func.func @residual(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
@@ -239,10 +239,9 @@ func.func @residual(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> t
 // CHECK-LABEL: func.func @everything(
 // CHECK: dense<[100, -7]>
 // CHECK: "qnn.fused_conv2d"(%arg0, {{.*}}, %arg1)
-// CHECK-SAME: output_max = 22 : i64, output_min = 10 : i64
+// CHECK-SAME: {clamp = {max = 22 : i64, min = 10 : i64}}, {add = {
+// CHECK-SAME: {lut = {table = dense<
 // CHECK-SAME: padding = array<i64: 1, 1, 0, 0>
-// CHECK-SAME: sum_max = 255 : i64, sum_min = 0 : i64
-// CHECK-SAME: table = dense<
 // CHECK-NEXT: return
 func.func @everything(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.pad"(%arg0) {

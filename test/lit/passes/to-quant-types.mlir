@@ -17,16 +17,14 @@
 func.func @main(%x: tensor<1x2xui8> {qnn.name = "image", qnn.scale = 0.5 : f64, qnn.zero_point = 3 : i64})
     -> (tensor<1x2xf32>, tensor<1x2xi8> {qnn.scale = 0.25 : f64, qnn.zero_point = -3 : i64}) {
   %0 = "qnn.requantize"(%x) {
-    axis = 0 : i64, input_scale = 0.5 : f64, input_zero_points = array<i64: 3>, multiplier = "f64",
-    output_scale = 0.25 : f64, output_zero_point = -3 : i64, rounding = "fixed64_up", weight_scales = array<f64: 1.0>
+    input_scale = 0.5 : f64, input_zero_points = array<i64: 3>, output_scale = 0.25 : f64,
+    output_zero_point = -3 : i64, rounding = "fixed64_up"
   } : (tensor<1x2xui8>) -> tensor<1x2xi8>
   %1 = "qnn.dequantize"(%0) {axis = 1 : i64, scales = array<f64: 0.1, 0.2>, zero_points = array<i64: 1, 0>}
     : (tensor<1x2xi8>) -> tensor<1x2xf32>
-  %2 = "qnn.quantize"(%1) {
-    axis = 0 : i64, nan = "zero_point", rounding = "half_away", scales = array<f64: 0.5>, scaling = "divide",
-    zero_points = array<i64: 0>
-  } : (tensor<1x2xf32>) -> tensor<1x2xi8>
-  %3 = "qnn.dequantize"(%2) {axis = 0 : i64, scales = array<f64: 0.5>, zero_points = array<i64: 0>}
+  %2 = "qnn.quantize"(%1) {rounding = "half_away", scales = array<f64: 0.5>, zero_points = array<i64: 0>}
+    : (tensor<1x2xf32>) -> tensor<1x2xi8>
+  %3 = "qnn.dequantize"(%2) {scales = array<f64: 0.5>, zero_points = array<i64: 0>}
     : (tensor<1x2xi8>) -> tensor<1x2xf32>
   return %3, %0 : tensor<1x2xf32>, tensor<1x2xi8>
 }
