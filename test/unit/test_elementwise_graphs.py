@@ -46,7 +46,7 @@ def test_intervals_that_are_called_monotonic_are(seed: int) -> None:
     assert intervals[-1].high[0] == high
     assert all(left.high[0] + 1 >= right.low[0] for left, right in pairwise(intervals))
     for interval in intervals:
-        numbers = np.arange(interval.low[0], interval.high[0] + 1)[:, None]
+        numbers: Array = np.arange(int(interval.low[0]), int(interval.high[0]) + 1)[:, None]
         found = np.broadcast_to(graph.evaluate(numbers).values[graph.result], numbers.shape).astype(np.int64)
         changes = np.diff(found, axis=0)
         assert np.all(changes >= 0) or np.all(changes <= 0)

@@ -221,11 +221,13 @@ def _by_constant(ends: _Ends, _: Array) -> Flags:
 
 
 def _unsigned_by_constant(ends: _Ends, _: Array) -> Flags:
-    return (_direction(ends[1]) == 0) & _same_sign(ends[0]) & (ends[1][0] >= 0)
+    flags: Flags = (_direction(ends[1]) == 0) & _same_sign(ends[0])
+    return flags & (ends[1][0] >= 0)
 
 
 def _always(ends: _Ends, _: Array) -> Flags:
-    return np.ones(ends[0].shape[1], np.bool_)
+    flags: Flags = np.ones(ends[0].shape[1], np.bool_)
+    return flags
 
 
 def _together(ends: _Ends, _: Array) -> Flags:
@@ -233,7 +235,8 @@ def _together(ends: _Ends, _: Array) -> Flags:
 
 
 def _unsigned_together(ends: _Ends, _: Array) -> Flags:
-    return _are_together(*ends) & _same_sign(ends[0]) & _same_sign(ends[1]) & ((ends[0][0] < 0) == (ends[1][0] < 0))
+    signs = [_sign(end[0]) for end in ends]
+    return _are_together(*ends) & _same_sign(ends[0]) & _same_sign(ends[1]) & np.equal(*signs)
 
 
 def _opposed(ends: _Ends, _: Array) -> Flags:
