@@ -27,7 +27,7 @@ from qdialect.passes.elementwise import (
 from qdialect.passes.elementwise.domain import numbers_of
 from qdialect.passes.elementwise.eight_bit import Stored, following_result, is_reinterpreted, stored_as, widened
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
-from qdialect.passes.elementwise.graph import MOST_OPS
+from qdialect.passes.elementwise.graph import MOST_OPS, is_known_tensor
 from qdialect.passes.elementwise.sources import Sources
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
@@ -70,7 +70,7 @@ class RaiseRequantize(Pattern[_Match]):
 
     def check(self, op: ir.OpView) -> _Match | Refusal | None:
         result = op.operation.results[0]
-        if not _may_be_bounded(op) or is_reinterpreted(result):
+        if not is_known_tensor(result) or not _may_be_bounded(op) or is_reinterpreted(result):
             return None
         if not self._may_be_graph(result):
             return None

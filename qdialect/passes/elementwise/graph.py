@@ -124,6 +124,8 @@ def is_member(op: ir.OpView) -> bool:
 
 
 def _is_elementwise(op: ir.OpView) -> bool:
+    if not all(is_known_tensor(value) for value in (*op.operation.operands, *op.operation.results)):
+        return False
     if isinstance(op, RequantizeOp | QuantizeOp | DequantizeOp):
         return _parameters_of(op) == 1 or 0 < op.axis == len(shape_of(op.operation.operands[0].type)) - 1
     return isinstance(op, ClipOp) or op.operation.name in UPSTREAM_OPS
@@ -131,6 +133,12 @@ def _is_elementwise(op: ir.OpView) -> bool:
 
 def _is_eight_bit(value: ir.Value) -> bool:
     return element_of(value.type) in ("i8", "ui8")
+
+
+def is_known_tensor(value: ir.Value) -> bool:
+    """Whether `value` is a static tensor of an element type that has a NumPy dtype."""
+    type_ = value.type
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
 
 
 def per_channel_constant(value: ir.Value) -> Array | None:
