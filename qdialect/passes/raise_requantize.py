@@ -27,6 +27,8 @@ from qdialect.passes.elementwise import (
 from qdialect.passes.elementwise.domain import numbers_of
 from qdialect.passes.elementwise.eight_bit import Stored, following_result, is_reinterpreted, stored_as, widened
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
+from qdialect.passes.elementwise.graph import MOST_OPS, is_known_tensor
+from qdialect.passes.elementwise.sources import Sources
 from qdialect.passes.matching import producer, rebuilt
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import register
@@ -62,17 +64,20 @@ class RaiseRequantize(Pattern[_Match]):
     roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip")
 
     def __init__(self) -> None:
+        self._sources = Sources()
         self._found: dict[ir.Value, _Match | Refusal] = {}
         """Of values whose graph ends there, for several ops ask; until something changes."""
 
     def check(self, op: ir.OpView) -> _Match | Refusal | None:
         result = op.operation.results[0]
-        if not _may_be_bounded(op) or is_reinterpreted(result):
+        if not is_known_tensor(result) or not _may_be_bounded(op) or is_reinterpreted(result):
+            return None
+        if not self._may_be_graph(result):
             return None
         graph = graph_of(result)
         if not isinstance(graph, ElementwiseGraph):
             return graph if is_eight_bit(result) else None
-        if element_of(graph.source.type) not in _SOURCES or _is_quantized_once(graph):
+        if _is_quantized_once(graph):
             return None
         if is_eight_bit(result):
             return self._match_at_end(graph)
@@ -100,6 +105,13 @@ class RaiseRequantize(Pattern[_Match]):
             value = widened(value, result.type, match.stored.shift)
         rewriter.replace(op, value)
         self._found.clear()
+        self._sources.forget()
+
+    def _may_be_graph(self, value: ir.Value) -> bool:
+        """Whether `value` may be a graph of accumulators or their like; where that has 8 bits, a reason may be due."""
+        found = self._sources.of(value)
+        is_candidate = is_eight_bit(value) or (len(found.sources) == 1 and found.depth <= MOST_OPS)
+        return is_candidate and any(map(_is_wide, found.sources))
 
     def _match(self, graph: ElementwiseGraph) -> _Match | Refusal:
         if graph.result not in self._found:
@@ -145,6 +157,10 @@ def _may_be_bounded(op: ir.OpView) -> bool:
     """Whether the result may be an integer of a small range: of floats, those that are rounded or clamped."""
     element = element_of(op.operation.results[0].type)
     return element in _RESULTS and (element != "f32" or op.operation.name in _WHOLE_FLOATS)
+
+
+def _is_wide(source: ir.Value) -> bool:
+    return isinstance(source.type, ir.RankedTensorType) and element_of(source.type) in _SOURCES
 
 
 def _is_quantized_once(graph: ElementwiseGraph) -> bool:

@@ -33,7 +33,7 @@ class TabulateElementwise(LutPattern):
         result = op.operation.results[0]
         if not is_eight_bit(result) or is_reinterpreted(result):
             return None
-        graph = _nearest_graph(result)
+        graph = graph_of(result)
         if not isinstance(graph, ElementwiseGraph):
             return graph
         if not is_eight_bit(graph.source) or all(_is_left_alone(member) for member in graph.ops):
@@ -45,11 +45,6 @@ class TabulateElementwise(LutPattern):
             return Refusal("has no defined value for every number it depends on")
         before = _meaning_of(graph.source)
         return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
-
-
-def _nearest_graph(result: ir.Value) -> ElementwiseGraph | Refusal | None:
-    """The graph that ends in `result`; where that depends on two tensors, the one from a single 8-bit value inside."""
-    return graph_of(result)
 
 
 def _is_left_alone(op: ir.OpView) -> bool:

@@ -12,6 +12,7 @@ from qdialect import parse
 from qdialect._mlir import ir
 from qdialect.passes.elementwise import ElementwiseGraph, graph_of, steps_of_graph
 from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
+from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import Refusal
 from qdialect.quant_math import accumulator_range
 
@@ -46,7 +47,7 @@ def test_intervals_that_are_called_monotonic_are(seed: int) -> None:
     assert intervals[-1].high[0] == high
     assert all(left.high[0] + 1 >= right.low[0] for left, right in pairwise(intervals))
     for interval in intervals:
-        numbers = np.arange(interval.low[0], interval.high[0] + 1)[:, None]
+        numbers: Array = np.arange(int(interval.low[0]), int(interval.high[0]) + 1)[:, None]
         found = np.broadcast_to(graph.evaluate(numbers).values[graph.result], numbers.shape).astype(np.int64)
         changes = np.diff(found, axis=0)
         assert np.all(changes >= 0) or np.all(changes <= 0)
@@ -127,3 +128,44 @@ def test_accumulators_stay_in_their_range_and_reach_its_ends() -> None:
         np.testing.assert_array_equal(ends, bias + (weights * extreme).sum(axis=1))
     drawn = bias + rng.integers(-7, 249, (1000, 9)) @ weights.T
     assert np.all((low <= drawn) & (drawn <= high))
+
+
+@pytest.mark.parametrize("is_view", [True, False])
+def test_a_number_that_changes_its_sign_by_its_type_is_not_monotonic(is_view: bool) -> None:
+    if is_view:
+        body, source = "%2 = tensor.bitcast %x : tensor<2x3xui8> to tensor<2x3xi8>", "ui8"
+    else:
+        source = "i32"
+        body = f"""
+          %0 = arith.sitofp %x : {TYPE} to tensor<2x3xf32>
+          %2 = arith.fptoui %0 : tensor<2x3xf32> to tensor<2x3xi8>"""
+    module = parse(
+        f"func.func @main(%x: tensor<2x3x{source}>) -> tensor<2x3xi8> {{\n{body}\nreturn %2 : tensor<2x3xi8>\n}}"
+    )
+    graph = returned(module)
+    assert isinstance(monotonic_intervals(graph, Interval(np.array([0]), np.array([127]))), list)
+    assert isinstance(monotonic_intervals(graph, Interval(np.array([0]), np.array([255]))), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func.func @main(%x: i32) -> i32 {\n%0 = arith.addi %x, %x : i32\nreturn %0 : i32\n}",
+        "func.func @main(%x: vector<4xi8>) -> vector<4xi8> {\n%0 = arith.addi %x, %x : vector<4xi8>\n"
+        "return %0 : vector<4xi8>\n}",
+        "func.func @main(%x: tensor<?xi8>) -> tensor<?xi8> {\n%0 = arith.addi %x, %x : tensor<?xi8>\n"
+        "return %0 : tensor<?xi8>\n}",
+        "func.func @main(%x: tensor<2xi8>, %c: i1) -> tensor<2xi8> {\n%0 = arith.select %c, %x, %x : tensor<2xi8>\n"
+        "return %0 : tensor<2xi8>\n}",
+        "func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {\n%0 = arith.sitofp %x : tensor<2xi8> to tensor<2xf64>\n"
+        "%1 = arith.fptosi %0 : tensor<2xf64> to tensor<2xi8>\nreturn %1 : tensor<2xi8>\n}",
+        "func.func @main(%x: tensor<2xi4>) -> tensor<2xi8> {\n%0 = arith.extsi %x : tensor<2xi4> to tensor<2xi8>\n"
+        "return %0 : tensor<2xi8>\n}",
+    ],
+    ids=["scalar", "vector", "dynamic", "scalar condition", "f64", "i4"],
+)
+def test_what_is_no_static_tensor_of_a_known_type_is_left_alone(text: str) -> None:
+    module = parse(text)
+    before = str(module)
+    FuseQnnPass().run(module)
+    assert str(module) == before

@@ -28,7 +28,8 @@ Array = NDArray[Any]
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _NOT_ELEMENTWISE = ("arith.constant", "tensor.concat")
-_MOST_OPS = 256
+MOST_OPS = 128
+"""Of one graph."""
 
 UPSTREAM_OPS: tuple[str, ...] = tuple(
     name for name in _EVALUATORS if name.startswith(("arith.", "math.", "tensor.")) and name not in _NOT_ELEMENTWISE
@@ -109,7 +110,7 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
         else:
             pending.append((current, True))
             pending += [(operand, False) for operand in reversed(list(op.operation.operands))]
-        if len(sources) > 1 or len(ordered) + len(pending) > 2 * _MOST_OPS:
+        if len(sources) > 1 or len(ordered) + len(pending) > 2 * MOST_OPS:
             return _too_much(sources)
     return _checked(ElementwiseGraph(sources[0], tuple(ordered.values()), constants)) if sources else None
 
@@ -123,6 +124,8 @@ def is_member(op: ir.OpView) -> bool:
 
 
 def _is_elementwise(op: ir.OpView) -> bool:
+    if not all(is_known_tensor(value) for value in (*op.operation.operands, *op.operation.results)):
+        return False
     if isinstance(op, RequantizeOp | QuantizeOp | DequantizeOp):
         return _parameters_of(op) == 1 or 0 < op.axis == len(shape_of(op.operation.operands[0].type)) - 1
     return isinstance(op, ClipOp) or op.operation.name in UPSTREAM_OPS
@@ -130,6 +133,12 @@ def _is_elementwise(op: ir.OpView) -> bool:
 
 def _is_eight_bit(value: ir.Value) -> bool:
     return element_of(value.type) in ("i8", "ui8")
+
+
+def is_known_tensor(value: ir.Value) -> bool:
+    """Whether `value` is a static tensor of an element type that has a NumPy dtype."""
+    type_ = value.type
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
 
 
 def per_channel_constant(value: ir.Value) -> Array | None:
@@ -168,7 +177,7 @@ def _is_same(value: ir.Value, other: ir.Value | None) -> bool:
 
 
 def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | Refusal:
-    if len(graph.ops) > _MOST_OPS:
+    if len(graph.ops) > MOST_OPS:
         return _too_much([])
     shapes = [shape_of(value.type) for value in (graph.source, graph.result)]
     if shapes[0] != shapes[1]:
@@ -179,7 +188,7 @@ def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | Refusal:
 def _too_much(sources: Sequence[ir.Value]) -> Refusal:
     if len(sources) > 1:
         return Refusal("must depend on one tensor, constants aside, but depends on two or more")
-    return Refusal(f"must depend on its tensor through {_MOST_OPS} ops at most, but there are more")
+    return Refusal(f"must depend on its tensor through {MOST_OPS} ops at most, but there are more")
 
 
 def _known(value: ir.Value) -> Array | None:

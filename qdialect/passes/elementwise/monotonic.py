@@ -217,15 +217,15 @@ def _one_stays(lhs: Array, rhs: Array) -> Flags:
 
 
 def _by_constant(ends: _Ends, _: Array) -> Flags:
-    return _direction(ends[1]) == 0
+    return np.equal(_direction(ends[1]), 0)
 
 
-def _unsigned_by_constant(ends: _Ends, _: Array) -> Flags:
-    return (_direction(ends[1]) == 0) & _same_sign(ends[0]) & (ends[1][0] >= 0)
+def _unsigned_by_constant(ends: _Ends, result: Array) -> Flags:
+    return _by_constant(ends, result) & _same_sign(ends[0]) & _all_hold(np.greater_equal(ends[1], 0))
 
 
 def _always(ends: _Ends, _: Array) -> Flags:
-    return np.ones(ends[0].shape[1], np.bool_)
+    return np.ones_like(_same_sign(ends[0]))
 
 
 def _together(ends: _Ends, _: Array) -> Flags:
@@ -233,15 +233,21 @@ def _together(ends: _Ends, _: Array) -> Flags:
 
 
 def _unsigned_together(ends: _Ends, _: Array) -> Flags:
-    return _are_together(*ends) & _same_sign(ends[0]) & _same_sign(ends[1]) & ((ends[0][0] < 0) == (ends[1][0] < 0))
+    signs = [_sign(end[0]) for end in ends]
+    return _are_together(*ends) & _same_sign(ends[0]) & _same_sign(ends[1]) & np.equal(*signs)
 
 
 def _opposed(ends: _Ends, _: Array) -> Flags:
     return _are_opposed(*ends)
 
 
-def _within_sign(ends: _Ends, _: Array) -> Flags:
-    return _same_sign(ends[0])
+def _within_sign(ends: _Ends, result: Array) -> Flags:
+    """Of what is read with another signedness, before or after."""
+    return _same_sign(ends[0]) & _same_sign(result)
+
+
+def _result_within_sign(_: _Ends, result: Array) -> Flags:
+    return _same_sign(result)
 
 
 def _magnitude(ends: _Ends, result: Array) -> Flags:
@@ -275,7 +281,8 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("arith.maxnumf", "arith.minnumf"), _together),
     **dict.fromkeys(("arith.maxui", "arith.minui"), _unsigned_together),
     **dict.fromkeys(("arith.extui", "arith.uitofp", "tensor.bitcast"), _within_sign),
-    **dict.fromkeys(("arith.extsi", "arith.sitofp", "arith.fptosi", "arith.fptoui", "arith.negf"), _always),
+    **dict.fromkeys(("arith.extsi", "arith.sitofp", "arith.fptosi", "arith.negf"), _always),
+    "arith.fptoui": _result_within_sign,
     **dict.fromkeys(("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"), _always),
     **dict.fromkeys(("qnn.clip", "qnn.requantize", "qnn.quantize", "qnn.dequantize"), _always),
 }
