@@ -107,7 +107,7 @@ def _random(draw: Draw) -> np.random.Generator:
 
 @st.composite
 def contractions(draw: Draw) -> Program:
-    """Products of bytes: maps in any order, either factor first, lanes in one or both, buffers wider than what is read."""
+    """Products of bytes: maps in any order, either factor first, lanes in one or both, buffers wider than the read."""
     rng, main = _random(draw), Main()
     extents = {
         "r": draw(st.integers(1, 3)),
