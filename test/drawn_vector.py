@@ -96,25 +96,26 @@ def vector(shape: Sequence[int], element: str) -> str:
     return f"vector<{'x'.join([*map(str, shape), element])}>"
 
 
-def _rare(draw: Draw) -> bool:
+def rare(draw: Draw) -> bool:
     """True for one program of ten: most have few variations, so that one alone decides."""
     return draw(st.integers(0, 9)) == 9
 
 
-def _random(draw: Draw) -> np.random.Generator:
+def generator(draw: Draw) -> np.random.Generator:
+    """Numbers for buffers, from a drawn seed."""
     return np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
 
 
 @st.composite
 def contractions(draw: Draw) -> Program:
-    """Products of bytes: maps in any order, either factor first, lanes in one or both, buffers wider than what is read."""
-    rng, main = _random(draw), Main()
+    """Products of bytes: maps in any order, either factor first, lanes in one or both, buffers wider than the read."""
+    rng, main = generator(draw), Main()
     extents = {
         "r": draw(st.integers(1, 3)),
         "v": draw(st.integers(1, 2)),
         "s": draw(st.integers(1, 2)),
-        "l": 5 if _rare(draw) else draw(st.sampled_from([4, 8, 16])),
-        "t": draw(st.sampled_from([3, 8])) if _rare(draw) else 4,
+        "l": 5 if rare(draw) else draw(st.sampled_from([4, 8, 16])),
+        "t": draw(st.sampled_from([3, 8])) if rare(draw) else 4,
     }
     data_loops, weight_loops = ["r", "s"], ["v", "s"]
     with_lanes = draw(st.sampled_from(["weights", "weights", "data", "both"]))
@@ -125,7 +126,7 @@ def contractions(draw: Draw) -> Program:
     factors = [_shuffled(draw, loops, last="t") for loops in (data_loops, weight_loops)]
     result = _shuffled(draw, ["r", "v"], last="l")
     values = [_factor(draw, main, rng, loops, extents) for loops in factors]
-    signs = ("extsi", "extsi") if _rare(draw) else draw(st.sampled_from([("extui", "extsi"), ("extsi", "extui")]))
+    signs = ("extsi", "extsi") if rare(draw) else draw(st.sampled_from([("extui", "extsi"), ("extsi", "extui")]))
     shape = [extents[loop] for loop in result]
     sums = main.buffer(rng.integers(-(2**31), 2**31, shape, np.int32))
     start = main.read(sums, shape, [0] * len(shape))
@@ -154,7 +155,7 @@ def contractions(draw: Draw) -> Program:
 
 def _shuffled(draw: Draw, loops: list[str], last: str) -> list[str]:
     """`loops` in any order, then `last`; sometimes that is anywhere too."""
-    if _rare(draw):
+    if rare(draw):
         return draw(st.permutations([*loops, last]))
     lanes = [loop for loop in loops if loop == "l"]
     return [*draw(st.permutations([loop for loop in loops if loop != "l"])), *lanes, last]
@@ -163,9 +164,9 @@ def _shuffled(draw: Draw, loops: list[str], last: str) -> list[str]:
 def _factor(draw: Draw, main: Main, rng: np.random.Generator, loops: Sequence[str], extents: dict[str, int]) -> str:
     """A read of bytes, from somewhere in a buffer that may have more, or along dimensions in another order."""
     shape = [extents[loop] for loop in loops]
-    order = draw(st.permutations(range(len(shape)))) if _rare(draw) else None
+    order = draw(st.permutations(range(len(shape)))) if rare(draw) else None
     # Of the two innermost dimensions all is read, but seldom: lanes and taps lie side by side then.
-    extra = [2 if (_rare(draw) if i >= len(shape) - 2 else draw(st.booleans())) else 0 for i in range(len(shape))]
+    extra = [2 if (rare(draw) if i >= len(shape) - 2 else draw(st.booleans())) else 0 for i in range(len(shape))]
     # With an order, dimension `order[i]` of the buffer is the i-th of the vector.
     sizes = [0] * len(shape)
     for i, extent in enumerate(shape):
@@ -195,10 +196,10 @@ def _overwrite(main: Main, rng: np.random.Generator) -> None:
 @st.composite
 def gathers(draw: Draw) -> Program:
     """Entries of tables of any size, base, mask and integer type of the indices."""
-    rng, main = _random(draw), Main()
+    rng, main = generator(draw), Main()
     shape = draw(st.sampled_from([[1], [5], [16], [64], [65], [130], [2, 7], [2, 4, 16], [3, 1, 64], [1, 2, 16]]))
-    base = draw(st.integers(1, 40)) if _rare(draw) else 0
-    entries = draw(st.sampled_from([300, 100])) if _rare(draw) else 256
+    base = draw(st.integers(1, 40)) if rare(draw) else 0
+    entries = draw(st.sampled_from([300, 100])) if rare(draw) else 256
     bits = draw(st.sampled_from([8, 8, 16, 32, 32, 64]))
     cast = "index_castui" if bits == 8 else draw(st.sampled_from(["index_castui", "index_cast"]))
     table = main.buffer(rng.integers(0, 256, entries, np.uint8))
@@ -222,7 +223,7 @@ def gathers(draw: Draw) -> Program:
 
 def _mask(draw: Draw, main: Main, rng: np.random.Generator, shape: Sequence[int]) -> str:
     type_ = vector(shape, "i1")
-    match draw(st.sampled_from(["false", "drawn", "corner"])) if _rare(draw) else "true":
+    match draw(st.sampled_from(["false", "drawn", "corner"])) if rare(draw) else "true":
         case "drawn":
             bits = rng.integers(0, 2, shape).astype(bool).tolist()
             return main.op(f"arith.constant dense<{str(bits).lower()}> : {type_}")
@@ -236,9 +237,9 @@ def _mask(draw: Draw, main: Main, rng: np.random.Generator, shape: Sequence[int]
 @st.composite
 def stores(draw: Draw) -> Program:
     """Narrowed integers of any range, with limits, into rows at any place."""
-    rng, main = _random(draw), Main()
+    rng, main = generator(draw), Main()
     shape = draw(st.sampled_from([[4, 16], [1, 2, 16], [3, 4, 16], [2, 3, 16], [5, 1, 16], [3, 16]]))
-    shape = [2, 4, 8] if _rare(draw) else shape
+    shape = [2, 4, 8] if rare(draw) else shape
     narrow, wide = vector(shape, "i8"), vector(shape, "i32")
     origin = draw(st.sampled_from(["clamped", "flagged", "masked", "bytes", "limited", "any", "nearly"]))
     low, high = (0, 256) if origin == "flagged" else (-(2**31), 2**31)
@@ -257,12 +258,12 @@ def stores(draw: Draw) -> Program:
         small = main.op(f"arith.trunci {value} : {wide} to {narrow}")
         value = main.op(f"arith.{draw(st.sampled_from(['extui', 'extsi']))} {small} : {narrow} to {wide}")
     value = main.op(f"arith.trunci {value}{flag} : {wide} to {narrow}")
-    limits = [["minui", "maxui"], ["maxsi"]] if _rare(draw) else [[], ["maxui"], ["minui"], ["maxui", "minui"]]
+    limits = [["minui", "maxui"], ["maxsi"]] if rare(draw) else [[], ["maxui"], ["minui"], ["maxui", "minui"]]
     for op in draw(st.sampled_from(limits)):
         bound = _scalar(draw, main)
         spread = main.op(f"vector.broadcast {bound} : i8 to {narrow}")
         value = main.op(f"arith.{op} {value}, {spread} : {narrow}")
-    sizes = [size + (_rare(draw) if i >= len(shape) - 2 else draw(st.booleans())) for i, size in enumerate(shape)]
+    sizes = [size + (rare(draw) if i >= len(shape) - 2 else draw(st.booleans())) for i, size in enumerate(shape)]
     start = [draw(st.integers(0, size - own)) for size, own in zip(sizes, shape, strict=True)]
     if draw(st.integers(0, 3)) == 0:
         strides = [math.prod(sizes[i + 1 :]) + (5 if i == 0 else 0) for i in range(len(sizes))]
@@ -286,9 +287,9 @@ def _scalar(draw: Draw, main: Main) -> str:
 @st.composite
 def products(draw: Draw) -> Program:
     """Words out of products: any shift, width, addend, extension and shape."""
-    rng, main = _random(draw), Main()
-    shape = draw(st.sampled_from([[3, 7], [1]])) if _rare(draw) else draw(st.sampled_from([[16], [2, 16], [2, 3, 4]]))
-    bits = 48 if _rare(draw) else 64
+    rng, main = generator(draw), Main()
+    shape = draw(st.sampled_from([[3, 7], [1]])) if rare(draw) else draw(st.sampled_from([[16], [2, 16], [2, 3, 4]]))
+    bits = 48 if rare(draw) else 64
     extension = draw(st.sampled_from(["extsi", "extui"]))
     wide, narrow = vector(shape, f"i{bits}"), vector(shape, "i32")
     own = shape[-1:] if draw(st.booleans()) else shape
@@ -302,15 +303,15 @@ def products(draw: Draw) -> Program:
             value = main.op(f"vector.broadcast {value} : {vector(sizes, f'i{bits}')} to {wide}")
         factors.append(value)
     value = main.op(f"arith.muli {factors[0]}, {factors[1]} : {wide}")
-    if extension == "extsi" or _rare(draw):
+    if extension == "extsi" or rare(draw):
         addend = main.op(f"arith.constant dense<{draw(st.sampled_from([1 << 30, 5, -(1 << 40)]))}> : {wide}")
         value = main.op(f"arith.addi {value}, {addend} : {wide}")
     right, places = ("shrsi", 31) if extension == "extsi" else ("shrui", 32)
-    if _rare(draw):
+    if rare(draw):
         right, places = draw(st.sampled_from(["shrsi", "shrui"])), draw(st.sampled_from([30, 31, 32, 8]))
     shift = main.op(f"arith.constant dense<{places}> : {wide}")
     value = main.op(f"arith.{right} {value}, {shift} : {wide}")
-    element = "i16" if _rare(draw) else "i32"
+    element = "i16" if rare(draw) else "i32"
     value = main.op(f"arith.trunci {value} : {wide} to {vector(shape, element)}")
     if element == "i16":
         value = main.op(f"arith.extsi {value} : {vector(shape, element)} to {narrow}")
@@ -321,7 +322,7 @@ def products(draw: Draw) -> Program:
 @st.composite
 def conversions(draw: Draw) -> Program:
     """Rounded numbers as integers, of any width and shape."""
-    rng, main = _random(draw), Main()
+    rng, main = generator(draw), Main()
     shape = draw(st.sampled_from([[16], [2, 16], [3, 5], [8], [2, 2, 16]]))
     integers = main.read(main.buffer(rng.integers(-(2**20), 2**20, shape, np.int32)), shape, [0] * len(shape))
     element = draw(st.sampled_from(["f32", "f32", "f64"]))
@@ -333,81 +334,4 @@ def conversions(draw: Draw) -> Program:
     number = main.op(f"math.{rounding} {number} : {type_}")
     found = main.op(f"arith.fptosi {number} : {type_} to {narrow}")
     main.write(found, narrow, main.buffer(np.zeros(shape, np.int32)), [0] * len(shape))
-    return main.program()
-
-
-_TILE = [2, 2, 2, 2, 4]
-_LANES = "abcde"
-_LAYOUTS = [[8, 4, 32, 16, 1], [8, 4, 24, 12, 1], [32, 16, 8, 4, 1], [8, 4, 80, 16, 1], [4, 64, 16, 8, 1]]
-
-
-@st.composite
-def tiles(draw: Draw) -> Program:
-    """Contractions of tiles of 64 lanes along taps: pixels and rows at any stride, weights that lie in quads or not."""
-    rng, main = _random(draw), Main()
-    extents = {
-        "p": draw(st.integers(1, 3)),
-        "k": draw(st.integers(1, 2)),
-        "t": 5 if _rare(draw) else draw(st.integers(1, 4)),
-    }
-    extents.update(zip(_LANES, _TILE, strict=True))
-    lanes = [4] * 5 if _rare(draw) else draw(st.sampled_from(_LAYOUTS))
-    data_loops = [*draw(st.permutations("pkt")), *_LANES]
-    steps = {"p": draw(st.sampled_from([64, 16, 8])), "k": draw(st.sampled_from([64, 16, 100])), "t": 8}
-    steps.update(zip(_LANES, lanes, strict=True))
-    data = _strided(main, rng, [extents[loop] for loop in data_loops], [steps[loop] for loop in data_loops])
-    weight_loops = ["k", *_LANES, "t"]
-    if _rare(draw):
-        weight_loops = ["k", "t", *_LANES]
-    quads = {"k": 256 + draw(st.sampled_from([0, 64])), "t": 1}
-    quads.update(zip(_LANES, [128, 64, 32, 16, 5 if _rare(draw) else 4], strict=True))
-    rest = 0 if _rare(draw) else 3
-    sizes = [extents[loop] for loop in weight_loops]
-    weights = _strided(main, rng, sizes, [quads[loop] for loop in weight_loops], rest)
-    result = ["p", *_LANES]
-    shape = [extents[loop] for loop in result]
-    sums = main.buffer(rng.integers(-1000, 1000, shape, np.int32))
-    start = main.read(sums, shape, [0] * len(shape))
-    wide: list[tuple[str, str]] = []
-    for value, loops, sign in ((data, data_loops, "extui"), (weights, weight_loops, "extsi")):
-        sizes = [extents[loop] for loop in loops]
-        wide.append(
-            (main.op(f"arith.{sign} {value} : {vector(sizes, 'i8')} to {vector(sizes, 'i32')}"), vector(sizes, "i32"))
-        )
-    order = "pkt" + _LANES
-    texts = ", ".join(
-        f"affine_map<({', '.join(order)}) -> ({', '.join(loops)})>" for loops in (data_loops, weight_loops, result)
-    )
-    kinds = ", ".join('"parallel"' if loop in result else '"reduction"' for loop in order)
-    found = main.op(
-        f"vector.contract {{indexing_maps = [{texts}], iterator_types = [{kinds}], kind = #vector.kind<add>}} "
-        f"{wide[0][0]}, {wide[1][0]}, {start} : {wide[0][1]}, {wide[1][1]} into {vector(shape, 'i32')}"
-    )
-    return _stored_tiles(draw, main, rng, found, shape)
-
-
-def _strided(main: Main, rng: np.random.Generator, sizes: list[int], strides: list[int], rest: int = 0) -> str:
-    length = 1 + rest + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    buffer = main.buffer(rng.integers(0, 256, length, np.uint8), sizes, strides)
-    return main.read(buffer, sizes, [0] * len(sizes))
-
-
-def _stored_tiles(draw: Draw, main: Main, rng: np.random.Generator, sums: str, shape: list[int]) -> Program:
-    """Element-wise ops on tiles, then a write of them, as bytes or as they are."""
-    wide, narrow = vector(shape, "i32"), vector(shape, "i8")
-    own = draw(st.sampled_from([shape, _TILE]))
-    more = main.read(main.buffer(rng.integers(-500, 500, own, np.int32)), own, [0] * len(own))
-    if own != shape:
-        more = main.op(f"vector.broadcast {more} : {vector(own, 'i32')} to {wide}")
-    sums = main.op(f"arith.{draw(st.sampled_from(['addi', 'xori']))} {sums}, {more} : {wide}")
-    if draw(st.booleans()):
-        main.write(sums, wide, main.buffer(np.zeros(shape, np.int32)), [0] * len(shape))
-    limits = [main.op(f"arith.constant dense<{bound}> : {wide}") for bound in (0, draw(st.sampled_from([255, 300])))]
-    for op, limit in zip(("maxsi", "minsi"), limits, strict=True):
-        sums = main.op(f"arith.{op} {sums}, {limit} : {wide}")
-    value = main.op(f"arith.trunci {sums} : {wide} to {narrow}")
-    lanes = draw(st.sampled_from([layout for layout in _LAYOUTS if layout != [8, 4, 24, 12, 1]]))
-    strides = [160, *lanes]
-    length = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    main.write(value, narrow, main.buffer(np.zeros(length, np.uint8), shape, strides), [0] * len(shape))
     return main.program()

@@ -31,6 +31,9 @@ FORBIDDEN_IN_LIT = {
     r"\[\[#": "filecheck has no numeric expressions",
 }
 
+# Phases whose text depends on the CPU, in a command of a lit test; up to the next command.
+FOR_A_CPU = re.compile(r"--compile-to=(?:linalg|vector|x86|llvm)\b[^|&]*")
+
 PASS_NAME = re.compile(r"qnn-[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -66,6 +69,16 @@ def lit_test(name: str, text: str) -> Iterator[str]:
         yield f"{name}:1: lit test must have a RUN line"
     if not re.search(r"CHECK|expected-(?:error|warning|note|remark)|--check-prefix", text):
         yield f"{name}:1: lit test must have a CHECK line or an expected-error"
+    if name.startswith("test/lit/lowering/"):
+        yield from unnamed_target(name, text)
+
+
+def unnamed_target(name: str, text: str) -> Iterator[str]:
+    """One finding for each RUN line whose outcome depends on the CPU that runs it."""
+    for number, line in enumerate(text.splitlines(), 1):
+        commands = FOR_A_CPU.findall(line) if "RUN:" in line else []
+        if any("--target" not in command for command in commands):
+            yield f"{name}:{number}: lit test of a lowering must name its --target"
 
 
 def pass_names(text: str) -> list[str]:

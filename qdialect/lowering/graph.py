@@ -43,6 +43,7 @@ from qdialect.lowering.storage import (
     storage_of,
 )
 from qdialect.lowering.strategy import Strategy
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.transposed_phases import transposed_halo
 from qdialect.registry import Registry
 
@@ -283,16 +284,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
     """Elements between neighbours along each logical dimension of a tensor stored as `storage`."""
     if len(shape) == 4:
         return storage.strides
-    return _row_major(shape, storage.pitch)
-
-
-def _row_major(shape: tuple[int, ...], pitch: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for position, extent in enumerate(reversed(shape)):
-        strides.append(step)
-        step *= pitch if position == 0 else extent
-    return tuple(reversed(strides))
+    return row_major((*shape[:-1], storage.pitch)) if shape else ()
 
 
 def _reads_past_end(op: Any) -> bool:

@@ -82,8 +82,7 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 def _read_tag(op: ir.Operation) -> _Tagged:
     """The tag of `op`; raises `CompileError` where one of its attributes is not what it must be."""
-    nest, role = op.attributes["qnn.nest"], op.attributes["qnn.role"] if "qnn.role" in op.attributes else None
-    tiles = op.attributes["qnn.tiles"] if "qnn.tiles" in op.attributes else None
+    nest, role, tiles = (op.attributes.get(name) for name in ("qnn.nest", "qnn.role", "qnn.tiles"))
     if not isinstance(nest, ir.IntegerAttr):
         raise op_error(op, f"qnn.nest must be an integer, but got {nest}")
     if not isinstance(role, ir.StringAttr):

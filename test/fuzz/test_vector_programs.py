@@ -1,7 +1,8 @@
 """Whatever a legal module of phase `vector` says, instructions of a target give what portable code gives."""
 
 import pytest
-from drawn_vector import Program, contractions, conversions, gathers, products, stores, tiles
+from drawn_tiles import tiles
+from drawn_vector import Program, contractions, conversions, gathers, products, stores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vector_programs import HOST_TARGETS, assert_same_on_every_target

@@ -16,6 +16,7 @@ from qdialect.lowering.kernels.normalize import doubling_high
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import Storage, signed_shift
+from qdialect.lowering.strides import row_major
 
 _LANES, _ROWS = 16, 4
 # Codes lie around 128, and 2^7 of them make one.
@@ -48,7 +49,7 @@ def _operand(kernel: Kernel, name: str, place: Place, shape: tuple[int, ...]) ->
 def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...]) -> MapOperand:
     """A new tensor of one i32 for each row, which does not move along it."""
     sizes = (*shape[:-1], 1)
-    strides = tuple(prod(sizes[i + 1 :]) for i in range(len(sizes) - 1))
+    strides = row_major(sizes)[:-1]
     count = prod(sizes)
     place = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
     return MapOperand(kernel.place(name, place), (*strides, 0))

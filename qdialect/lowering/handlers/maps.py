@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.strides import row_major
 
 Declare = Callable[[Kernel], Emit]
 """Declares scalars and tables as parameters of a kernel; returns what computes an element."""
@@ -128,8 +128,7 @@ def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> 
     if values.shape[-1] == shape[-1]:
         values = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, lanes - shape[-1])])
     own = (*values.shape[:-1], shape[-1] if values.shape[-1] > 1 else 1)
-    steps = tuple(math.prod(values.shape[i + 1 :]) for i in range(values.ndim))
-    return MapOperand(values, _broadcast_strides(own, steps, shape))
+    return MapOperand(values, _broadcast_strides(own, row_major(values.shape), shape))
 
 
 def _broadcast_strides(own: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

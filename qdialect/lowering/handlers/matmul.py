@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from math import prod
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.product import Matrices, PackedMatrices, Product, emit_packing, emit_start
 from qdialect.lowering.program import Place
 from qdialect.lowering.storage import signed_shift
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, collapse
 
 _LARGEST_PRODUCT = 255 * 255
@@ -60,7 +60,7 @@ def _axes(op: MatMulOp | FusedMatMulOp, places: list[tuple[ir.Value, Place]]) ->
     *leading, rows, _ = shape_of(op.operation.results[0].type)
     tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), place.storage)) for value, place in places]
     matrices = shape_of(op.weight.type)[:-2]
-    orders = tuple(prod(matrices[i + 1 :]) for i in range(len(matrices)))
+    orders = row_major(matrices)
     steps = [_aligned(shape[:-2], strides[:-2], len(leading)) for shape, strides in tensors]
     steps.append(_aligned(matrices, orders, len(leading)))
     axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(leading)]

@@ -18,6 +18,7 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.strides import row_major
 
 _LANES, _ROWS = 16, 8
 
@@ -120,7 +121,7 @@ def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
     """A tensor where it is stored, a constant where it lies."""
     shape, array = shape_of(value.type), constant_value(value)
     if array is not None:
-        return MapOperand(array, tuple(math.prod(shape[i + 1 :]) for i in range(len(shape))))
+        return MapOperand(array, row_major(shape))
     place = lowering.place(value)
     return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
 

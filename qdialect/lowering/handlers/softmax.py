@@ -25,6 +25,7 @@ from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.storage import Storage, signed_shift
+from qdialect.lowering.strides import row_major
 from qdialect.quant_math import activations
 from qdialect.reference.softmax import ort_entries, ort_factor, softmax_tables
 
@@ -101,7 +102,7 @@ class _Rows:
     def _per_row(self, element: str, name: str) -> MapOperand:
         """A new tensor of one number for each row."""
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
-        strides = [0 if i == self.axis else prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        strides = [0 if i == self.axis else stride for i, stride in enumerate(row_major(sizes))]
         count = prod(sizes)
         place = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
         return MapOperand(self.kernel.place(name, place), tuple(strides))

@@ -20,6 +20,7 @@ from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.packing import pack_quads
 from qdialect.lowering.program import Kernel, Place
 from qdialect.lowering.strategy import ChannelBlock
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
 _TILE = ("nt", "nv", "nl")
@@ -334,7 +335,7 @@ class ContractionNest:
         return self._constant("ones", packed, (*packed.shape[:-3], lanes, 4))
 
     def _constant(self, name: str, values: NDArray[Any], sizes: tuple[int, ...]) -> Tensor:
-        strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+        strides = row_major(sizes)
         unique = f"{name}_{self.group.start}_{self.block.start}"
         return self.kernel.read(self.kernel.data(unique, np.ascontiguousarray(values)), View(sizes, strides))
 

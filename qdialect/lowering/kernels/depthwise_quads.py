@@ -19,7 +19,6 @@ cycle more each.  More rows want more registers than there are: parts of four ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -34,6 +33,7 @@ from qdialect.lowering.kernels.epilogue import Stages
 from qdialect.lowering.packing import pad_channels, signed_parts
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.strategy import LANES, LaneBlock, lane_blocks
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import View
 
 _ORDER = (2, 2, 2, 2, 4)
@@ -178,7 +178,7 @@ class _QuadNests:
         strides = (*view.strides[:edge], row, *[column for _ in quads.columns], *view.strides[edge:])
         data = kernel.read(self.buffers[0], View(sizes, strides, first))
         sizes = (*quads.packed.shape[:-1], *quads.columns)
-        strides = (*_contiguous(quads.packed.shape)[:-1], *_contiguous(quads.columns))
+        strides = (*row_major(quads.packed.shape)[:-1], *row_major(quads.columns))
         weights = kernel.read(self.weights, View(sizes, strides, offset))
         body = kernel.body()
         x = body.cast("arith.extui", "%x0", "i8", "i32")
@@ -242,14 +242,10 @@ class _QuadNests:
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
         spread = pad_channels(np.broadcast_to(values, self.op.weights.codes.shape[:1]), self.op.output.storage.pitch)
         sizes = self.channels.shape
-        return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, _contiguous(sizes)))
+        return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
     def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
         return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
-
-
-def _contiguous(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:

@@ -29,6 +29,7 @@ from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import Storage, lanes_for
 from qdialect.lowering.strategy import ChannelBlock, split
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
 _LANES = 16
@@ -199,7 +200,7 @@ def _emit_rows(
     for start, extent, tile in split(channels, min(_LANES, channels)):
         nest, body = kernel.next_nest(), kernel.body()
         loops = (*outer, "nt", "kk", "nl", "k4")
-        steps = tuple(size * prod(leading[i + 1 :]) for i in range(len(leading)))
+        steps = tuple(size * stride for stride in row_major(leading))
         view = View(
             (*leading, block.tiles, count, extent, rows),
             (*steps, packed.strides[0], packed.strides[1], _QUAD, 1),
@@ -242,7 +243,7 @@ def emit_start(
     factor = kernel.number("zero_point", data_zero_point, "i32")
     leading = tuple(axis.size for axis in matrices.leading)
     steps = tuple(axis.strides[0] for axis in matrices.leading)
-    output = tuple(lanes * prod(leading[i + 1 :]) for i in range(len(leading)))
+    output = tuple(lanes * stride for stride in row_major(leading))
 
     def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
         return body.binary("arith.subi", extras[0], body.binary("arith.muli", acc, factor, "i32"), "i32")

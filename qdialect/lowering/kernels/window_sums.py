@@ -19,6 +19,7 @@ from qdialect.lowering.kernels.segments import Segment, tile_segments
 from qdialect.lowering.program import Kernel, Place, Program
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
+from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
 _QUAD = 4
@@ -47,7 +48,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     place = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
     data, sums = kernel.place("data", op.data), kernel.place("sums", place)
-    columns = kernel.read(kernel.data("ones", ones), View(ones.shape, _row_major(ones.shape)))
+    columns = kernel.read(kernel.data("ones", ones), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         nest = kernel.next_nest()
@@ -73,7 +74,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:
     """`axes` with the sums as one more operand, the last."""
-    steps = _row_major([axis.size for axis in axes])
+    steps = row_major([axis.size for axis in axes])
     return [Axis(axis.size, (*axis.strides, step)) for axis, step in zip(axes, steps, strict=True)]
 
 
@@ -95,7 +96,3 @@ def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
     chunk = lanes * _QUAD
     padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % chunk)])
     return padded.reshape(*taps.shape[:-1], -1, lanes, _QUAD)
-
-
-def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import arith, ir, vector
+from qdialect.lowering.strides import row_major
 
 
 def vector_type(lanes: int, bits: int) -> ir.VectorType:
@@ -123,7 +124,7 @@ def collapse_inner(buffer: ir.Value, *counts: int) -> ir.Value:
         list(range(end - count, end)) for end, count in zip(ends, counts, strict=True)
     ]
     flat = [math.prod(shape[d] for d in group) for group in groups]
-    inner = [math.prod(flat[i + 1 :]) for i in range(keep, len(flat))]
+    inner = row_major(flat)[keep:]
     # What is row-major stays so by type: MLIR wants it without a layout then.
     is_plain = isinstance(type_.layout, ir.AffineMapAttr)
     layout = None if is_plain else ir.StridedLayoutAttr.get(offset, [*strides[:keep], *inner])

@@ -51,13 +51,14 @@ def byte_contraction(op: ir.Operation) -> ByteContraction | Refusal | None:
     factors = list(zip(list(op.operands)[:2], (loops.lhs, loops.rhs), strict=True))
     if _extension(factors[0][0]) == _SIGNED:
         factors.reverse()
-    sides: list[Side] = []
-    for (value, walked), what in zip(factors, ("data", "weights"), strict=True):
-        read = byte_read(value.owner.operands[0], what)
-        if isinstance(read, Refusal):
-            return read
-        sides.append(Side(read, walked))
-    return ByteContraction(loops, sides[0], sides[1], op.operands[2])
+    (unsigned, data_loops), (signed, weight_loops) = factors
+    data = byte_read(b.looked_through(unsigned, _UNSIGNED), "data")
+    weights = byte_read(b.looked_through(signed, _SIGNED), "weights")
+    if isinstance(data, Refusal):
+        return data
+    if isinstance(weights, Refusal):
+        return weights
+    return ByteContraction(loops, Side(data, data_loops), Side(weights, weight_loops), op.operands[2])
 
 
 def _extension(value: ir.Value) -> str | None:

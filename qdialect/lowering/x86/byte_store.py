@@ -7,7 +7,7 @@ their use as indices of a table of 256 entries.
 
 Limits within that range, which follow as unsigned bytes, are set on all 64 at once.  Both packs work within 128-bit
 lanes; one `vpermd` puts the quarters back in order, unless the tile is of bytes that were unpacked: then they are.  A
-row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, only the stores are shorter.
+row of fewer than four vectors shares the 64 bytes with the next rows: the work is the same, the stores are shorter.
 """
 
 from __future__ import annotations

@@ -77,8 +77,9 @@ class ByteTable(InstructionPattern[Lookup]):
 def is_table_read(op: ir.Operation) -> bool:
     """Whether `op` gathers from a table of 256 bytes."""
     type_ = op.operands[0].type if op.name == "vector.gather" else None
-    is_bytes = isinstance(type_, ir.MemRefType) and b.is_integer(type_.element_type, 8)
-    return is_bytes and list(type_.shape) == [_ENTRIES]
+    if not isinstance(type_, ir.MemRefType) or not b.is_integer(type_.element_type, _BYTE):
+        return False
+    return list(type_.shape) == [_ENTRIES]
 
 
 def look_up(gather: ir.Operation) -> Lookup | Refusal | None:

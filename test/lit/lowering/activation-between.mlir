@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // R5: convolution, activation, convolution: two kernels, and nothing rearranges data in between.  The second reads the
 // buffer that the first one writes.

@@ -1,5 +1,5 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
-// RUN: %qopt %s --compile-to=linalg | filecheck %s --check-prefix=EIGHT
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s --check-prefix=EIGHT
 // RUN: %qopt %s --compile-to=fused | filecheck %s --check-prefix=FUSED
 
 // A convolution, a depthwise and a pointwise one, as in MobileNet: one kernel per layer and nothing in between but the

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
 // A transposed convolution of stride 2 is four ordinary ones: with a kernel of 3 the even rows and columns of the result

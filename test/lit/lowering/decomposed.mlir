@@ -1,7 +1,7 @@
-// RUN: %qopt %s --compile-to=linalg -o %t.fused
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi -o %t.fused
 // RUN: filecheck %s --input-file %t.fused
 // RUN: %qopt %s --fuse-qnn --qnn-decompose-fused | filecheck %s --check-prefix=SEPARATE
-// RUN: %qopt %s --fuse-qnn --qnn-decompose-fused | %qopt - --compile-to=linalg -o %t.decomposed
+// RUN: %qopt %s --fuse-qnn --qnn-decompose-fused | %qopt - --compile-to=linalg --target=avx512vbmi -o %t.decomposed
 // RUN: diff %t.fused %t.decomposed
 
 // R14: a fused op taken apart compiles to the very kernels that it compiles to as it is.

@@ -1,5 +1,5 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
-// RUN: %qopt %s --compile-to=vector | filecheck %s --check-prefix=VECTOR
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
 
 // What lies between codes and codes is one kernel: bytes in, bytes out, no tensor of real numbers.
 

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=LLVM
 
 // R8: padding is a halo that the input lives in, not a padded copy.  The 5x5 image has one column left and right and

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // A 1x1 convolution with stride 1 is a matrix product: images, rows and columns are one axis of 2 * 4 * 8 = 64 pixels.
 

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // Weights, bias, multipliers and zero points are arguments: layers of one shape are one kernel, called twice.
 

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // Stride and dilation are strides of the view: per output row 2 rows of 13 * 8 bytes, per output column 3 pixels of 8;
 // per kernel row 3 rows, per kernel column 2 pixels.  Dilated taps do not lie side by side, so they stay axes.

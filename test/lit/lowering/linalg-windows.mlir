@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // A convolution is a strided matrix product: the windows are a view with overlapping strides, no im2col copies them.
 // Contraction and epilogue are two generics of one nest; what the next step must know stands on them.

@@ -1,5 +1,5 @@
 // RUN: %qopt %s --compile-to=fused | filecheck %s --check-prefix=FUSED
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
 // A product of two tensors known at run time: one 8-bit op, three kernels.  The right operand is packed as constant

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
 // N4: 3 channels in, 5 out.  The reduction is rounded up to a quad and the channels to 8 lanes, with weights of zero;

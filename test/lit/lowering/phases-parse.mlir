@@ -1,9 +1,9 @@
-// RUN: %qopt %s --compile-to=fused | %qopt - --compile-to=linalg | filecheck %s --check-prefix=LINALG
-// RUN: %qopt %s --compile-to=linalg | %qopt - --canonicalize | filecheck %s --check-prefix=LINALG
-// RUN: %qopt %s --compile-to=vector | %qopt - | filecheck %s --check-prefix=VECTOR
+// RUN: %qopt %s --compile-to=fused | %qopt - --compile-to=linalg --target=avx512vbmi | filecheck %s --check-prefix=LINALG
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | %qopt - --canonicalize | filecheck %s --check-prefix=LINALG
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | %qopt - | filecheck %s --check-prefix=VECTOR
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | %qopt - | filecheck %s --check-prefix=X86
 // RUN: %qopt %s --compile-to=llvm --target=avx512vbmi | %qopt - | filecheck %s --check-prefix=LLVM
-// RUN: %qopt %s --compile-to=llvm -o %t.first
+// RUN: %qopt %s --compile-to=llvm --target=avx512vbmi -o %t.first
 // RUN: %qopt %t.first -o %t.second
 // RUN: diff %t.first %t.second
 

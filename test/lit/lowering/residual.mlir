@@ -1,5 +1,5 @@
 // RUN: %qopt %s --compile-to=fused | filecheck %s --check-prefix=FUSED
-// RUN: %qopt %s --compile-to=vector | filecheck %s
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s
 
 // N6: the residual sum is part of the convolution's epilogue: one kernel reads both inputs and writes the sum.
 

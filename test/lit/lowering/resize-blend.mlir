@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg --split-input-file | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi --split-input-file | filecheck %s
 
 // Weights of quarters: the rows are blended once for all columns, in 16 bits; then the cells between the same two
 // columns are one nest.

@@ -1,5 +1,5 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s --check-prefix=LINALG
-// RUN: %qopt %s --compile-to=vector | filecheck %s --check-prefix=VECTOR
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s --check-prefix=LINALG
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
 
 // Rows and columns come from tables, weights are numbers of a cell; the channels are vectors.
 

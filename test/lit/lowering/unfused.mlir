@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=vector | filecheck %s
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
 // A convolution that nothing requantizes writes its accumulators: the same contraction, without an epilogue.

@@ -1,5 +1,5 @@
-// RUN: %qopt %s --compile-to=vector | filecheck %s
-// RUN: %qopt %s --compile-to=vector | filecheck %s --check-prefix=CLEAN
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=CLEAN
 
 // The contraction is one vector.contract in the innermost loop.  Its accumulator tile, 4 pixels by 2 vectors
 // by 16 lanes, starts at the bias and is carried through the reduction loops in registers; requantization and one store

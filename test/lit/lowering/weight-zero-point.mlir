@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // Weights 255 around a zero point of 0 fit no two signed bytes.  What is left of the zero point after the shift to signed
 // times the sum of the window is subtracted in the epilogue: a second contraction, with a column of ones.

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=linalg | filecheck %s --check-prefix=LINALG
+// RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s --check-prefix=LINALG
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=generic | filecheck %s
 

@@ -1,4 +1,4 @@
-// RUN: %qopt %s --compile-to=vector | filecheck %s --check-prefix=VECTOR
+// RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s --check-prefix=VBMI
 // RUN: %qopt %s --compile-to=llvm --target=avx512vnni | filecheck %s --check-prefix=SLOWER
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=SLOWER
