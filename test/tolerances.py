@@ -49,7 +49,7 @@ _TORCH_FUNCTIONS = Tolerance(
 _TORCH_PAIRS = Tolerance(1, 6 / 65536, "an integer sum or product may stand for the f32 one where as few pairs differ")
 _ORT_SUMS = Tolerance(1, 0.05, "ONNX Runtime adds f32 numbers in an order of its own, which decides ties")
 _ORT_LEFT_IN_FLOATS = Tolerance(
-    1, 0.05, "ONNX Runtime computes in f32 where it has no integer kernel, as for most results with several readers"
+    1, 0.01, "ONNX Runtime computes in f32 where it has no integer kernel, as for most results with several readers"
 )
 _ORT_SOFTMAX = Tolerance(
     1,
