@@ -222,15 +222,19 @@ def _locate(value: ir.Value, places: Sequence[ir.Location]) -> None:
 
 def _erase_with_producers(operation: ir.Operation, erased: list[int], places: list[ir.Location]) -> None:
     """Erase `operation` and the producers that nobody uses without it; note who they were and where, but constants."""
-    producers = {hash(o): o for o in (v.owner for v in operation.operands) if isinstance(o, ir.OpView)}
-    erased.append(hash(operation))
-    if operation.name not in CONSTANT_OPS:
-        places.append(operation.location)
-    operation.erase()
-    for address, producer in producers.items():
-        # What two erased ops used is gone with the first of them.
-        if address not in erased and _is_dead(producer.operation):
-            _erase_with_producers(producer.operation, erased, places)
+    waiting = [operation]
+    while waiting:
+        current = waiting.pop()
+        if hash(current) in erased:
+            # What two erased ops used is gone with the first of them.
+            continue
+        producers = {hash(o): o.operation for o in (v.owner for v in current.operands) if isinstance(o, ir.OpView)}
+        erased.append(hash(current))
+        if current.name not in CONSTANT_OPS:
+            places.append(current.location)
+        current.erase()
+        left = [producer for address, producer in producers.items() if address not in erased]
+        waiting += [producer for producer in reversed(left) if _is_dead(producer)]
 
 
 def _is_dead(operation: ir.Operation) -> bool:

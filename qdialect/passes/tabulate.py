@@ -70,14 +70,29 @@ def is_eight_bit_function(op: ir.OpView | None) -> bool:
 
 
 def _evaluated(value: ir.Value, results: dict[ir.Value, Array]) -> Array:
-    if value in results:
-        return results[value]
+    """`value`, and in `results` all that it depends on; operands first, without recursion over a long chain."""
+    waiting = [value]
+    while waiting:
+        current = waiting[-1]
+        missing = [] if current in results else _missing(current, results)
+        waiting += missing
+        if not missing:
+            waiting.pop()
+    return results[value]
+
+
+def _missing(value: ir.Value, results: dict[ir.Value, Array]) -> list[ir.Value]:
+    """The operands that must be known before `value` is; without any, `value` is put into `results`."""
     op = producer(value)
     if op is None:
         raise AssertionError(f"{value} is outside the piece of graph to evaluate")
     uniform = uniform_value(value)
-    if uniform is None:
-        operands = [_evaluated(operand, results) for operand in op.operation.operands]
-        uniform = _EVALUATORS[op.operation.name](op, operands).astype(_DTYPES[element_of(value.type)])
-    results[value] = uniform
-    return uniform
+    if uniform is not None:
+        results[value] = uniform
+        return []
+    operands = list(op.operation.operands)
+    missing = [operand for operand in operands if operand not in results]
+    if not missing:
+        known = [results[operand] for operand in operands]
+        results[value] = _EVALUATORS[op.operation.name](op, known).astype(_DTYPES[element_of(value.type)])
+    return missing

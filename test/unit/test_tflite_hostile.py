@@ -177,7 +177,7 @@ def inferred(
     names: list[int] = []
     graph_inputs: list[int] = []
     for index, operand in enumerate(operands):
-        if isinstance(operand, tuple):
+        if not isinstance(operand, np.ndarray):
             names.append(writer.tensor(f"x{index}", operand, np.int8, HALF))
             graph_inputs.append(names[-1])
         else:
@@ -189,7 +189,7 @@ def inferred(
     last = writer.tensor("last", (), np.int8, HALF)
     writer.operator(CODE.RELU, [results[0]], last)
     module = import_tflite(writer.finish(graph_inputs, [*results, last]))
-    arrays = [np.zeros(operand, np.int8) for operand in operands if isinstance(operand, tuple)]
+    arrays = [np.zeros(operand, np.int8) for operand in operands if not isinstance(operand, np.ndarray)]
     *found, final = interpreter.run(module, arrays)
     assert final.shape == found[0].shape
     return [array.shape for array in found]
