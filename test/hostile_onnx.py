@@ -77,9 +77,9 @@ class Drawing:
         if role == "codes":
             return self.builder.input(f"x{index}", (1, 4, 8, 8), np.uint8)
         if role == "scale":
-            return self.builder.constant(np.full(self.one_of(((), (), (4,))), 0.5, np.float32))
+            return self.builder.constant(self._filled(0.5).astype(np.float32))
         if role == "zero_point":
-            return self.builder.constant(np.full(self.one_of(((), (), (4,))), 3, np.uint8))
+            return self.builder.constant(self._filled(3).astype(np.uint8))
         if role == "weight":
             shape: tuple[int, ...] = self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3)))
             return self.builder.constant(np.ones(shape, np.uint8))
@@ -94,6 +94,11 @@ class Drawing:
         if self.chance(0.2):
             return self.builder.input(f"x{index}", self._shape(), np.float32)
         return self._quantized(index)
+
+    def _filled(self, number: float) -> NDArray[np.float64]:
+        """A parameter of the whole tensor or of each of four channels."""
+        shape: tuple[int, ...] = self.one_of(((), (), (4,)))
+        return np.full(shape, number)
 
     def _any(self, index: int) -> str:
         makers: tuple[tuple[float, Callable[[int], str]], ...] = (

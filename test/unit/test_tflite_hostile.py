@@ -170,14 +170,14 @@ def test_a_tensor_of_too_many_elements_is_not_called_damaged() -> None:
 
 
 def inferred(
-    code: int, operands: Sequence[object], kind: int = 0, entries: Sequence[int] = (), outputs: int = 1
+    code: int, operands: Sequence[Operand], kind: int = 0, entries: Sequence[int] = (), outputs: int = 1
 ) -> list[tuple[int, ...]]:
     """The shapes of the results of an operator whose outputs have none in the file."""
     writer = ModelWriter("open")
     names: list[int] = []
     graph_inputs: list[int] = []
     for index, operand in enumerate(operands):
-        if not isinstance(operand, np.ndarray):
+        if isinstance(operand, tuple):
             names.append(writer.tensor(f"x{index}", operand, np.int8, HALF))
             graph_inputs.append(names[-1])
         else:
@@ -189,7 +189,7 @@ def inferred(
     last = writer.tensor("last", (), np.int8, HALF)
     writer.operator(CODE.RELU, [results[0]], last)
     module = import_tflite(writer.finish(graph_inputs, [*results, last]))
-    arrays = [np.zeros(operand, np.int8) for operand in operands if not isinstance(operand, np.ndarray)]
+    arrays = [np.zeros(operand, np.int8) for operand in operands if isinstance(operand, tuple)]
     *found, final = interpreter.run(module, arrays)
     assert final.shape == found[0].shape
     return [array.shape for array in found]
