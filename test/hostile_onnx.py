@@ -64,7 +64,8 @@ class Drawing:
             return len(_ROLES.get(kind, "x"))
         if schema is None or self.chance(0.05):
             return self.one_of((0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
-        return int(self.random.integers(schema.min_input, min(schema.max_input, 6) + 1))
+        least, most = int(schema.min_input), int(schema.max_input)
+        return int(self.random.integers(least, min(most, 9) + 1))
 
     def _input(self, kind: str, index: int, is_good: bool) -> str:
         """An input that the operator may be meant to have, or any."""
@@ -76,9 +77,9 @@ class Drawing:
         if role == "codes":
             return self.builder.input(f"x{index}", (1, 4, 8, 8), np.uint8)
         if role == "scale":
-            return self.builder.constant(self.one_of((0.5, 0.25, np.full(4, 0.5, np.float32))))
+            return self.builder.constant(self._filled(0.5).astype(np.float32))
         if role == "zero_point":
-            return self.builder.constant(np.full(self.one_of(((), (), (4,))), 3, np.uint8))
+            return self.builder.constant(self._filled(3).astype(np.uint8))
         if role == "weight":
             shape: tuple[int, ...] = self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3)))
             return self.builder.constant(np.ones(shape, np.uint8))
@@ -93,6 +94,11 @@ class Drawing:
         if self.chance(0.2):
             return self.builder.input(f"x{index}", self._shape(), np.float32)
         return self._quantized(index)
+
+    def _filled(self, number: float) -> NDArray[np.float64]:
+        """A parameter of the whole tensor or of each of four channels."""
+        shape: tuple[int, ...] = self.one_of(((), (), (4,)))
+        return np.full(shape, number)
 
     def _any(self, index: int) -> str:
         makers: tuple[tuple[float, Callable[[int], str]], ...] = (
@@ -120,10 +126,9 @@ class Drawing:
     def _quantized(self, index: int) -> str:
         dtype: type[np.generic] = self.one_of((np.uint8, np.uint8, np.int8, np.int16))
         if self.chance(0.3):
-            weight: Array = np.ones(
-                self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3), (0, 4), (4,), (1, 4, 8, 8))), dtype
-            )
-            return self.builder.dequantize(self.builder.constant(weight), (0.5, 3), dtype)
+            shape: tuple[int, ...] = self.one_of(((4, 4, 3, 3), (8, 8), (4, 1, 3, 3), (0, 4), (4,), (1, 4, 8, 8)))
+            weight = self.builder.constant(np.ones(shape, np.int64).astype(dtype))
+            return self.builder.dequantize(weight, (0.5, 3), dtype)
         return self.builder.dequantize(self.builder.input(f"x{index}", self._shape(), dtype), (0.5, 3), dtype)
 
     def _constant(self, _: int) -> str:

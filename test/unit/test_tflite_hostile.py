@@ -170,7 +170,7 @@ def test_a_tensor_of_too_many_elements_is_not_called_damaged() -> None:
 
 
 def inferred(
-    code: int, operands: Sequence[object], kind: int = 0, entries: Sequence[int] = (), outputs: int = 1
+    code: int, operands: Sequence[Operand], kind: int = 0, entries: Sequence[int] = (), outputs: int = 1
 ) -> list[tuple[int, ...]]:
     """The shapes of the results of an operator whose outputs have none in the file."""
     writer = ModelWriter("open")

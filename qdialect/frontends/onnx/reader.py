@@ -44,9 +44,7 @@ def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
     try:
         return _graph(model, folder, extents)
     except UnicodeError as error:
-        raise ImportModelError(
-            f"file is damaged: a name in it must be UTF-8, but got {str(error.object)[:20]!r}"
-        ) from error
+        raise ImportModelError(f"file is damaged: names in it must be UTF-8: {error}") from error
 
 
 def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Graph:
