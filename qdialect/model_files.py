@@ -138,13 +138,18 @@ FORMATS = {
 }
 
 
+# Bytecode of MLIR under the suffix that its own tools give it.
+_OTHER_SUFFIXES = {".mlirbc": ".mlir"}
+
+
 def format_of(path: Path) -> Format:
     """The format of a model file, by its suffix; raises `ImportModelError` where there is none."""
-    if path.suffix not in FORMATS:
+    suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
+    if suffix not in FORMATS:
         *others, last = FORMATS
         kinds = f"{', '.join(others)} or {last}"
         raise ImportModelError(f"'{path}' must be a model of kind {kinds}, but got '{path.suffix}'")
-    return FORMATS[path.suffix]
+    return FORMATS[suffix]
 
 
 def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:

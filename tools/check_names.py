@@ -120,7 +120,8 @@ def passes(root: Path) -> Iterator[str]:
     """
     tests = root / "test" / "lit" / "passes"
     known: set[str] = set()
-    for path in sorted((root / "qdialect" / "passes").glob("*.py")):
+    folders = [root / "qdialect" / "passes", root / "qdialect" / "lowering" / "passes"]
+    for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         name = path.relative_to(root).as_posix()
         for found in pass_names(path.read_text()):
             expected = "qnn-" + path.stem.replace("_", "-")

@@ -20,6 +20,8 @@ from qdialect.cli.npy import read_npy
 from qdialect.cli.profile_table import profile_table
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError, QDialectError, printable
+from qdialect.lowering.lowered import phase_of
+from qdialect.lowering.phase import Phase
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, workload
@@ -85,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help=f"a .mlir, {' or '.join(FORMATS)} file")
+    parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file; of .mlir and .mlirbc any phase")
     parser.add_argument(
         "--input",
         dest="inputs",
@@ -138,9 +140,16 @@ def _check(options: Arguments) -> None:
         raise InputError(f"--profile-chart must name a {wanted} file, but got '{path}'")
 
 
+def _check_reference(module: ir.Module, options: Arguments) -> None:
+    phase = phase_of(module)
+    if options.reference and phase is not Phase.QNN:
+        raise InputError(f"module must be at phase qnn or fused to be run by the reference, but is at {phase}")
+
+
 def _run(options: Arguments) -> int:
     _check(options)
     module = read_model(options.model, import_options(options))
+    _check_reference(module, options)
     _progress("compiling")
     start = time.perf_counter()
     executable = compile_module(module, target=options.target, threads=options.threads)

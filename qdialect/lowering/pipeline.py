@@ -12,6 +12,7 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
 from qdialect.lowering import contracts, lowered
+from qdialect.lowering.entry import check_entry
 from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
@@ -108,6 +109,7 @@ def threads_of(module: ir.Module, threads: int) -> int:
 def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:
     """Raise `CompileError` where a module from phase `linalg` on was lowered for something else."""
     phase, own_target, own = phase_of(module), target_name_of(module), lowered.read(module)
+    check_entry(own)
     if own_target != target.name:
         raise error_at_module(module, f"module was lowered for target '{own_target}', but got '{target.name}'")
     if threads != own.threads and not _can_be_divided(module, threads):

@@ -18,7 +18,7 @@ from qdialect._mlir import ir
 from qdialect.context import place_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.locations import joined
+from qdialect.locations import joined, names_of
 from qdialect.passes.pass_base import Pass
 
 M = TypeVar("M")
@@ -196,7 +196,9 @@ def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
 
 def _remark(name: str, op: ir.Operation, refusal: Refusal) -> Diagnostic:
     file, line, column = place_of(op.location)
-    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}' {refusal.reason}", file, line, column)
+    names = names_of(op.location)
+    node = f" at node '{', '.join(names)}'" if names and not file else ""
+    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {refusal.reason}", file, line, column)
 
 
 def _record(remarks: Sequence[Diagnostic]) -> None:

@@ -107,6 +107,12 @@ def _title(location: ir.Location) -> str:
 
 def _kernel(module: ir.Module, op: ir.Operation) -> str:
     """The function that computes `op` at phase `linalg`: that of the last call at its place."""
-    calls = [call.operation for call in main_function(module).regions[0].blocks[0].operations]
-    own = [call for call in calls if call.name == "func.call" and str(call.location) == str(op.location)]
-    return ir.FlatSymbolRefAttr(own[-1].attributes["callee"]).value if own else ""
+    calls: list[str] = []
+
+    def visit(call: ir.Operation) -> ir.WalkResult:
+        if call.name == "func.call" and str(call.location) == str(op.location):
+            calls.append(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return calls[-1] if calls else ""

@@ -25,6 +25,7 @@ GOOD = {
 # File, its content (None: absent), and what must be said about it.
 BROKEN = [
     ("qdialect/passes/fuse_bias.py", PASS.replace("bias", "sums"), "'qnn-fuse-bias', but got 'qnn-fuse-sums'"),
+    ("qdialect/lowering/passes/to_vector.py", PASS, "must be named 'qnn-to-vector', but got 'qnn-fuse-bias'"),
     ("test/lit/passes/fuse-bias.mlir", None, "must have a test test/lit/passes/fuse-bias.mlir"),
     ("test/lit/passes/fuse-bias-no-match.mlir", None, "must have a test test/lit/passes/fuse-bias-no-match.mlir"),
     ("test/lit/passes/fuse-sums.mlir", LIT, "fuse-sums.mlir:1: test must be named after a pass"),
