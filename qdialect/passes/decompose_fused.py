@@ -21,7 +21,8 @@ class DecomposeFused(Pattern[AnyFused]):
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | Refusal:
-        reason = next(filter(None, (_obstacle(op, placed.stage) for placed in op.stages())), None)
+        obstacles = [_obstacle(op, placed.stage) for placed in op.stages()]
+        reason = next(filter(None, obstacles), None)
         return Refusal(reason) if reason else op
 
     def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
