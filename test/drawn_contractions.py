@@ -49,8 +49,9 @@ def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, 
     scale = float(np.float32(max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme))
     how: dict[str, Any] = {"rounding": d.rounding(), "multiplier": d.multiplier()}
     own: dict[str, Any] = {"scale": scale, "zero_point": d.zero_point(first), "element": first}
-    rounded: Stage = RequantizeStage(**how, **own)
-    stages = _f32_stages(d, how["multiplier"], own) if with_f32 else [rounded]
+    stages = list[Stage]([RequantizeStage(**how, **own)])
+    if with_f32:
+        stages = _f32_stages(d, how["multiplier"], own)
     stages.append(ClampStage(min=bounds[0], max=bounds[1]))
     if early:
         stages[1:1] = [SumStage(**_residual_parameters(d, scale, residual))]

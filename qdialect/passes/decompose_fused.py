@@ -21,9 +21,11 @@ class DecomposeFused(Pattern[AnyFused]):
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | Refusal:
-        obstacles = [_obstacle(op, placed.stage) for placed in op.stages()]
-        reason = next(filter(None, obstacles), None)
-        return Refusal(reason) if reason else op
+        for placed in op.stages():
+            reason = _obstacle(op, placed.stage)
+            if reason:
+                return Refusal(reason)
+        return op
 
     def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
         with rewriter.before(op):
