@@ -48,8 +48,8 @@ def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, 
     extreme = d.one_of((1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0**-18, 2.0**18))
     scale = max(accumulated, 1e-6) / 60 * d.scale(0.3, 5.0) * extreme
     how: dict[str, Any] = {"rounding": d.rounding(), "multiplier": d.multiplier()}
-    own = {"scale": scale, "zero_point": d.zero_point(first), "element": first}
-    stages: list[Stage] = [RequantizeStage(**how, **own)]
+    own: dict[str, Any] = {"scale": scale, "zero_point": d.zero_point(first), "element": first}
+    stages = list[Stage]([RequantizeStage(**how, **own)])
     if with_f32:
         stages = _f32_stages(d, how["multiplier"], own)
     stages.append(ClampStage(min=bounds[0], max=bounds[1]))
@@ -91,9 +91,13 @@ def _added(d: Draw, scale: float, element: str, residual: str) -> tuple[dict[str
         "multiplier": d.multiplier(),
     }
     low, high = d.bounds(element)
-    own = {"scale": scale * d.scale(0.5, 3.0), "zero_point": d.zero_point(element), "element": element}
+    own: dict[str, Any] = {"scale": scale * d.scale(0.5, 3.0), "zero_point": d.zero_point(element), "element": element}
     zero_point = d.zero_point(residual)
-    parameters = {"residual_scale": residual_scale, "residual_zero_point": zero_point, "residual_is_lhs": is_lhs}
+    parameters: dict[str, Any] = {
+        "residual_scale": residual_scale,
+        "residual_zero_point": zero_point,
+        "residual_is_lhs": is_lhs,
+    }
     return own, [AddStage(**parameters, **how, **own), ClampStage(min=low, max=high)]
 
 

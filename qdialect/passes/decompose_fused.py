@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
 from qdialect.passes.registry import all_passes, register
@@ -21,8 +22,11 @@ class DecomposeFused(Pattern[AnyFused]):
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
     def check(self, op: AnyFused) -> AnyFused | Refusal:
-        reason = next(filter(None, (_obstacle(op, placed.stage) for placed in op.stages())), None)
-        return Refusal(reason) if reason else op
+        for placed in op.stages():
+            reason = _obstacle(op, placed.stage)
+            if reason:
+                return Refusal(reason)
+        return op
 
     def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:
         with rewriter.before(op):
@@ -32,7 +36,7 @@ class DecomposeFused(Pattern[AnyFused]):
         rewriter.replace(op, value)
 
 
-def _obstacle(op: AnyFused, stage: Any) -> str | None:
+def _obstacle(op: AnyFused, stage: Stage) -> str | None:
     known = DECOMPOSITIONS.get(type(stage))
     return f"has a stage '{stage.name}' that stands for no ops" if known is None else known.obstacle(op, stage)
 

@@ -155,7 +155,7 @@ def test_the_round_trip_has_every_attribute(name: str) -> None:
 def test_some_lit_test_prints_every_attribute_of_a_stage(name: str) -> None:
     files = [*OP_TESTS.glob("fused_*.mlir"), *(LIT / "passes").glob("*.mlir")]
     checks = "\n".join(" ".join(CHECK.findall(path.read_text())) for path in files)
-    inherited = set() if name == "requantize" else {field.name for field in fields(QuantizedStage)}
+    inherited = set[str]() if name == "requantize" else {field.name for field in fields(QuantizedStage)}
     own = {field.name for field in fields(STAGES[name])} - inherited
     assert re.search(rf"\{{{name}(?: = \{{|\}})", checks)
     for attribute in own:

@@ -11,6 +11,7 @@ import qdialect
 from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, RequantizeOp, build
 from qdialect.frontends.tosa import import_tosa
+from qdialect.quant_math import FloatRounding
 
 TO, FROM = "qnn-to-quant-types", "qnn-from-quant-types"
 
@@ -99,7 +100,10 @@ def test_a_narrow_storage_range_is_a_clamp() -> None:
     }}
     """)
     qdialect.PassManager.parse(FROM).run(module)
-    names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
+    operations = list(module.body.operations[0].regions[0].blocks[0].operations)
+    names = [op.operation.name for op in operations]
     assert names == ["qnn.quantize", "qnn.clip", "qnn.dequantize", "func.return"]
-    assert 'rounding = "half_even"' in str(module)
+    quantize = operations[0]
+    assert isinstance(quantize, QuantizeOp)
+    assert quantize.rounding is FloatRounding.HALF_EVEN
     assert "{max = 127 : i64, min = -127 : i64}" in str(module)

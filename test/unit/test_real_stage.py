@@ -30,7 +30,8 @@ def f32_stages(activation: Activation | None = None, *, before: Sequence[Stage] 
     """Stages of f32 values, with one rounding: those of `before`, then an activation."""
     alpha = 0.1 if activation is not None and activation.has_alpha else 0.0
     activated = [] if activation is None else [ActivationStage(function=activation, alpha=alpha)]
-    return [DequantizeStage(), *before, *activated, QuantizeStage(**{"scaling": Scaling.RECIPROCAL, **how})]
+    attributes: dict[str, Any] = {"scaling": Scaling.RECIPROCAL, **how}
+    return [DequantizeStage(), *before, *activated, QuantizeStage(**attributes)]
 
 
 def check_fused(
@@ -84,7 +85,7 @@ def test_every_rounding(rounding: Rounding, scaling: Scaling) -> None:
 @pytest.mark.parametrize(("channels", "depth", "groups"), [(5, 3, 1), (17, 6, 1), (12, 12, 12), (6, 4, 2)])
 def test_convolutions(channels: int, depth: int, groups: int) -> None:
     weight = (channels, 3, 3, depth // groups)
-    window = {"strides": (2, 1), "padding": (1, 1, 1, 1), "groups": groups}
+    window: dict[str, Any] = {"strides": (2, 1), "padding": (1, 1, 1, 1), "groups": groups}
     for element in ("i8", "ui8"):
         check_fused(FusedConv2DOp, (1, 5, 7, depth), weight, element, f32_stages(Activation.SILU), **window)
 
@@ -92,7 +93,7 @@ def test_convolutions(channels: int, depth: int, groups: int) -> None:
 @pytest.mark.parametrize("activation", [None, Activation.LEAKY_RELU])
 @pytest.mark.parametrize("pixels", [1, 11])
 def test_a_residual_before_the_rounding(activation: Activation | None, pixels: int) -> None:
-    shapes = {"data": (1, 1, pixels, 8), "weight": (19, 1, 1, 8), "residual": (1, 1, pixels, 19)}
+    shapes: dict[str, Any] = {"data": (1, 1, pixels, 8), "weight": (19, 1, 1, 8), "residual": (1, 1, pixels, 19)}
     for element in ("i8", "ui8"):
         low, high = ends(element)
         added = SumStage(residual_scale=0.03, residual_zero_point=high)

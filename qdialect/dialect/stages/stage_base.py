@@ -202,8 +202,9 @@ def encoded(one: Stage) -> ir.Attribute:
 
 def is_stage(attribute: ir.Attribute) -> bool:
     """Whether an attribute has the form of `encoded`, whatever the names and kinds in it."""
-    entries = list(attribute) if isinstance(attribute, ir.DictAttr) else []
-    return len(entries) == 1 and isinstance(entries[0].attr, ir.DictAttr | ir.UnitAttr)
+    if not isinstance(attribute, ir.DictAttr) or len(attribute) != 1:
+        return False
+    return isinstance(attribute[0].attr, ir.DictAttr | ir.UnitAttr)
 
 
 def decoded(attribute: ir.Attribute) -> Stage:

@@ -23,13 +23,16 @@ class LutKernel(StageKernel):
 
     takes_any_byte: ClassVar[bool] = True
     table: Table
-    leaves_byte: bool = True
 
     @classmethod
     def of(cls, site: StageSite) -> Self:
         low, high = (bound + site.before_shift for bound in site.before_bounds)
         stored = stored_table(site.stage.table, site.before_shift, site.shift)
         return cls(stored[np.clip(np.arange(256), low, high)])
+
+    @property
+    def leaves_byte(self) -> bool:
+        return True
 
     def declare(self, kernel: Kernel) -> EmitStage:
         table = declare_table(kernel, self.table)

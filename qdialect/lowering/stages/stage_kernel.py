@@ -80,9 +80,6 @@ class StageKernel(ABC):
     takes_any_byte: ClassVar[bool] = False
     """Whether values between 0 and 255 need no other bounds before the stage."""
 
-    leaves_byte: bool = False
-    """Whether the stage leaves the byte to store rather than an i32."""
-
     @classmethod
     @abstractmethod
     def of(cls, site: StageSite) -> Self:
@@ -92,6 +89,11 @@ class StageKernel(ABC):
     def wanted_shift(cls, bounds: Bounds) -> int:
         """The shift with which the stage takes quantized values within `bounds`: that which makes them bytes from 0."""
         return 128 if bounds[0] < 0 else 0
+
+    @property
+    def leaves_byte(self) -> bool:
+        """Whether the stage leaves the byte to store rather than an i32."""
+        return False
 
     @property
     def offset(self) -> NDArray[np.int32]:

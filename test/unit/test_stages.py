@@ -1,0 +1,72 @@
+"""Every stage of an epilogue is defined, evaluated, lowered and taken apart, each in one place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from graphs import graph, refusals
+from quantized_layers import fused
+
+from qdialect.dialect.stages.clamp import ClampStage
+from qdialect.dialect.stages.lut import LutStage
+from qdialect.dialect.stages.stage_base import STAGES, Domain, Stage, stage
+from qdialect.lowering.kernels import epilogue
+from qdialect.lowering.stages.lut import LutKernel
+from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, lowers_stage
+from qdialect.passes.decompose_fused import DecomposeFusedPass
+from qdialect.passes.registry import all_passes
+from qdialect.passes.stage_decomposition import DECOMPOSITIONS, decomposes
+from qdialect.reference import fused_evaluators
+from qdialect.reference.stages.stage_evaluators import STAGE_EVALUATORS, evaluates_stage
+
+# Imported for what they register.
+_REGISTERED = (epilogue, fused_evaluators, all_passes())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingStage(Stage):
+    """What nobody evaluates, lowers or takes apart."""
+
+    takes: ClassVar[Domain] = Domain.QUANTIZED
+    leaves: ClassVar[Domain] = Domain.QUANTIZED
+
+
+def test_every_stage_is_complete() -> None:
+    known = set(STAGES.values())
+    assert known == set(STAGE_EVALUATORS)
+    assert known == set(DECOMPOSITIONS)
+    # A clamp bounds the stage before it.
+    assert known == {*STAGE_KERNELS, ClampStage}
+
+
+def test_a_stage_is_in_the_file_of_its_name() -> None:
+    for name, one in STAGES.items():
+        assert one.__module__ == f"qdialect.dialect.stages.{name}"
+        assert STAGE_EVALUATORS[one].__module__ == f"qdialect.reference.stages.{name}"
+
+
+def meaning(_: Any, values: Any, __: Any) -> Any:
+    return values
+
+
+DUPLICATES: dict[str, tuple[Callable[[], object], str]] = {
+    "name": (lambda: stage("lut")(NothingStage), "stage 'lut' is registered already, by LutStage"),
+    "evaluator": (lambda: evaluates_stage(LutStage)(meaning), "stage 'lut' has an evaluator already"),
+    "kernel": (lambda: lowers_stage(LutStage)(LutKernel), "stage 'lut' is lowered already, by LutKernel"),
+    "decomposition": (lambda: decomposes(LutStage)(meaning), "stage 'lut' has a decomposition already"),
+}
+
+
+@pytest.mark.parametrize(("register", "message"), DUPLICATES.values(), ids=DUPLICATES)
+def test_nothing_is_registered_twice(register: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        register()
+
+
+def test_a_stage_without_decomposition_is_a_match_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(DECOMPOSITIONS, ClampStage)
+    module = graph(["tensor<1x6x7x4xui8>"], lambda x: fused(x, "ui8", ClampStage(min=3, max=9)))
+    assert refusals(module, DecomposeFusedPass()) == [
+        "[decompose-fused] 'qnn.fused_conv2d' has a stage 'clamp' that stands for no ops"
+    ]
