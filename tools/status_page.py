@@ -21,8 +21,8 @@ INTRODUCTION = """\
 
 What exists for each op.
 
-- **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message; those of the
-  fused ops' shared constraints and stages are counted for each of them.
+- **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message; what
+  fused ops share, their stages among it, counts for each of them.
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
 - **vectorized**: those kernels are vector code at the phase `vector`.
