@@ -11,7 +11,7 @@ from op_pages import family_of, short_name
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import QDialectError
-from qdialect.dialect import OPS, ConstantOp, QnnOp
+from qdialect.dialect import OPS, ConstantOp, FusedOp, QnnOp
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference.interpreter import evaluators
 from qdialect.target import GENERIC
@@ -21,7 +21,8 @@ INTRODUCTION = """\
 
 What exists for each op.
 
-- **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message.
+- **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message; what
+  fused ops share, their stages among it, counts for each of them.
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
 - **vectorized**: those kernels are vector code at the phase `vector`.
@@ -65,7 +66,8 @@ def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[s
 
 def _row(op_class: type[QnnOp], tests: Path, formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
     name = short_name(op_class)
-    refused = (tests / f"{name}-invalid.mlir").read_text().count("expected-error")
+    shared = [tests / "fused-invalid.mlir", *(tests / "stages").glob("*.mlir")] if issubclass(op_class, FusedOp) else []
+    refused = sum(path.read_text().count("expected-error") for path in (tests / f"{name}-invalid.mlir", *shared))
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
     cells = [f"{refused} texts", _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
     link = f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"

@@ -53,7 +53,7 @@ class FusedOp(ContractionOp):
       C9: each stage must take what the one before it leaves, the first one accumulators
       C10: the last stage must leave quantized values of the op's output_scale, output_zero_point and element type
       C11: a residual must have the result's shape and be read by one stage, and without it none may
-      C12: an f32 bias must be followed by dequantize
+      C12: with an f32 bias the first stage must be dequantize
     """
 
     output_scale = attribute(SCALE)

@@ -22,6 +22,6 @@ def _fused(op: AnyFused, operands: Arrays) -> Array:
     values = accumulators(op, data, weight, bias if bias.dtype == np.int32 else None)
     residual = rest[0] if rest else None
     for placed in op.stages():
-        inputs = StageInputs(op, placed.before, placed.after, bias, residual)
+        inputs = StageInputs(op, placed.before, bias, residual)
         values = STAGE_EVALUATORS[type(placed.stage)](placed.stage, values, inputs)
     return values.astype(dtype_of(op.operation.results[0].type))

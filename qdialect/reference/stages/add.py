@@ -7,13 +7,14 @@ import numpy as np
 from qdialect.dialect.stages.add import AddStage
 from qdialect.reference.elementwise import Affine, add
 from qdialect.reference.evaluators import Array
-from qdialect.reference.stages.stage_evaluators import StageInputs, evaluates_stage, quantized
+from qdialect.reference.stages.stage_evaluators import StageInputs, evaluates_stage
 
 
 @evaluates_stage(AddStage)
 def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
     assert inputs.residual is not None, "the verifier has seen a residual"
-    before, after = quantized(inputs.before), stage.quantized
+    assert inputs.before is not None, "the verifier has seen that values are quantized here"
+    before, after = inputs.before, stage.quantized
     sides = [
         (values.astype(np.int64), Affine(before.scale, before.zero_point)),
         (inputs.residual, Affine(stage.residual_scale, stage.residual_zero_point)),

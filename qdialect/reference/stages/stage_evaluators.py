@@ -13,11 +13,10 @@ from qdialect.reference.evaluators import Array
 
 @dataclass(frozen=True)
 class StageInputs:
-    """What a stage may read beside its values; `before` and `after` are what values mean there, where quantized."""
+    """What a stage may read beside its values; `before` is what these mean, where they are quantized."""
 
     op: FusedOp
     before: Quantized | None
-    after: Quantized | None
     bias: Array
     """int32 or float32, of one entry for each channel; an int32 one is in the accumulators already."""
     residual: Array | None
@@ -42,9 +41,3 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
         return evaluator
 
     return register
-
-
-def quantized(values: Quantized | None) -> Quantized:
-    """`values`, for a stage that takes or leaves quantized ones."""
-    assert values is not None, "the verifier has seen that values are quantized here"
-    return values
