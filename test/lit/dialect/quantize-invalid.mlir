@@ -210,7 +210,7 @@ func.func @quantize_rounding(%input: tensor<2x3xf32>) {
 // -----
 
 func.func @quantize_scaling(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.quantize' op scaling must be one of "divide", "reciprocal", but got "multiply"}}
+  // expected-error @+1 {{'qnn.quantize' op scaling must be one of "divide", "reciprocal", "reciprocal_f32", but got "multiply"}}
   %y = "qnn.quantize"(%input) {
     scales = array<f64: 0.5>, zero_points = array<i64: 3>, axis = 0 : i64, rounding = "half_even",
     scaling = "multiply", nan = "zero_point"
