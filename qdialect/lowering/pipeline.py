@@ -111,8 +111,7 @@ def threads_of(module: ir.Module, threads: int) -> int:
 def _check_constants(function: ir.Operation) -> None:
     for op in (op.operation for op in function.regions[0].blocks[0].operations):
         if is_absent(op):
-            found = op.attributes["value"]
-            raise error_at(op.location, f"'{op.name}' op value must come with its data, but {found} has none")
+            raise error_at(op.location, f"'{op.name}' op value must come with its data, but the text leaves it out")
 
 
 def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:

@@ -129,7 +129,7 @@ def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> li
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]
     if is_absent(operation):
-        return [_located(operation, f"value must come with its data, but {operation.attributes['value']} has none")]
+        return [_located(operation, "value must come with its data, but the text leaves it out")]
     types = [value.type for value in (*operation.operands, *operation.results)]
     unknown = [type_ for type_ in types if not _has_dtype(type_)]
     return [_located(operation, f"has a value of type {unknown[0]}, which is no static tensor")] if unknown else []

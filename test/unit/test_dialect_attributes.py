@@ -97,7 +97,7 @@ WRONG = {
     "table": (kinds.TABLE, ["dense<0> : tensor<255xi8>", "dense<0> : tensor<256xui8>", "unit"]),
     "optional table": (kinds.OPTIONAL_TABLE, ["dense<0> : vector<256xi8>", "dense_resource<b> : tensor<256xi8>"]),
     "bool": (kinds.BOOL, ["1 : i64", "unit", '"true"']),
-    "elements": (kinds.ELEMENTS, ["1 : i8", "array<i8: 1>", "dense_resource<b> : tensor<3xi8>", '"text"']),
+    "elements": (kinds.ELEMENTS, ["1 : i8", "array<i8: 1>", '"text"']),
     "choice": (kinds.choice(Rounding), ['"FIXED64_UP"', '""', "unit", "0"]),
 }
 
