@@ -31,7 +31,7 @@ from qdialect.diagnostics import (
 from qdialect.dialect import build
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.passes.pass_base import CompositePass, Pass
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter, explain_matches
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
 from qdialect.passes.registry import register as register_pass
 from qdialect.pipeline import PassManager
 
@@ -96,7 +96,7 @@ __all__ = [
     "PatternPass",
     "PipelineError",
     "QDialectError",
-    "Refusal",
+    "MatchFailure",
     "Rewriter",
     "Severity",
     "VerificationError",

@@ -141,13 +141,13 @@ def verify(module: ir.Module) -> None:
 
 def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> Diagnostic:
     """A diagnostic of the bindings as our own; `text_name` stands for the ``-`` of a module parsed from text."""
-    file, line, column = place_of(info.location)
+    file, line, column = location_of(info.location)
     notes = tuple(converted(note, text_name) for note in info.notes)
     message = with_nearest_op(info.message)
     return Diagnostic(_SEVERITIES[info.severity], message, text_name if file == "-" else file, line, column, notes)
 
 
-def place_of(location: ir.Location) -> tuple[str, int, int]:
+def location_of(location: ir.Location) -> tuple[str, int, int]:
     """File, line and column that a location starts with; empty and zeros where it has none."""
     found = _PLACE.search(str(location))
     if not found:
@@ -184,9 +184,9 @@ def _path_of(source: str | bytes | Path) -> Path | None:
 
 def _check_text(text: str, name: str) -> None:
     """Raise `ParseError` for a text that MLIR must not see."""
-    excess = text_limits.excess(text)
-    if excess is not None:
-        raise _refused(text, excess.position, name, excess.message)
+    remainder = text_limits.remainder(text)
+    if remainder is not None:
+        raise _refused(text, remainder.position, name, remainder.message)
     surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")

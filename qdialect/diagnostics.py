@@ -86,7 +86,7 @@ class ImportModelError(QDialectError):
 
 
 class CompileError(QDialectError):
-    """A module cannot be lowered; the offenders are notes."""
+    """A module cannot be lowered; the unsupported ops are notes."""
 
 
 class RegistrationError(QDialectError):

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 from qdialect import observers, pipeline_text
 from qdialect._mlir import ir, passmanager
-from qdialect.context import converted, make_context, place_of, verify
+from qdialect.context import converted, location_of, make_context, verify
 from qdialect.diagnostics import Diagnostic, PassError, PipelineError, QDialectError, Severity
 from qdialect.module_text import Printing
 from qdialect.passes import options
@@ -219,7 +219,7 @@ def _failure(name: str, module: ir.Module, diagnostics: Sequence[Diagnostic]) ->
     """The error whose first diagnostic starts with `name` and has a place, the module's if it has none of its own."""
     first, *others = diagnostics or (Diagnostic(Severity.ERROR, "failed without a message"),)
     if not first.line:
-        file, line, column = place_of(module.operation.location)
+        file, line, column = location_of(module.operation.location)
         first = replace(first, file=file, line=max(line, 1), column=max(column, 1))
     message = first.message if first.message.startswith(f"{name}: ") else f"{name}: {first.message}"
     return PassError(message, (replace(first, message=message), *others))

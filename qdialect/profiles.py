@@ -18,8 +18,8 @@ class ActivationOrder(StrEnum):
     """What an activation after a contraction is applied to."""
 
     CODES = "codes"
-    """To rounded codes, through a table or a clamp: graphs name the quantization between the two."""
-    REALS = "reals"
+    """To rounded quantized values, through a table or a clamp: graphs name the quantization between the two."""
+    F32_VALUES = "reals"
     """To f32 values, before the one rounding (the stages `dequantize` to `quantize` of the fused ops)."""
 
 
@@ -28,7 +28,7 @@ class Profile:
     """The arithmetic of one runtime.
 
     `rounding` and `multiplier` are those of contractions and rescales, `addition` that of quantized sums, `entries` and
-    `nan` those of tables, `float_rounding` and `scaling` those of real numbers that are quantized.
+    `nan` those of tables, `float_rounding` and `scaling` those of f32 values that are quantized.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Profile:
     multiplier: Multiplier
     addition: AddArithmetic
     entries: Entries | None
-    """None: a table's entries are quantized as other real numbers are."""
+    """None: a table's entries are quantized as other f32 values are."""
     nan: NanPolicy
     float_rounding: FloatRounding
     scaling: Scaling
@@ -115,7 +115,7 @@ def _rounding_once(name: str, rounding: Rounding, addition: AddArithmetic, scali
         NanPolicy.ZERO_POINT,
         FloatRounding.HALF_EVEN,
         scaling,
-        ActivationOrder.REALS,
+        ActivationOrder.F32_VALUES,
     )
 
 
@@ -151,11 +151,11 @@ TFLITE_XNNPACK = Profile(
 """TFLite's desktop delegate; tables are still TFLite's own."""
 ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)
 """ONNX Runtime on CPUs."""
-ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.REAL_DIVIDE)
+ONNX_REFERENCE = _onnx("onnx-reference", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.F32_DIVIDE)
 """The evaluator of the ONNX standard."""
-PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.REAL_RECIPROCAL, Scaling.RECIPROCAL)
+PYTORCH = _rounding_once("pytorch", Rounding.F32_RNE_ZP_LAST, AddArithmetic.F32_RECIPROCAL, Scaling.RECIPROCAL)
 """PyTorch's exported programs."""
-ONEDNN = _rounding_once("onednn", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.REAL_RECIPROCAL_F32, Scaling.RECIPROCAL_F32)
+ONEDNN = _rounding_once("onednn", Rounding.F32_RNE_ZP_FIRST, AddArithmetic.F32_RECIPROCAL_F32, Scaling.RECIPROCAL_F32)
 """oneDNN."""
 TVM = _tvm("tvm", Rounding.F32_UP_ZP_FIRST)
 """TVM on x86 CPUs: float32, UPWARD."""

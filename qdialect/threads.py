@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from qdialect.diagnostics import CompileError
 
-MOST = 256
+MAX = 256
 """Parts beyond this have nothing left to compute."""
 
 
 def checked(threads: object) -> int:
     """`threads` as a count; raises `CompileError` where it is none."""
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST:
-        raise CompileError(f"threads must be an integer from 1 to {MOST}, but got {threads!r}")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MAX:
+        raise CompileError(f"threads must be an integer from 1 to {MAX}, but got {threads!r}")
     return threads

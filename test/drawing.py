@@ -27,8 +27,8 @@ class Draw:
     draw: Callable[[st.SearchStrategy[Any]], Any]
     rng: np.random.Generator
 
-    def integer(self, least: int, most: int) -> int:
-        return self.draw(st.integers(least, most))
+    def integer(self, minimum: int, maximum: int) -> int:
+        return self.draw(st.integers(minimum, maximum))
 
     def one_of(self, values: Sequence[T]) -> T:
         return self.draw(st.sampled_from(values))
@@ -42,10 +42,10 @@ class Draw:
     def channels(self) -> int:
         return self.one_of(CHANNELS)
 
-    def scale(self, least: float = 1e-3, most: float = 1.0) -> float:
+    def scale(self, minimum: float = 1e-3, maximum: float = 1.0) -> float:
         """A double, which few times is a float32 number: the arithmetic says where it is narrowed."""
         position = self.draw(st.floats(0, 1))
-        return least * (most / least) ** position
+        return minimum * (maximum / minimum) ** position
 
     def zero_point(self, element: str) -> int:
         """A code, with both ends and the usual ones likely."""

@@ -117,10 +117,10 @@ def _parameters(d: Draw, data: str, weight: str, channels: int) -> dict[str, Any
 
 def _bias(d: Draw, data: str, weight: str, shape: Sequence[int], parameters: dict[str, Any]) -> ir.Value:
     """A bias that brings the mean of the accumulators near 0, so that results differ; at times any other."""
-    reach = d.one_of((0, 1000, 1000, 1000, 1000, 1 << 20, 2**31 - 1))
+    acc_range = d.one_of((0, 1000, 1000, 1000, 1000, 1 << 20, 2**31 - 1))
     # With the largest reach accumulators leave the range of int32, and wrap.
-    bias = d.rng.integers(-reach, reach, shape[0], endpoint=True)
-    if reach <= 1000:
+    bias = d.rng.integers(-acc_range, acc_range, shape[0], endpoint=True)
+    if acc_range <= 1000:
         middle = {element: sum(ELEMENT_RANGES[element]) / 2 for element in (data, weight)}
         around = middle[data] - parameters["input_zero_point"]
         products = around * (middle[weight] - np.array(parameters["weight_zero_points"]))
@@ -141,13 +141,13 @@ def _fused(
     weight = d.element() if weights is None else element_of(weights.type)
     element = d.element()
     attributes = _parameters(d, element_of(x.type), weight, shape[0])
-    real = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
+    f32 = attributes["input_scale"] * max(attributes["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
     with_f32 = d.integer(0, 2) == 0
     of_residual = None if residual is None else element_of(residual.type)
-    attributes |= _stages(d, element, real, of_residual, with_f32=with_f32)
+    attributes |= _stages(d, element, f32, of_residual, with_f32=with_f32)
     bias = _bias(d, element_of(x.type), weight, shape, attributes)
     if with_f32 and d.flag():
-        bias = constant((d.rng.normal(size=shape[0]) * real).astype(np.float32))
+        bias = constant((d.rng.normal(size=shape[0]) * f32).astype(np.float32))
     operands = (x, d.codes_constant(weight, shape) if weights is None else weights, bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 
@@ -197,7 +197,7 @@ def _transposed(d: Draw) -> tuple[Sequence[str], Build]:
     if d.integer(0, 3) == 0:
         groups = channels = depth
     image = (d.integer(1, 2), d.integer(1, 9), d.integer(1, 9), depth)
-    kernel, strides, dilation = ((d.integer(1, most), d.integer(1, most)) for most in (4, 3, 2))
+    kernel, strides, dilation = ((d.integer(1, maximum), d.integer(1, maximum)) for maximum in (4, 3, 2))
     extra = (d.integer(0, 2), d.integer(0, 2))
     full = [(image[1 + i] - 1) * strides[i] + (kernel[i] - 1) * dilation[i] + 1 + extra[i] for i in range(2)]
     top, left = (d.integer(0, min(2, extent - 1)) for extent in full)
@@ -223,10 +223,10 @@ def _residual(d: Draw) -> tuple[Sequence[str], Build]:
     """A convolution to which the second input is added, of single pixels or depthwise."""
     image = _image(d, d.channels())
     if d.flag():
-        reach = d.integer(0, 2), d.integer(0, 2)
+        acc_range = d.integer(0, 2), d.integer(0, 2)
         types = [tensor(image, d.element()), tensor(image, d.element())]
-        window: dict[str, Any] = {"strides": (1, 1), "dilation": (1, 1), "padding": (*reach, *reach)}
-        shape = (image[3], 2 * reach[0] + 1, 2 * reach[1] + 1, 1)
+        window: dict[str, Any] = {"strides": (1, 1), "dilation": (1, 1), "padding": (*acc_range, *acc_range)}
+        shape = (image[3], 2 * acc_range[0] + 1, 2 * acc_range[1] + 1, 1)
         return types, lambda v: _fused(d, FusedConv2DOp, v[0], shape, v[1], groups=image[3], **window)
     channels = d.channels()
     types = [tensor(image, d.element()), tensor((*image[:3], channels), d.element())]
@@ -286,7 +286,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
         weights = d.codes_constant(weight, shape)
         bias = _bias(d, data, weight, shape, parameters) if d.flag() else None
         sums = build(Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
-        real = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
+        f32 = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))
         element = d.element()
         scaled = build(
             RequantizeOp,
@@ -294,7 +294,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
             element=element,
             input_scale=parameters["input_scale"],
             weight_scales=parameters["weight_scales"],
-            output_scale=real / 60,
+            output_scale=f32 / 60,
             output_zero_point=d.zero_point(element),
             axis=3,
             rounding=d.rounding(),

@@ -152,16 +152,16 @@ def drawn_graph(rng: np.random.Generator, source: str, element: str) -> tuple[st
     lhs, rhs = (str(rng.choice(names)) for _ in range(2))
     condition = listing.values[lhs] < listing.values[rhs]
     chosen = listing.choose("slt", condition, "i32", lhs, rhs, names[-1], str(rng.choice(names)))
-    real = listing.cast("arith.sitofp", chosen, "i32", "f32", listing.values[chosen].astype(F32))
+    f32 = listing.cast("arith.sitofp", chosen, "i32", "f32", listing.values[chosen].astype(F32))
     for _ in range(rng.integers(0, 4)):
         op = str(rng.choice(list(FLOAT_OPS)))
-        real = listing.same(op, FLOAT_OPS[op], "f32", real, listing.constant(rng.uniform(0.3, 3.0), "f32"))
+        f32 = listing.same(op, FLOAT_OPS[op], "f32", f32, listing.constant(rng.uniform(0.3, 3.0), "f32"))
     op = str(rng.choice(list(ROUNDINGS)))
-    real = listing.same(op, ROUNDINGS[op], "f32", real)
+    f32 = listing.same(op, ROUNDINGS[op], "f32", f32)
     bounds = listing.constant(-1e6, "f32"), listing.constant(1e6, "f32")
-    real = listing.same("arith.maximumf", np.maximum, "f32", real, bounds[0])
-    real = listing.same("arith.minimumf", np.minimum, "f32", real, bounds[1])
-    whole = listing.cast("arith.fptosi", real, "f32", "i32", listing.values[real].astype(np.int32))
+    f32 = listing.same("arith.maximumf", np.maximum, "f32", f32, bounds[0])
+    f32 = listing.same("arith.minimumf", np.minimum, "f32", f32, bounds[1])
+    whole = listing.cast("arith.fptosi", f32, "f32", "i32", listing.values[f32].astype(np.int32))
     result = listing.narrowed(whole, element)
     return listing.function(f"%x: {listing.type(source)}", element, result), image, listing.values[result]
 
@@ -198,24 +198,24 @@ def _to_integer(listing: Listing, name: str) -> str:
 
 
 def _scaled(rng: np.random.Generator, listing: Listing, name: str) -> str:
-    real = listing.cast("arith.sitofp", name, "i32", "f32", listing.values[name].astype(F32))
-    return listing.same("arith.mulf", np.multiply, "f32", real, listing.constant(rng.uniform(1e-4, 4e-3), "f32"))
+    f32 = listing.cast("arith.sitofp", name, "i32", "f32", listing.values[name].astype(F32))
+    return listing.same("arith.mulf", np.multiply, "f32", f32, listing.constant(rng.uniform(1e-4, 4e-3), "f32"))
 
 
 def up_first(rng: np.random.Generator, listing: Listing, name: str, point: int) -> str:
-    real = listing.same("arith.addf", np.add, "f32", _scaled(rng, listing, name), listing.constant(point + 0.5, "f32"))
-    return _to_integer(listing, listing.same("math.floor", np.floor, "f32", real))
+    f32 = listing.same("arith.addf", np.add, "f32", _scaled(rng, listing, name), listing.constant(point + 0.5, "f32"))
+    return _to_integer(listing, listing.same("math.floor", np.floor, "f32", f32))
 
 
 def even_last(rng: np.random.Generator, listing: Listing, name: str, point: int) -> str:
-    real = listing.same("math.roundeven", np.rint, "f32", _scaled(rng, listing, name))
-    whole = _to_integer(listing, real)
+    f32 = listing.same("math.roundeven", np.rint, "f32", _scaled(rng, listing, name))
+    whole = _to_integer(listing, f32)
     return listing.same("arith.addi", np.add, "i32", whole, listing.constant(point, "i32"))
 
 
 def away_first(rng: np.random.Generator, listing: Listing, name: str, point: int) -> str:
-    real = listing.same("arith.addf", np.add, "f32", _scaled(rng, listing, name), listing.constant(point, "f32"))
-    return _to_integer(listing, listing.same("math.round", half_away, "f32", real))
+    f32 = listing.same("arith.addf", np.add, "f32", _scaled(rng, listing, name), listing.constant(point, "f32"))
+    return _to_integer(listing, listing.same("math.round", half_away, "f32", f32))
 
 
 def shifted(rng: np.random.Generator, listing: Listing, name: str, point: int) -> str:

@@ -60,8 +60,8 @@ from qdialect.quant_math import (
 Drawn = tuple[Sequence[str], Build]
 
 
-def drawn_shape(d: Draw, least: int = 0) -> tuple[int, ...]:
-    rank = d.integer(least, 4)
+def drawn_shape(d: Draw, minimum: int = 0) -> tuple[int, ...]:
+    rank = d.integer(minimum, 4)
     return (*(d.integer(1, 7) for _ in range(rank - 1)), d.channels()) if rank else ()
 
 
@@ -150,7 +150,7 @@ def _avg_pool(d: Draw) -> Drawn:
 
 
 def _mean(d: Draw) -> Drawn:
-    shape, source, element = drawn_shape(d, least=1), d.element(), d.element()
+    shape, source, element = drawn_shape(d, minimum=1), d.element(), d.element()
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes = _quantization(d, "input", source) | _quantization(d, "output", element)
     attributes |= {"axes": axes, "keep_dims": d.flag(), "rounding": d.rounding(), "multiplier": d.multiplier()}
@@ -158,7 +158,7 @@ def _mean(d: Draw) -> Drawn:
 
 
 def _reduction(d: Draw) -> Drawn:
-    shape, source, op = drawn_shape(d, least=1), d.element(), d.one_of((SumOp, ReduceMaxOp, ReduceMinOp))
+    shape, source, op = drawn_shape(d, minimum=1), d.element(), d.one_of((SumOp, ReduceMaxOp, ReduceMinOp))
     axes = tuple(axis for axis in range(len(shape)) if d.flag()) or (d.integer(0, len(shape) - 1),)
     attributes: dict[str, Any] = {"axes": axes, "keep_dims": d.flag()}
     element = d.element() if op is SumOp else source
@@ -168,7 +168,7 @@ def _reduction(d: Draw) -> Drawn:
 
 
 def _l2_normalize(d: Draw) -> Drawn:
-    shape, element = drawn_shape(d, least=1), d.element()
+    shape, element = drawn_shape(d, minimum=1), d.element()
     zero_point = d.zero_point(element)
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
@@ -178,8 +178,8 @@ def _l2_normalize(d: Draw) -> Drawn:
 
 
 def _arg(d: Draw) -> Drawn:
-    """Few distinct codes, so that many are equal."""
-    shape, source, element = drawn_shape(d, least=1), d.element(), d.one_of(("i32", "i64"))
+    """Few distinct quantized values, so that many are equal."""
+    shape, source, element = drawn_shape(d, minimum=1), d.element(), d.one_of(("i32", "i64"))
     op = d.one_of((ArgMaxOp, ArgMinOp))
     attributes: dict[str, Any] = {"axis": d.integer(0, len(shape) - 1), "keep_dims": d.flag(), "last": d.flag()}
     low = ELEMENT_RANGES[source][0]
@@ -192,7 +192,7 @@ def _arg(d: Draw) -> Drawn:
 
 
 def _softmax(d: Draw) -> Drawn:
-    shape, source = drawn_shape(d, least=1), d.element()
+    shape, source = drawn_shape(d, minimum=1), d.element()
     arithmetic = d.one_of(tuple(SoftmaxArithmetic))
     is_fixed = arithmetic is SoftmaxArithmetic.TFLITE_FIXED
     element = source if is_fixed else d.element()
@@ -206,7 +206,7 @@ def _softmax(d: Draw) -> Drawn:
 
 
 def _concat(d: Draw) -> Drawn:
-    shape = drawn_shape(d, least=1)
+    shape = drawn_shape(d, minimum=1)
     axis, element = d.integer(0, len(shape) - 1), d.element()
     count = d.integer(1, 4)
     extents = [d.channels() if axis == len(shape) - 1 else d.integer(1, 5) for _ in range(count)]
@@ -293,8 +293,8 @@ def _pad(d: Draw, x: ir.Value) -> ir.Value:
 def _slice(d: Draw, x: ir.Value) -> ir.Value:
     begin = [d.integer(0, extent - 1) for extent in shape_of(x.type)]
     strides = [d.integer(1, 3) for _ in begin]
-    most = [-(-(n - first) // step) for n, first, step in zip(shape_of(x.type), begin, strides, strict=True)]
-    size = [d.integer(1, count) for count in most]
+    maximum = [-(-(n - first) // step) for n, first, step in zip(shape_of(x.type), begin, strides, strict=True)]
+    size = [d.integer(1, count) for count in maximum]
     return build(SliceOp, x, element=element_of(x.type), begin=begin, size=size, strides=strides).output
 
 
@@ -337,8 +337,8 @@ def _resize_nearest(d: Draw) -> Drawn:
 def _resize_bilinear(d: Draw) -> Drawn:
     shape, arithmetic = _image(d), d.one_of(tuple(Interpolation))
     is_fixed = arithmetic in (Interpolation.TFLITE_FIXED, Interpolation.XNNPACK_FIXED)
-    real = ("ui8", "f32") if arithmetic is Interpolation.TFLITE_FLOAT else ("i8", "ui8", "f32")
-    element = d.element() if is_fixed else d.one_of(real)
+    f32 = ("ui8", "f32") if arithmetic is Interpolation.TFLITE_FLOAT else ("i8", "ui8", "f32")
+    element = d.element() if is_fixed else d.one_of(f32)
     fixed = (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
     coordinates = d.one_of(fixed if is_fixed else tuple(Coordinates))
     attributes: dict[str, Any] = {"size": (d.integer(1, 23), d.integer(1, 23)), "coordinates": coordinates}

@@ -11,7 +11,7 @@ _LAYOUTS = [[8, 4, 32, 16, 1], [8, 4, 24, 12, 1], [32, 16, 8, 4, 1], [8, 4, 80, 
 
 @st.composite
 def tiles(draw: Draw) -> Program:
-    """Contractions of tiles of 64 lanes along taps: pixels and rows at any stride, weights that lie in quads or not."""
+    """Contractions of tiles of 64 lanes along taps: pixels and rows at any stride, weights that lie in K groups or not."""
     rng, main = generator(draw), Main()
     extents = {
         "p": draw(st.integers(1, 3)),
@@ -27,11 +27,11 @@ def tiles(draw: Draw) -> Program:
     weight_loops = ["k", *_LANES, "t"]
     if rare(draw):
         weight_loops = ["k", "t", *_LANES]
-    quads = {"k": 256 + draw(st.sampled_from([0, 64])), "t": 1}
-    quads.update(zip(_LANES, [128, 64, 32, 16, 5 if rare(draw) else 4], strict=True))
+    k_groups = {"k": 256 + draw(st.sampled_from([0, 64])), "t": 1}
+    k_groups.update(zip(_LANES, [128, 64, 32, 16, 5 if rare(draw) else 4], strict=True))
     rest = 0 if rare(draw) else 3
     sizes = [extents[loop] for loop in weight_loops]
-    weights = _strided(main, rng, sizes, [quads[loop] for loop in weight_loops], rest)
+    weights = _strided(main, rng, sizes, [k_groups[loop] for loop in weight_loops], rest)
     result = ["p", *_LANES]
     shape = [extents[loop] for loop in result]
     sums = main.buffer(rng.integers(-1000, 1000, shape, np.int32))

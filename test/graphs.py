@@ -53,7 +53,7 @@ def ops_of(module: ir.Module, name: str) -> list[Any]:
 
 
 def random_inputs(module: ir.Module, seed: int = 0) -> list[Array]:
-    """Codes over the whole range; a tensor of at least 256 codes has every one of them."""
+    """Quantized values over the whole range; a tensor of at least 256 quantized values has every one of them."""
     rng = np.random.default_rng(seed)
     arguments = module.body.operations[0].regions[0].blocks[0].arguments
     return [_random(rng, argument.type) for argument in arguments]
@@ -74,7 +74,7 @@ def run_both(module: ir.Module, *passes: Pass, seed: int = 0) -> ir.Module:
     return after
 
 
-def refusals(module: ir.Module, one: Pass) -> list[str]:
+def failures(module: ir.Module, one: Pass) -> list[str]:
     """Messages of the remarks that `one` leaves on `module`."""
     with explain_matches() as remarks:
         one.run(module)

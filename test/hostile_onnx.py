@@ -64,8 +64,8 @@ class Drawing:
             return len(_ROLES.get(kind, "x"))
         if schema is None or self.chance(0.05):
             return self.one_of((0, 1, 2, 3, 4, 5, 6, 7, 8, 9))
-        least, most = int(schema.min_input), int(schema.max_input)
-        return int(self.random.integers(least, min(most, 9) + 1))
+        minimum, maximum = int(schema.min_input), int(schema.max_input)
+        return int(self.random.integers(minimum, min(maximum, 9) + 1))
 
     def _input(self, kind: str, index: int, is_good: bool) -> str:
         """An input that the operator may be meant to have, or any."""

@@ -58,7 +58,7 @@ class ModelBuilder:
         return self.constant(of[0]), self.constant(np.array(of[1], dtype=dtype))
 
     def weight(self, codes: Array, scales: float | Sequence[float], axis: int = 0, zero_point: int = 0) -> str:
-        """Weights as real numbers, by one scale or by one for each index of `axis`."""
+        """Weights as f32 values, by one scale or by one for each index of `axis`."""
         scale = np.array(scales, dtype=np.float32)
         points = np.full(scale.shape, zero_point, dtype=codes.dtype)
         names = (self.constant(codes), self.constant(scale), self.constant(points))
@@ -82,12 +82,12 @@ def run(content: bytes, *inputs: Array) -> Array:
 
 
 def drawn(shape: Sequence[int], dtype: type[np.generic], seed: int = 0) -> Array:
-    """Codes over their whole range."""
+    """Quantized values over their whole range."""
     info = np.iinfo(np.dtype(dtype).name)
     return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
-def reals(codes: Array, by: Quantization) -> Array:
+def f32_values(codes: Array, by: Quantization) -> Array:
     """DequantizeLinear."""
     return (codes.astype(np.int32) - by[1]).astype(np.float32) * np.float32(by[0])
 
@@ -116,14 +116,14 @@ def convolved(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
     top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
     groups = window.get("group", 1)
     padded = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (top, bottom), (left, right)))
-    reach = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    size = [(padded.shape[2 + i] - reach[i]) // strides[i] + 1 for i in range(2)]
+    acc_range = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    size = [(padded.shape[2 + i] - acc_range[i]) // strides[i] + 1 for i in range(2)]
     result = np.zeros((data.shape[0], weight.shape[0], *size), dtype=np.int64)
     outputs, depth = weight.shape[0] // groups, weight.shape[1]
     for n, o, y, x in np.ndindex(*result.shape):
         first = o // outputs * depth
-        rows = slice(y * strides[0], y * strides[0] + reach[0], dilation[0])
-        columns = slice(x * strides[1], x * strides[1] + reach[1], dilation[1])
+        rows = slice(y * strides[0], y * strides[0] + acc_range[0], dilation[0])
+        columns = slice(x * strides[1], x * strides[1] + acc_range[1], dilation[1])
         result[n, o, y, x] = (padded[n, first : first + depth, rows, columns] * weight[o].astype(np.int64)).sum()
     return result
 
@@ -134,13 +134,13 @@ def spread(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
     top, left, bottom, right = window.get("pads", [0, 0, 0, 0])
     extra, groups = window.get("output_padding", [0, 0]), window.get("group", 1)
     batch, channels, height, width = data.shape
-    reach = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    full = [(size - 1) * strides[i] + reach[i] + extra[i] for i, size in enumerate((height, width))]
+    acc_range = [(weight.shape[2 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    full = [(size - 1) * strides[i] + acc_range[i] + extra[i] for i, size in enumerate((height, width))]
     depth, outputs = channels // groups, weight.shape[1]
     result = np.zeros((batch, groups * outputs, *full), dtype=np.int64)
     for n, c, y, x in np.ndindex(*data.shape):
         first = c // depth * outputs
-        rows = slice(y * strides[0], y * strides[0] + reach[0], dilation[0])
-        columns = slice(x * strides[1], x * strides[1] + reach[1], dilation[1])
+        rows = slice(y * strides[0], y * strides[0] + acc_range[0], dilation[0])
+        columns = slice(x * strides[1], x * strides[1] + acc_range[1], dilation[1])
         result[n, first : first + outputs, rows, columns] += int(data[n, c, y, x]) * weight[c].astype(np.int64)
     return result[:, :, top : full[0] - bottom, left : full[1] - right]

@@ -35,11 +35,11 @@ def dequantized(codes: Tensor, scale: float, zero_point: int, dtype: torch.dtype
     return operator(codes, scale, zero_point, bounds.min, bounds.max, dtype)
 
 
-def quantized(reals: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
+def quantized(f32_values: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
     """What PT2E puts after an operator."""
     bounds = torch.iinfo(dtype)
     operator: Any = torch.ops.quantized_decomposed.quantize_per_tensor.default
-    return operator(reals, scale, zero_point, bounds.min, bounds.max, dtype)
+    return operator(f32_values, scale, zero_point, bounds.min, bounds.max, dtype)
 
 
 def operators_of(exported: ExportedProgram) -> list[str]:
@@ -182,7 +182,7 @@ class Quantized:
         return torch.export.export(self.model, (self.images[0],))
 
     def opened(self) -> Any:
-        """The model with the codes of every quantization among its results."""
+        """The model with the quantized values of every quantization among its results."""
         opened = copy.deepcopy(self.model)
         codes = [node for node in opened.graph.nodes if "quantized_decomposed.quantize" in str(node.target)]
         for node in opened.graph.nodes:

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterator
 
 from qdialect.dialect import enums
-from qdialect.quant_math import flavours
+from qdialect.quant_math import choices
 
 INTRODUCTION = """\
 # Named choices
@@ -17,7 +17,7 @@ format means.
 
 def page() -> str:
     """The text of the page."""
-    sections = (_section(node) for module in (flavours, enums) for node in _classes(inspect.getsource(module)))
+    sections = (_section(node) for module in (choices, enums) for node in _classes(inspect.getsource(module)))
     return "\n".join([INTRODUCTION, *sections])
 
 

@@ -103,16 +103,16 @@ def disassembled(code: bytes) -> str:
     return ran.stdout
 
 
-def report(model: str, target: Target, mnemonic: str, least: float) -> int:
+def report(model: str, target: Target, mnemonic: str, minimum: float) -> int:
     """Print the hot loop of a model; the exit status."""
     code = object_code(lower(read_model(model), target).module, target)
     loop = hot_loop(disassembled(code), mnemonic)
     share = loop.count(mnemonic) / len(loop.body)
     print(f"{loop.function}: {mnemonic} {loop.count(mnemonic)} of {len(loop.body)} instructions, share {share:.3f}")
-    print(f"share >= {least}: {'yes' if share >= least else 'no'}")
+    print(f"share >= {minimum}: {'yes' if share >= minimum else 'no'}")
     for instruction in loop.body:
         print(f"  {instruction.mnemonic:16} {instruction.operands}".rstrip())
-    return 0 if share >= least else 1
+    return 0 if share >= minimum else 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ def flags(path: Path) -> list[str]:
     return found[1].split()
 
 
-def refusals(path: Path) -> list[str]:
+def failures(path: Path) -> list[str]:
     """The reasons that a test of refusals expects, each once, in order."""
     return list(dict.fromkeys(_REMARK.findall(path.read_text())))
 

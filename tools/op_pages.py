@@ -12,7 +12,7 @@ from lit_tests import first_function, op_lines, shortened
 
 from qdialect.dialect import OPS, FusedOp, QnnOp
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
-from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.dialect.op_base import MAX_VARIADIC
 
 _TYPE = re.compile(r"\w+<\w*>")
 
@@ -87,7 +87,7 @@ def _operands(op_class: type[QnnOp]) -> str:
     rows = ["| operand | type |", "|---|---|"]
     for field in op_class.operand_fields:
         many = isinstance(field, VariadicOperandField)
-        note = ", optional" if isinstance(field, OptionalOperandField) else f", 1 to {MOST_VARIADIC} times" * many
+        note = ", optional" if isinstance(field, OptionalOperandField) else f", 1 to {MAX_VARIADIC} times" * many
         rows.append(f"| `{field.name}`{note} | {cell_text(str(field.constraint))} |")
     field = op_class.result_fields[0]
     return "\n".join([*rows, f"| `{field.name}` (result) | {cell_text(str(field.constraint))} |"])

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from lit_tests import first_function, flags, refusals
+from lit_tests import failures, first_function, flags
 
 from qdialect.cli import opt
 from qdialect.passes.pass_base import Pass
@@ -34,7 +34,7 @@ def _section(pass_class: type[Pass], tests: Path) -> str:
     if test:
         parts += _example(test)
         unmatched = test.with_name(f"{test.stem}-no-match.mlir")
-        parts += _refusals(unmatched if unmatched.is_file() else test)
+        parts += _match_failures(unmatched if unmatched.is_file() else test)
     return "\n\n".join(parts) + "\n"
 
 
@@ -87,8 +87,8 @@ def _without_module(text: str) -> str:
     return "".join(f"{line.removeprefix('  ')}\n" for line in lines[1:-1])
 
 
-def _refusals(test: Path) -> list[str]:
-    reasons = refusals(test)
+def _match_failures(test: Path) -> list[str]:
+    reasons = failures(test)
     if not reasons:
         return []
     return ["It refuses, among others:", "\n".join(f"- {reason}" for reason in reasons)]

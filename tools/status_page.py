@@ -33,7 +33,7 @@ OPERATORS = """\
 What the front ends take.
 
 - **becomes**: the ops of the recorded cases with this operator, casts and transposes at their edges included. It is
-  empty for operators that only rename codes or are computed while importing.
+  empty for operators that only rename quantized values or are computed while importing.
 - **lowering**, **vectorized**: of those ops.
 - **compared with**: who gave the numbers of the recorded cases.
 - **results are**: what the tests accept of an operator, read from the table that they compare with,

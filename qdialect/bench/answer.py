@@ -25,11 +25,11 @@ from qdialect.bench.network import (
 )
 
 Array = NDArray[Any]
-Reals = NDArray[np.float64]
+F32Values = NDArray[np.float64]
 
 
 def evaluate(network: Network, data: Array) -> NDArray[np.uint8]:
-    """The output's codes for the input codes `data`."""
+    """The output's quantized values for the input quantized values `data`."""
     values: dict[str, Array] = {network.input.name: data}
     for node in network.nodes:
         sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
@@ -38,7 +38,7 @@ def evaluate(network: Network, data: Array) -> NDArray[np.uint8]:
 
 
 def result(node: Node, *data: Array) -> Array:
-    """The codes that `node` gives for the codes `data` of its sources."""
+    """The quantized values that `node` gives for the quantized values `data` of its sources."""
     match node:
         case Convolution():
             sums = convolve(node.source, data[0], node.weights, node.stride, node.padding, node.groups)
@@ -60,18 +60,18 @@ def result(node: Node, *data: Array) -> Array:
             assert_never(node)
 
 
-def quantize(real: Reals, to: Codes) -> NDArray[np.uint8]:
-    """Codes of real numbers: clamp(round_half_even(real / scale) + zero_point, 0, 255)."""
-    return np.clip(np.rint(real / to.scale) + to.zero_point, 0, 255).astype(np.uint8)
+def quantize(f32: F32Values, to: Codes) -> NDArray[np.uint8]:
+    """Quantized values of f32 values: clamp(round_half_even(real / scale) + zero_point, 0, 255)."""
+    return np.clip(np.rint(f32 / to.scale) + to.zero_point, 0, 255).astype(np.uint8)
 
 
-def dequantize(codes: Array, by: Codes) -> Reals:
-    """Real numbers of codes: scale * (code - zero_point)."""
+def dequantize(codes: Array, by: Codes) -> F32Values:
+    """f32 values of quantized values: scale * (code - zero_point)."""
     return (codes.astype(np.float64) - by.zero_point) * by.scale
 
 
-def requantize(sums: Reals, node: Convolution | Dense) -> NDArray[np.uint8]:
-    """Codes of sums of products; channels are axis 1.
+def requantize(sums: F32Values, node: Convolution | Dense) -> NDArray[np.uint8]:
+    """Quantized values of sums of products; channels are axis 1.
 
     clamp(round_half_even(sum * m) + zero_point, 0, 255) with m = source.scale * weight scale / result.scale, all in
     float32: the arithmetic of ONNX Runtime's QLinearConv and QGemm.
@@ -82,26 +82,26 @@ def requantize(sums: Reals, node: Convolution | Dense) -> NDArray[np.uint8]:
     return np.clip(np.rint(scaled) + node.result.zero_point, 0, 255).astype(np.uint8)
 
 
-def activate(kind: ActivationKind, real: Reals) -> Reals:
+def activate(kind: ActivationKind, f32: F32Values) -> F32Values:
     """leaky_relu: x or slope * x; hardswish: x * clamp(x + 3, 0, 6) / 6; swish: x / (1 + e^-x)."""
     match kind:
         case "leaky_relu":
-            return np.where(real >= 0, real, LEAKY_SLOPE * real)
+            return np.where(f32 >= 0, f32, LEAKY_SLOPE * f32)
         case "hardswish":
-            return real * np.clip(real + 3, 0, 6) / 6
+            return f32 * np.clip(f32 + 3, 0, 6) / 6
         case "swish":
-            return real / (1 + np.exp(-real))
+            return f32 / (1 + np.exp(-f32))
 
 
-def multiply(source: Codes, data: Array, weights: Weights) -> Reals:
+def multiply(source: Codes, data: Array, weights: Weights) -> F32Values:
     """Sums of products [rows, outputs], bias included; a float64 sum of integers is exact below 2^53."""
     return (data.astype(np.float64) - source.zero_point) @ weights.codes.T.astype(np.float64) + weights.bias
 
 
 def convolve(
     source: Codes, data: Array, weights: Weights, stride: int, padding: tuple[int, int, int, int], groups: int
-) -> Reals:
-    """Sums of products [N, outputs, H, W], bias included; padding counts as the real number zero."""
+) -> F32Values:
+    """Sums of products [N, outputs, H, W], bias included; padding counts as the f32 value zero."""
     top, left, bottom, right = padding
     shifted = data.astype(np.float64) - source.zero_point
     padded = np.pad(shifted, ((0, 0), (0, 0), (top, bottom), (left, right)))
@@ -114,7 +114,7 @@ def convolve(
     return sums + weights.bias.reshape(1, -1, 1, 1)
 
 
-def _one_image(windows: Reals, kernel: Reals) -> Reals:
+def _one_image(windows: F32Values, kernel: F32Values) -> F32Values:
     """Windows [C, H, W, KH, KW] with OIHW weights; one image at a time, because the matrix of windows is large."""
     height, width = windows.shape[1:3]
     rows = windows.transpose(1, 2, 0, 3, 4).reshape(height * width, -1)
@@ -122,10 +122,10 @@ def _one_image(windows: Reals, kernel: Reals) -> Reals:
 
 
 def _sum(node: Sum, left: Array, right: Array) -> NDArray[np.uint8]:
-    """Codes of left * r_l + (right * r_r + k), r = scale / result scale and k = z - (r_l * z_l + r_r * z_r).
+    """Quantized values of left * r_l + (right * r_r + k), r = scale / result scale and k = z - (r_l * z_l + r_r * z_r).
 
     All in float32 with multiply-adds that round once: the arithmetic of ONNX Runtime's QLinearAdd. The clamp at zero is
-    that of the codes, whose zero point is 0.
+    that of the quantized values, whose zero point is 0.
     """
     scale = np.float32(node.result.scale)
     left_ratio, right_ratio = (np.float32(codes.scale) / scale for codes in (node.source, node.other))
@@ -136,7 +136,7 @@ def _sum(node: Sum, left: Array, right: Array) -> NDArray[np.uint8]:
 
 
 def _multiply_add(codes: Array | np.uint8, ratio: np.float32, addend: Array | np.float32) -> Any:
-    """codes * ratio + addend with one rounding; in float64 the product of a code is exact."""
+    """quantized values * ratio + addend with one rounding; in float64 the product of a code is exact."""
     return np.asarray(np.float64(ratio) * codes + np.float64(addend), np.float32)
 
 

@@ -97,7 +97,7 @@ def _layer_forms(network: Network) -> Mapping[str, Callable[[], bytes]]:
         forms["qop_nhwc"] = lambda: write_operators(network, channels_last=True)
     last = network.nodes[-1]
     if isinstance(last, Activation):
-        forms["tflite_real"] = lambda: write_tflite(network, real_activations=True)
+        forms["tflite_f32"] = lambda: write_tflite(network, f32_activations=True)
         forms["qdq_one_rounding"] = lambda: write_qdq(network, rounds_middle=False)
         if last.kind == "swish":
             forms["qop_three_roundings_nhwc"] = lambda: write_operators(

@@ -83,7 +83,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     return {
         "seconds": seconds,
-        "process": _most_memory(),
+        "process": _max_memory(),
         "kernels": executable.kernels,
         "calls": len(executable.steps),
         "arena": executable.working_memory,
@@ -94,7 +94,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
     }
 
 
-def _most_memory() -> int:
+def _max_memory() -> int:
     """The most bytes that this process had as this program; `getrusage` also knows what it was forked from."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

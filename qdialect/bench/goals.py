@@ -64,24 +64,24 @@ def judge(results: Results) -> list[Verdict]:
 
 
 def _shares(results: Results) -> Iterator[Verdict]:
-    for name, least in SHARES.items():
+    for name, minimum in SHARES.items():
         measurement = results.find(name)
         ours = measurement and measurement.best(OURS, exact=False)
         share = measurement.share(ours) if measurement and ours else None
         if measurement and share is not None:
-            goal = f"at least {_percent(least)} of peak"
+            goal = f"at least {_percent(minimum)} of peak"
             figure = _percent(share) + ("" if ours and ours.is_exact else ", inexact")
-            yield Verdict(name, goal, figure, _peer_share(measurement), share >= least)
+            yield Verdict(name, goal, figure, _peer_share(measurement), share >= minimum)
 
 
 def _times(results: Results) -> Iterator[Verdict]:
-    for name, most in TIMES.items():
+    for name, maximum in TIMES.items():
         measurement = results.find(name)
         ours = measurement and measurement.best(OURS, exact=False)
         if measurement and ours:
             peer = measurement.fastest_peer(OURS, exact=False)
             best = f"{duration(peer.seconds)} ({peer.engine})" if peer else ""
-            yield Verdict(name, f"at most {duration(most)}", duration(ours.seconds), best, ours.seconds <= most)
+            yield Verdict(name, f"at most {duration(maximum)}", duration(ours.seconds), best, ours.seconds <= maximum)
 
 
 def _ahead(results: Results) -> Iterator[Verdict]:
@@ -132,10 +132,12 @@ def _memory(results: Results) -> Iterator[Verdict]:
             ("working memory", "what lives at once", one.arena, one.live, ARENA),
             ("packed weights", "the model's", one.packed, one.codes, WEIGHTS),
         )
-        for what, over, size, least, most in parts:
-            if least:
-                goal = f"{what} at most {most:g} times {over}"
-                yield Verdict(f"memory of {one.name}", goal, f"{size / least:.2f} times", "", size <= most * least)
+        for what, over, size, minimum, maximum in parts:
+            if minimum:
+                goal = f"{what} at most {maximum:g} times {over}"
+                yield Verdict(
+                    f"memory of {one.name}", goal, f"{size / minimum:.2f} times", "", size <= maximum * minimum
+                )
 
 
 def _peer_share(measurement: Measurement) -> str:

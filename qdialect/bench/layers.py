@@ -21,7 +21,7 @@ from qdialect.bench.network import (
     Weights,
 )
 
-# Standard deviation of a convolution's real result, and what its codes reach.
+# Standard deviation of a convolution's real result, and what its quantized values reach.
 _SPREAD = 3.0
 _REACH = 10.0
 _INPUT_ZERO_POINT = 117
@@ -141,7 +141,7 @@ def chain_network(layer: ConvolutionLayer, count: int, name: str) -> Network:
 
 
 def draw_input(network: Network, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Random codes; the first images are the same whatever the batch."""
+    """Random quantized values; the first images are the same whatever the batch."""
     return _random(f"input of {_seed(name)}").integers(0, 256, network.input.shape, dtype=np.uint8)
 
 

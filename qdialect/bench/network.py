@@ -22,7 +22,7 @@ LEAKY_SLOPE = 0.01
 
 @dataclass(frozen=True)
 class Codes:
-    """A tensor of uint8 codes: real = scale * (code - zero_point); `scale` is a float32 number."""
+    """A tensor of uint8 quantized values: real = scale * (code - zero_point); `scale` is a float32 number."""
 
     name: str
     shape: tuple[int, ...]

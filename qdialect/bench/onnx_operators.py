@@ -62,5 +62,5 @@ def _activation(writer: GraphWriter, node: Activation, value: str, rounds_sigmoi
         middle = writer.parameters(_SIGMOID)
         sigmoid = writer.node(f"{CONTRIB}.QLinearSigmoid", [value, *source, *middle])
         return writer.node(f"{CONTRIB}.QLinearMul", [value, *source, sigmoid, *middle, *result])
-    real = writer.node("DequantizeLinear", [value, *source])
-    return writer.node("QuantizeLinear", [write_activation(writer, node, real), *result])
+    f32 = writer.node("DequantizeLinear", [value, *source])
+    return writer.node("QuantizeLinear", [write_activation(writer, node, f32), *result])

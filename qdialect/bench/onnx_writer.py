@@ -91,14 +91,14 @@ def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
 
 
 class _Quantized:
-    """The real tensors written so far; a tensor of codes is quantized once and dequantized where it is read."""
+    """The real tensors written so far; a tensor of quantized values is quantized once and dequantized where it is read."""
 
     def __init__(self, network: Network, rounds_middle: bool) -> None:
         self._network = network
         self._rounds_middle = rounds_middle
         self._writer = GraphWriter()
         self._codes: dict[str, str] = {}
-        self._reals: dict[str, str] = {}
+        self._f32_values: dict[str, str] = {}
 
     def content(self, channels_last: bool) -> bytes:
         network, writer = self._network, self._writer
@@ -118,45 +118,45 @@ class _Quantized:
             case Convolution():
                 self._contraction(node, self._convolve(node), following)
             case Dense():
-                inputs = [self._real(node.source), *self._weights(node.source, node.weights, transposed=True)]
+                inputs = [self._f32(node.source), *self._weights(node.source, node.weights, transposed=True)]
                 self._contraction(node, self._writer.node("Gemm", inputs), following)
             case Activation():
                 self._quantize(self._activate(node), node.result)
             case Sum():
-                total = self._writer.node("Add", [self._real(node.source), self._real(node.other)])
+                total = self._writer.node("Add", [self._f32(node.source), self._f32(node.other)])
                 self._quantize(self._writer.node("Relu", [total]), node.result)
             case MaxPool():
                 self._quantize(self._max_pool(node), node.result)
             case Mean():
-                self._quantize(self._writer.node("GlobalAveragePool", [self._real(node.source)]), node.result)
+                self._quantize(self._writer.node("GlobalAveragePool", [self._f32(node.source)]), node.result)
             case Flatten():
-                # On codes, so that the product after it sees its DequantizeLinear.
+                # On quantized values, so that the product after it sees its DequantizeLinear.
                 codes = self._codes[node.source.name]
                 self._codes[node.result.name] = self._writer.node("Flatten", [codes], axis=1)
             case _:
                 assert_never(node)
 
-    def _contraction(self, node: Convolution | Dense, real: str, following: Node | None) -> None:
+    def _contraction(self, node: Convolution | Dense, f32: str, following: Node | None) -> None:
         if isinstance(following, Activation) and not self._rounds_middle:
-            self._reals[node.result.name] = real
+            self._f32_values[node.result.name] = f32
             return
-        self._quantize(real, node.result)
+        self._quantize(f32, node.result)
 
     def _convolve(self, node: Convolution) -> str:
         writer = self._writer
-        inputs = [self._real(node.source), *self._weights(node.source, node.weights)]
-        real = writer.node("Conv", inputs, **window_attributes(node))
+        inputs = [self._f32(node.source), *self._weights(node.source, node.weights)]
+        f32 = writer.node("Conv", inputs, **window_attributes(node))
         match node.clamp:
             case "none":
-                return real
+                return f32
             case "relu":
-                return writer.node("Relu", [real])
+                return writer.node("Relu", [f32])
             case "relu6":
-                return writer.node("Clip", [real, writer.constant(np.float32(0)), writer.constant(np.float32(6))])
+                return writer.node("Clip", [f32, writer.constant(np.float32(0)), writer.constant(np.float32(6))])
 
     def _max_pool(self, node: MaxPool) -> str:
         window, padding = [node.window] * 2, [node.padding] * 4
-        inputs = [self._real(node.source)]
+        inputs = [self._f32(node.source)]
         return self._writer.node("MaxPool", inputs, kernel_shape=window, strides=[node.stride] * 2, pads=padding)
 
     def _weights(self, source: Codes, weights: Weights, *, transposed: bool = False) -> tuple[str, str]:
@@ -171,16 +171,16 @@ class _Quantized:
         )
 
     def _activate(self, node: Activation) -> str:
-        return write_activation(self._writer, node, self._real(node.source))
+        return write_activation(self._writer, node, self._f32(node.source))
 
-    def _quantize(self, real: str, to: Codes) -> None:
-        self._codes[to.name] = self._writer.node("QuantizeLinear", [real, *self._writer.parameters(to)])
+    def _quantize(self, f32: str, to: Codes) -> None:
+        self._codes[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])
 
-    def _real(self, of: Codes) -> str:
-        if of.name not in self._reals:
+    def _f32(self, of: Codes) -> str:
+        if of.name not in self._f32_values:
             inputs = [self._codes[of.name], *self._writer.parameters(of)]
-            self._reals[of.name] = self._writer.node("DequantizeLinear", inputs)
-        return self._reals[of.name]
+            self._f32_values[of.name] = self._writer.node("DequantizeLinear", inputs)
+        return self._f32_values[of.name]
 
 
 def window_attributes(node: Convolution) -> dict[str, Any]:
@@ -193,12 +193,12 @@ def window_attributes(node: Convolution) -> dict[str, Any]:
     }
 
 
-def write_activation(writer: GraphWriter, node: Activation, real: str) -> str:
-    """The function of `node` on real numbers."""
+def write_activation(writer: GraphWriter, node: Activation, f32: str) -> str:
+    """The function of `node` on f32 values."""
     match node.kind:
         case "leaky_relu":
-            return writer.node("LeakyRelu", [real], alpha=LEAKY_SLOPE)
+            return writer.node("LeakyRelu", [f32], alpha=LEAKY_SLOPE)
         case "hardswish":
-            return writer.node("HardSwish", [real])
+            return writer.node("HardSwish", [f32])
         case "swish":
-            return writer.node("Mul", [real, writer.node("Sigmoid", [real])])
+            return writer.node("Mul", [f32, writer.node("Sigmoid", [f32])])

@@ -24,12 +24,12 @@ _INTENSITIES = (-1, 3)
 _RATES = (0, 2.7)
 _DOT = 5
 # Smaller ones are calls, not work.
-_LEAST_MACS = 100_000
+_MIN_MACS = 100_000
 
 
 def shares(results: Results, threads: int = 1) -> str:
     """A bar for each engine and workload: the share of the peak that its fastest variant reaches."""
-    chosen = [m for m in results.measurements if m.threads == threads and m.macs >= _LEAST_MACS and m.peak]
+    chosen = [m for m in results.measurements if m.threads == threads and m.macs >= _MIN_MACS and m.peak]
     lines: list[str] = []
     top = _TITLE + 30
     for measurement in chosen:
@@ -51,7 +51,7 @@ def shares(results: Results, threads: int = 1) -> str:
 def roofline(results: Results) -> str:
     """Rate over arithmetic intensity on one core: ours as dots, the fastest other engine as rings."""
     plot = _Plot()
-    chosen = [m for m in results.measurements if m.threads == 1 and m.macs >= _LEAST_MACS and m.peak]
+    chosen = [m for m in results.measurements if m.threads == 1 and m.macs >= _MIN_MACS and m.peak]
     peak = max((m.peak for m in chosen), default=0.0)
     lines = [*plot.axes(), *plot.ceilings(peak, results.limits)]
     for measurement in chosen:
@@ -126,8 +126,8 @@ class _Plot:
             for level, rate in limits.items():
                 yield from self._slope(level, rate * 1e-9, highest)
             corner = 10.0 ** _INTENSITIES[1]
-            least = min((highest / (rate * 1e-9) for rate in limits.values()), default=10.0 ** _INTENSITIES[0])
-            yield _line(self.x(least), self.y(highest), self.x(corner), self.y(highest), "#333", 2)
+            minimum = min((highest / (rate * 1e-9) for rate in limits.values()), default=10.0 ** _INTENSITIES[0])
+            yield _line(self.x(minimum), self.y(highest), self.x(corner), self.y(highest), "#333", 2)
             yield _text(self.x(corner) - 6, self.y(highest) - 6, f"peak {highest:.0f} GMAC/s", 'text-anchor="end"')
 
     def _slope(self, level: str, rate: float, highest: float) -> Iterator[str]:

@@ -82,7 +82,7 @@ class Drawing:
         groups = source.shape[1] if depthwise else 1
         weights = self._weights(source, (channels, source.shape[1] // groups, window, window))
         sums = convolve(source, self._values[source.name], weights, stride, padding, groups)
-        to = self._range(_real(sums, source, weights), clamp)
+        to = self._range(_f32(sums, source, weights), clamp)
         node = Convolution(source, to, weights, stride, padding, groups, clamp)
         return self._add(node)
 
@@ -104,20 +104,20 @@ class Drawing:
         flat = self._add(Flatten(pooled, replace(pooled, name=self._name(), shape=pooled.shape[:2])))
         weights = self._weights(flat, (_CLASSES, flat.shape[1]), gain=1)
         sums = multiply(flat, self._values[flat.name], weights)
-        self._add(Dense(flat, self._range(_real(sums, flat, weights), "none"), weights))
+        self._add(Dense(flat, self._range(_f32(sums, flat, weights), "none"), weights))
 
     def _weights(self, source: Codes, shape: tuple[int, ...], gain: float = 2) -> Weights:
         depth = math.prod(shape[1:])
-        real = self._random.standard_normal(shape) * math.sqrt(gain / depth)
-        scales = (np.abs(real).reshape(shape[0], -1).max(axis=1) / 127).astype(np.float32)
+        f32 = self._random.standard_normal(shape) * math.sqrt(gain / depth)
+        scales = (np.abs(f32).reshape(shape[0], -1).max(axis=1) / 127).astype(np.float32)
         columns = scales.reshape(-1, *[1] * (len(shape) - 1))
-        codes = np.clip(np.rint(real / columns), -127, 127).astype(np.int8)
+        codes = np.clip(np.rint(f32 / columns), -127, 127).astype(np.int8)
         bias = self._random.standard_normal(shape[0]) * 0.05
         return Weights(codes, scales, np.rint(bias / (source.scale * scales)).astype(np.int32))
 
-    def _range(self, real: Array, clamp: Clamp) -> Codes:
-        """Codes that hold nearly all of `real`, after `clamp`."""
-        low, high = (float(np.percentile(real, percent)) for percent in (_TAIL, 100 - _TAIL))
+    def _range(self, f32: Array, clamp: Clamp) -> Codes:
+        """Quantized values that hold nearly all of `f32`, after `clamp`."""
+        low, high = (float(np.percentile(f32, percent)) for percent in (_TAIL, 100 - _TAIL))
         match clamp:
             case "none":
                 low = min(low, 0.0)
@@ -126,7 +126,7 @@ class Drawing:
             case "relu6":
                 low, high = 0.0, min(high, 6.0)
         scale = float(np.float32((max(high, 1e-3) - low) / 255))
-        return Codes(self._name(), real.shape, scale, round(-low / scale))
+        return Codes(self._name(), f32.shape, scale, round(-low / scale))
 
     def _add(self, node: Node) -> Codes:
         sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
@@ -138,8 +138,8 @@ class Drawing:
         return f"t{len(self._nodes)}"
 
 
-def _real(sums: NDArray[np.float64], source: Codes, weights: Weights) -> NDArray[np.float64]:
-    """What sums of products of codes stand for; channels are axis 1."""
+def _f32(sums: NDArray[np.float64], source: Codes, weights: Weights) -> NDArray[np.float64]:
+    """What sums of products of quantized values stand for; channels are axis 1."""
     return sums * weights.bias_scales(source).reshape(1, -1, *[1] * (sums.ndim - 2))
 
 

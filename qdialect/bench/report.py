@@ -139,8 +139,8 @@ def _footprints(results: Results) -> Iterator[str]:
     yield _table(header, rows)
 
 
-def _over(size: int, least: int) -> str:
-    return f"{size / least:.2f}" if least else ""
+def _over(size: int, minimum: int) -> str:
+    return f"{size / minimum:.2f}" if minimum else ""
 
 
 def _details(results: Results) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _detail(measurement: Measurement, row: Row) -> Sequence[str]:
         row.engine,
         row.variant,
         duration(row.seconds),
-        duration(row.least),
+        duration(row.minimum),
         duration(row.upper),
         "" if share is None else f"{100 * share:.1f} %",
         f"{100 * row.different:.2g} %" if row.different else "none",

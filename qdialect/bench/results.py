@@ -23,7 +23,7 @@ class Row:
     variant: str
     seconds: float = 0.0
     """Of a call: the median over rounds of each round's median."""
-    least: float = 0.0
+    minimum: float = 0.0
     upper: float = 0.0
     """Of ten samples, nine are not above."""
     calls: int = 0
@@ -127,7 +127,7 @@ class Rounds:
             self.engine,
             self.variant,
             seconds=_median([r["median"] for r in self.rounds]),
-            least=min(r["least"] for r in self.rounds),
+            minimum=min(r["least"] for r in self.rounds),
             upper=_median([r["upper"] for r in self.rounds]),
             calls=sum(r["calls"] for r in self.rounds),
             different=self.agreement["different"] / max(self.agreement["elements"], 1),

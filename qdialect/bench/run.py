@@ -45,8 +45,8 @@ class Settings:
 
     def plans(self, engines: Sequence[str]) -> list[Plan]:
         """One for each number of threads; raises `InputError` where there are not as many cores."""
-        most = 1 if self.is_quick else 2
-        counts = self.threads or range(1, min(most, len(os.sched_getaffinity(0))) + 1)
+        maximum = 1 if self.is_quick else 2
+        counts = self.threads or range(1, min(maximum, len(os.sched_getaffinity(0))) + 1)
         for count in counts:
             cores_for(count)
         return [Plan(engines, count, self.rounds, self.seconds) for count in counts]

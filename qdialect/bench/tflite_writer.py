@@ -1,4 +1,4 @@
-"""Writes a `Network` as a TFLite model: NHWC, signed codes, which are the unsigned ones less 128."""
+"""Writes a `Network` as a TFLite model: NHWC, signed quantized values, which are the unsigned ones less 128."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _OPERATOR = tflite.BuiltinOperator
 _OPTIONS = tflite.BuiltinOptions
 
 
-def write_tflite(network: Network, *, real_activations: bool = False) -> bytes:
-    """The model's file; with `real_activations` these are float operators between DEQUANTIZE and QUANTIZE."""
-    return _Model(network, real_activations).content()
+def write_tflite(network: Network, *, f32_activations: bool = False) -> bytes:
+    """The model's file; with `f32_activations` these are float operators between DEQUANTIZE and QUANTIZE."""
+    return _Model(network, f32_activations).content()
 
 
 def signed_channels_last(codes: Array) -> NDArray[np.int8]:
@@ -51,9 +51,9 @@ def signed_channels_last(codes: Array) -> NDArray[np.int8]:
 
 
 class _Model:
-    def __init__(self, network: Network, real_activations: bool) -> None:
+    def __init__(self, network: Network, f32_activations: bool) -> None:
         self._network = network
-        self._real_activations = real_activations
+        self._f32_activations = f32_activations
         self._writer = ModelWriter("benchmark")
         self._tensors: dict[str, int] = {}
 
@@ -72,8 +72,8 @@ class _Model:
                 inputs = [self._of(node.source), *self._weights(node, node.weights.codes, 0)]
                 options = _options(tflite.FullyConnectedOptionsStart, tflite.FullyConnectedOptionsEnd)
                 self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, _OPTIONS.FullyConnectedOptions, options)
-            case Activation() if self._real_activations:
-                self._real_activation(node)
+            case Activation() if self._f32_activations:
+                self._f32_activation(node)
             case Activation():
                 sigmoid = self._add(Codes("sigmoid", node.source.shape, 1 / 256, 0)) if node.kind == "swish" else 0
                 self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
@@ -138,7 +138,7 @@ class _Model:
         self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
         return self._of(padded)
 
-    def _real_activation(self, node: Activation) -> None:
+    def _f32_activation(self, node: Activation) -> None:
         shape = _channels_last(node.source.shape)
         source, result, sigmoid = (
             self._writer.tensor(name, shape, np.float32) for name in ("real", "active", "sigmoid")

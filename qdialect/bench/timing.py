@@ -20,7 +20,7 @@ class Times:
     """What a round of timed calls found, in seconds a call."""
 
     median: float
-    least: float
+    minimum: float
     upper: float
     """Of ten samples, nine are not above."""
     calls: int
@@ -49,10 +49,10 @@ def summary(samples: Sequence[float], batch: int) -> Times:
 def _warm_up(call: Callable[[], None], seconds: float) -> int:
     """Calls in a sample."""
     end = time.perf_counter() + seconds
-    least = _sample(call, 1)
+    minimum = _sample(call, 1)
     while time.perf_counter() < end:
-        least = min(least, _sample(call, 1))
-    return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(least, 1e-9))))
+        minimum = min(minimum, _sample(call, 1))
+    return max(1, min(_LARGEST_BATCH, round(_SAMPLE_SECONDS / max(minimum, 1e-9))))
 
 
 def _sample(call: Callable[[], None], batch: int) -> float:

@@ -28,7 +28,7 @@ def _cells(measurement: Measurement, row: Row) -> tuple[str, ...]:
         row.engine,
         row.variant,
         f"{row.seconds * 1e3:.4g}",
-        f"{row.least * 1e3:.4g}",
+        f"{row.minimum * 1e3:.4g}",
         "" if share is None else f"{100 * share:.1f} %",
         f"{row.different:.2g}" if row.different else "none",
         f"{row.largest:g}" if row.different else "",

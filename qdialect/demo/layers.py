@@ -30,7 +30,7 @@ _HEIGHT, _WIDTH, _CHANNELS, _FILTERS = 640, 64, 4, 128
 _INPUT = {"input_scale": 0.02, "input_zero_point": 121}
 _WEIGHT_SCALE = 0.01
 _LIKE_TVM: dict[str, Any] = {"rounding": Rounding.F32_UP_ZP_FIRST, "multiplier": Multiplier.F32_PRODUCT}
-# The codes of a convolution cover about [-8, 8], so that every part of an activation is reached.
+# The quantized values of a convolution cover about [-8, 8], so that every part of an activation is reached.
 _CONV: dict[str, Any] = {"output_scale": 0.0625, "output_zero_point": 128}
 _ACTIVATION: dict[str, Any] = {"output_scale": 0.05, "output_zero_point": 30}
 _AFTER_CONV = {"input_scale": _CONV["output_scale"], "input_zero_point": _CONV["output_zero_point"]}

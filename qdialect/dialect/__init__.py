@@ -17,6 +17,7 @@ from qdialect.dialect.elementwise_ops import (
     SquaredDifferenceOp,
     SubOp,
 )
+from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -31,7 +32,6 @@ from qdialect.dialect.fused_ops import (
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
-from qdialect.dialect.real_ops import RealConv2DOp, RealMatmulOp, RealMaxOp, RealMinOp, RealReduceOp, RealSumOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
@@ -116,12 +116,12 @@ __all__ = [
     "Qnn",
     "QnnOp",
     "QuantizeOp",
-    "RealConv2DOp",
-    "RealMatmulOp",
-    "RealMaxOp",
-    "RealMinOp",
-    "RealReduceOp",
-    "RealSumOp",
+    "F32Conv2DOp",
+    "F32MatmulOp",
+    "F32MaxOp",
+    "F32MinOp",
+    "F32ReduceOp",
+    "F32SumOp",
     "Relu6Op",
     "ReduceMaxOp",
     "ReduceMinOp",

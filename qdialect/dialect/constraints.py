@@ -38,17 +38,17 @@ def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: 
 
 def check_bounds(label: str, names: tuple[str, str], low: int, high: int, type_: ir.Type) -> None:
     """A clamp is not empty and lies in the range of the tensor it clamps."""
-    least, most = range_of(type_)
-    holds = least <= low <= high <= most
-    wanted = f"{names[0]} and {names[1]} must be ordered and in [{least}, {most}]"
+    minimum, maximum = range_of(type_)
+    holds = minimum <= low <= high <= maximum
+    wanted = f"{names[0]} and {names[1]} must be ordered and in [{minimum}, {maximum}]"
     require(holds, label, f"{wanted}, but got {low} and {high}")
 
 
-def check_positive(label: str, name: str, values: Sequence[int], count: int, least: int = 1) -> None:
-    """A list of `count` integers, each at least `least`."""
-    holds = len(values) == count and all(value >= least for value in values)
+def check_positive(label: str, name: str, values: Sequence[int], count: int, minimum: int = 1) -> None:
+    """A list of `count` integers, each at least `minimum`."""
+    holds = len(values) == count and all(value >= minimum for value in values)
     plural = "" if count == 1 else "s"
-    require(holds, label, f"{name} must be {count} integer{plural} of at least {least}, but got {list(values)}")
+    require(holds, label, f"{name} must be {count} integer{plural} of at least {minimum}, but got {list(values)}")
 
 
 def window_extent(label: str, what: str, size: int, padding: int, window: int, stride: int) -> int:

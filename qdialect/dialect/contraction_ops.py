@@ -25,9 +25,9 @@ def conv2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shap
     strides, padding, dilation = attributes["strides"], attributes["padding"], attributes["dilation"]
     check_window(strides, padding, dilation)
     check_groups(data, weight, attributes["groups"])
-    reach = [(weight[1 + i] - 1) * dilation[i] + 1 for i in range(2)]
-    height = window_extent("C3", "input height", data[1], padding[0] + padding[2], reach[0], strides[0])
-    width = window_extent("C3", "input width", data[2], padding[1] + padding[3], reach[1], strides[1])
+    kernel_extent = [(weight[1 + i] - 1) * dilation[i] + 1 for i in range(2)]
+    height = window_extent("C3", "input height", data[1], padding[0] + padding[2], kernel_extent[0], strides[0])
+    width = window_extent("C3", "input width", data[2], padding[1] + padding[3], kernel_extent[1], strides[1])
     return data[0], height, width, weight[0]
 
 
@@ -36,12 +36,12 @@ def conv_transpose2d_shape(shapes: Sequence[Shape], attributes: Mapping[str, Any
     data, weight = shapes[0], shapes[1]
     strides, padding, dilation = attributes["strides"], attributes["padding"], attributes["dilation"]
     check_window(strides, padding, dilation)
-    check_positive("C1", "output_padding", attributes["output_padding"], 2, least=0)
+    check_positive("C1", "output_padding", attributes["output_padding"], 2, minimum=0)
     check_groups(data, weight, attributes["groups"])
     sizes: list[int] = []
     for i, what in enumerate(("height", "width")):
-        reach = (weight[1 + i] - 1) * dilation[i] + 1
-        size = (data[1 + i] - 1) * strides[i] + reach + attributes["output_padding"][i]
+        kernel_extent = (weight[1 + i] - 1) * dilation[i] + 1
+        size = (data[1 + i] - 1) * strides[i] + kernel_extent + attributes["output_padding"][i]
         cropped = size - padding[i] - padding[2 + i]
         require(cropped >= 1, "C3", f"result {what} must be at least 1 after padding is cut off, but got {cropped}")
         sizes.append(cropped)
@@ -52,7 +52,7 @@ def check_window(strides: Sequence[int], padding: Sequence[int], dilation: Seque
     """Constraint C1 of convolutions."""
     check_positive("C1", "strides", strides, 2)
     check_positive("C1", "dilation", dilation, 2)
-    check_positive("C1", "padding", padding, 4, least=0)
+    check_positive("C1", "padding", padding, 4, minimum=0)
 
 
 def check_groups(data: Shape, weight: Shape, groups: int) -> None:

@@ -14,7 +14,7 @@ from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Round
 
 
 class ClipOp(QnnOp, name="clip"):
-    """Clamp codes to [`min`, `max`].
+    """Clamp quantized values to [`min`, `max`].
 
     Constraints:
       C1: min and max must be ordered and lie in the tensor's range
@@ -119,9 +119,9 @@ class DivOp(BinaryOp, name="div"):
 
 
 class MaximumOp(BinaryOp, name="maximum"):
-    """The larger of two real numbers, clamped: that code itself where all three quantizations are one.
+    """The larger of two f32 values, clamped: that code itself where all three quantizations are one.
 
-    Else real numbers are compared in float32, and the larger divided by the output scale, ties to even.
+    Else f32 values are compared in float32, and the larger divided by the output scale, ties to even.
 
     Constraints:
       C1: the operands' shapes must broadcast against each other
@@ -131,9 +131,9 @@ class MaximumOp(BinaryOp, name="maximum"):
 
 
 class MinimumOp(BinaryOp, name="minimum"):
-    """The smaller of two real numbers, clamped: that code itself where all three quantizations are one.
+    """The smaller of two f32 values, clamped: that code itself where all three quantizations are one.
 
-    Else real numbers are compared in float32, and the smaller divided by the output scale, ties to even.
+    Else f32 values are compared in float32, and the smaller divided by the output scale, ties to even.
 
     Constraints:
       C1: the operands' shapes must broadcast against each other

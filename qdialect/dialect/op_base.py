@@ -27,11 +27,11 @@ from qdialect.dialect.fields import (
     attribute_violations,
     names_text,
 )
-from qdialect.dialect.type_constraints import MOST_ELEMENTS, shape_of
+from qdialect.dialect.type_constraints import MAX_ELEMENTS, shape_of
 
 Shape = tuple[int, ...]
 
-MOST_VARIADIC = 16
+MAX_VARIADIC = 16
 """So many values a variadic operand may have.
 
 The bindings want all values of a variadic operand to be of one type. So it is declared to them as this many optional
@@ -174,10 +174,10 @@ class QnnOp(Qnn.Operation):
             yield f"result shape must be {_shape_text(expected)}, but got {_shape_text(found)}"
 
     def _arity_violations(self) -> Iterator[str]:
-        least, most = _arity(self.operand_fields)
+        minimum, maximum = _arity(self.operand_fields)
         count = len(self.operation.operands)
-        if not least <= count <= most:
-            yield f"must have {_count_text(least, most)}, but got {count}"
+        if not minimum <= count <= maximum:
+            yield f"must have {_count_text(minimum, maximum)}, but got {count}"
         if len(self.operation.results) != 1:
             yield f"must have 1 result, but got {len(self.operation.results)}"
 
@@ -240,13 +240,13 @@ def build(
 
 def _checked_operands(op_class: type[QnnOp], operands: Sequence[ir.Value | None]) -> list[ir.Value]:
     fields = op_class.operand_fields
-    least, most = _arity(fields)
+    minimum, maximum = _arity(fields)
     # Only what is missing at the end is missing; a hole would move the operands behind it.
     values = [value for value in operands if value is not None]
     has_hole = any(value is None for value in operands[: len(values)])
-    if has_hole or not least <= len(values) <= most:
+    if has_hole or not minimum <= len(values) <= maximum:
         found = f"{len(values)} with a gap" if has_hole else len(values)
-        raise BuildError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(least, most)}, but got {found}")
+        raise BuildError(f"'{op_class.OPERATION_NAME}' op must have {_count_text(minimum, maximum)}, but got {found}")
     for index, value in enumerate(values):
         field = fields[min(index, len(fields) - 1)]
         _raise_problem(op_class, f"operand '{field.name}'", field.constraint.problem(value.type), value.type)
@@ -267,7 +267,7 @@ def _encoded(op_class: type[QnnOp], name: str, value: Any) -> ir.Attribute:
 def _result_type(op_class: type[QnnOp], shape: Shape, element: ir.Type | str) -> ir.Type:
     element_type = ir.Type.parse(element) if isinstance(element, str) else element
     # The bindings cannot even form a type with an extent beyond an i64.
-    extents = [min(extent, MOST_ELEMENTS + 1) for extent in shape]
+    extents = [min(extent, MAX_ELEMENTS + 1) for extent in shape]
     found = ir.RankedTensorType.get(extents, element_type)
     field = op_class.result_fields[0]
     _raise_problem(op_class, f"result '{field.name}'", field.constraint.problem(found), found)
@@ -294,7 +294,7 @@ def _operand_annotations(field: AnyOperandField) -> dict[str, Any]:
     if isinstance(field, OptionalOperandField):
         return {field.name: ext.Operand[Any] | None}
     if isinstance(field, VariadicOperandField):
-        return {f"{field.name}_{index}": ext.Operand[Any] | None for index in range(MOST_VARIADIC)}
+        return {f"{field.name}_{index}": ext.Operand[Any] | None for index in range(MAX_VARIADIC)}
     return {field.name: ext.Operand[Any]}
 
 
@@ -303,7 +303,7 @@ def _is_variadic(fields: Sequence[AnyOperandField]) -> bool:
 
 
 def _segments(count: int) -> list[int]:
-    return [1] * count + [0] * (MOST_VARIADIC - count)
+    return [1] * count + [0] * (MAX_VARIADIC - count)
 
 
 def _segment_violations(found: ir.Attribute | None, count: int) -> Iterator[str]:
@@ -314,14 +314,14 @@ def _segment_violations(found: ir.Attribute | None, count: int) -> Iterator[str]
 
 def _arity(fields: Sequence[AnyOperandField]) -> tuple[int, int]:
     if _is_variadic(fields):
-        return len(fields), len(fields) - 1 + MOST_VARIADIC
+        return len(fields), len(fields) - 1 + MAX_VARIADIC
     optional = sum(isinstance(f, OptionalOperandField) for f in fields)
     return len(fields) - optional, len(fields)
 
 
-def _count_text(least: int, most: int) -> str:
-    number = str(least) if least == most else f"{least} {'or' if most == least + 1 else 'to'} {most}"
-    return f"{number} operand{'s' * (most != 1)}"
+def _count_text(minimum: int, maximum: int) -> str:
+    number = str(minimum) if minimum == maximum else f"{minimum} {'or' if maximum == minimum + 1 else 'to'} {maximum}"
+    return f"{number} operand{'s' * (maximum != 1)}"
 
 
 def _shape_text(shape: Shape) -> str:

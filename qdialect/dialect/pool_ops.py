@@ -37,7 +37,7 @@ class PoolOp(QnnOp):
         kernel, strides, padding = attributes["kernel"], attributes["strides"], attributes["padding"]
         check_positive("C1", "kernel", kernel, 2)
         check_positive("C1", "strides", strides, 2)
-        check_positive("C1", "padding", padding, 4, least=0)
+        check_positive("C1", "padding", padding, 4, minimum=0)
         # A window that lies in the padding alone would have no cell to look at.
         holds = max(padding[0], padding[2]) < kernel[0] and max(padding[1], padding[3]) < kernel[1]
         require(holds, "C2", f"padding must be smaller than the kernel {list(kernel)}, but got {list(padding)}")
@@ -64,9 +64,9 @@ class MaxPool2DOp(PoolOp, name="max_pool2d"):
 
 
 class AvgPool2DOp(PoolOp, name="avg_pool2d"):
-    """Sum of the codes of each window divided by their number, clamped.
+    """Sum of the quantized values of each window divided by their number, clamped.
 
-    `count_include_pad`: the padding's cells count, as codes of `zero_point`; otherwise they do not take part.
+    `count_include_pad`: the padding's cells count, as quantized values of `zero_point`; otherwise they do not take part.
 
     Constraints:
       C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0

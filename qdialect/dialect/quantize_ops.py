@@ -11,7 +11,7 @@ from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, Rounding, 
 
 
 class QuantizeOp(QnnOp, name="quantize"):
-    """Real numbers to codes: ``sat(round(input / scale) + zero_point)``, per tensor or per channel along `axis`.
+    """f32 values to quantized values: ``sat(round(input / scale) + zero_point)``, per tensor or per channel along `axis`.
 
     Constraints:
       C1: axis must name a dimension of the input; a scalar has one channel, axis 0
@@ -35,7 +35,7 @@ class QuantizeOp(QnnOp, name="quantize"):
 
 
 class DequantizeOp(QnnOp, name="dequantize"):
-    """Codes to real numbers: ``(input - zero_point) * scale`` in float32, per tensor or per channel along `axis`.
+    """Quantized values to f32 values: ``(input - zero_point) * scale`` in float32, per tensor or per channel along `axis`.
 
     Constraints:
       C1: axis must name a dimension of the input; a scalar has one channel, axis 0
@@ -54,7 +54,7 @@ class DequantizeOp(QnnOp, name="dequantize"):
 
 
 class RequantizeOp(QnnOp, name="requantize"):
-    """Codes of one quantization to codes of another.
+    """Quantized values of one quantization to quantized values of another.
 
     The real multiplier of channel c is ``input_scale * weight_scales[c] / output_scale``.  The two input scales stay
     apart, because a product of them cannot be taken apart again: after a convolution they are the scales of its data

@@ -14,7 +14,7 @@ from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
-    """Where along `axis` an extreme code is; codes compare as the numbers they stand for, so no parameters enter."""
+    """Where along `axis` an extreme code is; quantized values compare as the numbers they stand for, so no parameters enter."""
 
     input = operand(EIGHT_BIT)
     axis = attribute(I64)
@@ -47,7 +47,7 @@ class ArgMinOp(ArgOp, name="arg_min"):
 
 
 class RescaledReductionOp(QnnOp):
-    """One number of all codes over `axes`, at parameters of its own."""
+    """One number of all quantized values over `axes`, at parameters of its own."""
 
     input = operand(EIGHT_BIT)
     axes = attribute(INTEGERS)

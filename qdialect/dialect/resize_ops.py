@@ -57,7 +57,7 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
 class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
     """An image [N, H, W, C] of height and width `size`, interpolated between the four cells around each place.
 
-    Codes keep their meaning: the weights of the four add up to 1. `arithmetic` says how places, weights and sums are
+    Quantized values keep their meaning: the weights of the four add up to 1. `arithmetic` says how places, weights and sums are
     computed.
 
     Constraints:

@@ -66,8 +66,8 @@ class PadOp(SameElementOp, name="pad"):
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         rank = len(shapes[0])
-        check_positive("C2", "low", attributes["low"], rank, least=0)
-        check_positive("C2", "high", attributes["high"], rank, least=0)
+        check_positive("C2", "low", attributes["low"], rank, minimum=0)
+        check_positive("C2", "high", attributes["high"], rank, minimum=0)
         return tuple(map(sum, zip(shapes[0], attributes["low"], attributes["high"], strict=True)))
 
     def check(self) -> None:
@@ -93,7 +93,7 @@ class SliceOp(SameElementOp, name="slice"):
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
         begin, size, strides = (attributes[name] for name in ("begin", "size", "strides"))
         rank = len(shapes[0])
-        check_positive("C2", "begin", begin, rank, least=0)
+        check_positive("C2", "begin", begin, rank, minimum=0)
         check_positive("C2", "size", size, rank)
         check_positive("C2", "strides", strides, rank)
         last = [first + (count - 1) * step for first, count, step in zip(begin, size, strides, strict=True)]
@@ -126,7 +126,7 @@ class GatherOp(SameElementOp, name="gather"):
 
 
 class ReshapeOp(SameElementOp, name="reshape"):
-    """The same codes in the same order under the shape `shape`.
+    """The same quantized values in the same order under the shape `shape`.
 
     Constraints:
       C1: input and result must have the same element type

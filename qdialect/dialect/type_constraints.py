@@ -29,7 +29,7 @@ NUMPY_DTYPES = {
 }
 
 
-MOST_ELEMENTS = 2**31 - 1
+MAX_ELEMENTS = 2**31 - 1
 """Of one tensor: offsets into it stay far from the end of every index type."""
 
 
@@ -57,7 +57,7 @@ def range_of(type_: ir.Type) -> tuple[int, int]:
 class TypeConstraint:
     """A statically shaped ranked tensor of one of `elements`, of `rank` where that is fixed.
 
-    It has at least one element, at most `MOST_ELEMENTS`, and no encoding.
+    It has at least one element, at most `MAX_ELEMENTS`, and no encoding.
     """
 
     elements: tuple[str, ...]
@@ -69,7 +69,7 @@ class TypeConstraint:
             return str(self)
         if type_.encoding is not None:
             return f"{self} without encoding"
-        return None if math.prod(type_.shape) <= MOST_ELEMENTS else f"{self} with at most {MOST_ELEMENTS} elements"
+        return None if math.prod(type_.shape) <= MAX_ELEMENTS else f"{self} with at most {MAX_ELEMENTS} elements"
 
     def _holds(self, type_: ir.RankedTensorType) -> bool:
         rank_holds = self.rank is None or type_.rank == self.rank

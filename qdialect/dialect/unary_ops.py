@@ -35,7 +35,7 @@ class LutOp(EightBitFunction, name="lut"):
 
     Entry 255 belongs to the code 255 of a `ui8` tensor and to the code -1 of an `i8` one; entries are bit patterns of
     the result's element type, which may differ from the input's.  The scales and zero points do not enter the look-up:
-    they say what the codes mean.
+    they say what the quantized values mean.
 
     Constraints:
       C1: zero points must lie in the range of their tensor
@@ -179,9 +179,9 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
 
     def check(self) -> None:
         super().check()
-        most = {LeakyMode.LUT: math.inf, LeakyMode.FIXED: 1, LeakyMode.TFLITE: 2**30}[self.mode]
-        holds = self.mode is LeakyMode.LUT or 0 <= self.alpha <= most
-        require(holds, "C2", f'alpha must be in [0, {most}] in mode "{self.mode}", but got {self.alpha}')
+        maximum = {LeakyMode.LUT: math.inf, LeakyMode.FIXED: 1, LeakyMode.TFLITE: 2**30}[self.mode]
+        holds = self.mode is LeakyMode.LUT or 0 <= self.alpha <= maximum
+        require(holds, "C2", f'alpha must be in [0, {maximum}] in mode "{self.mode}", but got {self.alpha}')
 
 
 class HardswishOp(UnaryOp, name="hardswish"):
@@ -198,6 +198,6 @@ class HardswishOp(UnaryOp, name="hardswish"):
 
     def check(self) -> None:
         super().check()
-        least = hard_swish_bound(self.input_scale)
-        holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > least
-        require(holds, "C2", f"output_scale must be greater than {least}, but got {self.output_scale}")
+        minimum = hard_swish_bound(self.input_scale)
+        holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > minimum
+        require(holds, "C2", f"output_scale must be greater than {minimum}, but got {self.output_scale}")

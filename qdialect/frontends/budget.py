@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import require
 
-_LEAST_BYTES = 2**28
+_MIN_BYTES = 2**28
 _BYTES_FOR_EACH = 16
 # A Python integer and its slot in a tuple.
 _INDEX_BYTES = 64
@@ -23,13 +23,13 @@ class Budget:
     256 MiB and 16 bytes for each of its own, all its nodes together.
     """
 
-    most: int = _LEAST_BYTES
+    maximum: int = _MIN_BYTES
     spent: int = 0
 
     @classmethod
     def of_file(cls, size: int) -> Budget:
         """What a file of `size` bytes may ask for."""
-        return cls(_LEAST_BYTES + _BYTES_FOR_EACH * size)
+        return cls(_MIN_BYTES + _BYTES_FOR_EACH * size)
 
     def spend_constant(self, shape: Sequence[int], item_size: int) -> None:
         """Account for a constant that is about to be made; raises `UnsupportedError` where it is too large."""
@@ -41,10 +41,10 @@ class Budget:
         self._spend(count * _INDEX_BYTES, f"{count} indices")
 
     def _spend(self, count: int, what: str) -> None:
-        left = self.most - self.spent
+        left = self.maximum - self.spent
         require(
             count <= left,
-            f"constants that a model makes must have at most {self.most} bytes, but {left} are left for {what}",
+            f"constants that a model makes must have at most {self.maximum} bytes, but {left} are left for {what}",
         )
         self.spent += count
 
@@ -52,9 +52,9 @@ class Budget:
 def check_shape(shape: Sequence[int], what: str) -> None:
     """Raise `UnsupportedError` where a tensor of `shape` has a negative extent or more than 2^31 - 1 elements."""
     require(all(extent >= 0 for extent in shape), f"{what} must have extents of at least 0, but got {list(shape)}")
-    require(is_shape(shape), f"{what} must have at most {MOST_ELEMENTS} elements, but has the shape {list(shape)}")
+    require(is_shape(shape), f"{what} must have at most {MAX_ELEMENTS} elements, but has the shape {list(shape)}")
 
 
 def is_shape(shape: Sequence[int]) -> bool:
     """Whether a tensor can have the extents `shape`, some of them perhaps zero."""
-    return min(shape, default=0) >= 0 and max(math.prod(shape), *shape, 0) <= MOST_ELEMENTS
+    return min(shape, default=0) >= 0 and max(math.prod(shape), *shape, 0) <= MAX_ELEMENTS

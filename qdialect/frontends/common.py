@@ -1,4 +1,4 @@
-"""What front ends share: reading a file, refusing with every offender, what nodes and interfaces say of
+"""What front ends share: reading a file, refusing with every unsupported op, what nodes and interfaces say of
 themselves."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.op_base import BuildError, ConstraintError
-from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -110,7 +110,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Interface:
-    """An argument or a result of a model; `scale` and `zero_point` are None where it is not quantized as a whole."""
+    """An argument or a result of a model; `scale` and `zero_point` are None where it is not quantized per tensor."""
 
     name: str
     shape: Shape
@@ -145,7 +145,7 @@ def interface_offences(what: str, tensors: Sequence[Interface], elements: Sequen
             offences.append(f"{what} '{tensor.name}': type must be {wanted}, but got {tensor.element}")
         if 0 in tensor.shape:
             offences.append(f"{what} '{tensor.name}': shape must not be empty, but got {list(tensor.shape)}")
-        if math.prod(tensor.shape) > MOST_ELEMENTS:
-            most = f"{what} '{tensor.name}': shape must have at most {MOST_ELEMENTS} elements"
-            offences.append(f"{most}, but got {list(tensor.shape)}")
+        if math.prod(tensor.shape) > MAX_ELEMENTS:
+            maximum = f"{what} '{tensor.name}': shape must have at most {MAX_ELEMENTS} elements"
+            offences.append(f"{maximum}, but got {list(tensor.shape)}")
     return offences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # A plan takes a millisecond; most networks need one.
-_MOST_PLANS = 50
+_MAX_PLANS = 50
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int]
     larger than what lives at once, the buffer that reaches highest goes before all that it meets, and all are placed
     anew; the best of these plans is taken.
     """
-    least = peak(lifetimes)
+    minimum = peak(lifetimes)
     order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
     tried: set[tuple[int, ...]] = set()
     offsets, size = _place(lifetimes, order, alignment)
     best = offsets, size
-    while best[1] > least and len(tried) < _MOST_PLANS and tuple(order) not in tried:
+    while best[1] > minimum and len(tried) < _MAX_PLANS and tuple(order) not in tried:
         tried.add(tuple(order))
         highest = max(order, key=lambda i: offsets[i] + lifetimes[i].size)
         order.remove(highest)

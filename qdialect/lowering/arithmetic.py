@@ -24,7 +24,7 @@ _SECOND_NUDGE = 2**30
 
 @dataclass(frozen=True)
 class Requantization:
-    """An accumulator's way to a code: flavour, parameter arrays, and the type in which codes are formed.
+    """An accumulator's way to a code: rounding mode, parameter arrays, and the type in which quantized values are formed.
 
     `wide` is also the type of zero point and bounds: ``i64``, ``f32``, or ``i32`` where the accumulators are known to
     be small (see `requantization`).
@@ -77,7 +77,7 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
 
 
 def emit_scale(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
-    """``acc * M`` rounded, without zero point, in `how.wide`; only for flavours that add the zero point last."""
+    """``acc * M`` rounded, without zero point, in `how.wide`; only for rounding modes that add the zero point last."""
     if how.rounding is Rounding.FIXED32_DOUBLE:
         return _double_rounding(body, how, acc, acc_type, parameters)
     if how.rounding is Rounding.FIXED64_DOUBLE:
@@ -200,5 +200,5 @@ ZERO_POINT_FIRST: dict[Rounding, Callable[[Body, str], str]] = {
     Rounding.F32_UP_ZP_FIRST: _half_up,
     Rounding.F32_NEAREST_ZP_FIRST: _half_away,
 }
-"""How the flavours round that add the zero point before."""
+"""How the rounding modes round that add the zero point before."""
 ROUND_HALF_EVEN, ROUND_HALF_AWAY, ROUND_HALF_UP = _half_even, _half_away, _half_up

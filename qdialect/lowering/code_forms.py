@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.emitters import EmitCode
+from qdialect.lowering.fixed_point_multiplier import fixed_point_multiplier
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.line_form import line_form
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
@@ -22,7 +22,7 @@ _LARGEST = 2.0**30
 
 
 class CodeForm(Protocol):
-    """From accumulators to codes that are still to be clamped."""
+    """From accumulators to quantized values that are still to be clamped."""
 
     @property
     def offset(self) -> NDArray[np.int32]:
@@ -41,7 +41,7 @@ class CodeForm(Protocol):
 
 @dataclass(frozen=True)
 class FloatForm:
-    """The steps of a flavour in float32 where no product leaves int32; `shift` is added to the codes."""
+    """The steps of a rounding mode in float32 where no product leaves int32; `shift` is added to the quantized values."""
 
     rounding: Rounding
     multiplier: NDArray[np.float32]
@@ -57,9 +57,9 @@ class FloatForm:
         return (Parameter("multiplier", "f32", self.multiplier),)
 
     def declare(self, kernel: Kernel) -> EmitCode:
-        is_last = self.rounding is Rounding.F32_RNE_ZP_LAST
-        own = None if is_last else kernel.number("zero_point", self.zero_point, "f32")
-        rest = kernel.number("rest", self.shift + (self.zero_point if is_last else 0), "i32")
+        is_channels_last = self.rounding is Rounding.F32_RNE_ZP_LAST
+        own = None if is_channels_last else kernel.number("zero_point", self.zero_point, "f32")
+        rest = kernel.number("rest", self.shift + (self.zero_point if is_channels_last else 0), "i32")
         round_ = ROUND_HALF_UP if self.rounding is Rounding.F32_UP_ZP_FIRST else ROUND_HALF_EVEN
 
         def emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
@@ -77,13 +77,13 @@ def code_form(
     zero_point: int,
     bounds: tuple[int, int],
     shift: int,
-    reach: tuple[IntArray, IntArray],
+    acc_range: tuple[IntArray, IntArray],
 ) -> CodeForm | None:
-    """The form of a requantization whose codes get `shift`, for accumulators in `reach`; None where no form is exact.
+    """The form of a requantization whose quantized values get `shift`, for accumulators in `acc_range`; None where no form is exact.
 
-    A float flavour takes its own steps, but for ties away from zero, which have no instruction.
+    A float rounding mode takes its own steps, but for ties away from zero, which have no instruction.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
-        return line_form(params, zero_point, bounds, shift, rounding, reach)
-    largest = max(-reach[0].min(), reach[1].max()) * float(params.m.max())
+        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, acc_range)
+    largest = max(-acc_range[0].min(), acc_range[1].max()) * float(params.m.max())
     return FloatForm(rounding, params.m, zero_point, shift) if largest < _LARGEST else None

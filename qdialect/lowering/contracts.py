@@ -1,4 +1,4 @@
-"""What is legal after each phase; a breach is one error with a note per offender."""
+"""What is legal after each phase; a breach is one error with a note per unsupported op."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qdialect.lowering.x86.byte_table import is_table_read
 from qdialect.lowering.x86.instruction_pattern import reasons
 from qdialect.target import Target
 
-_MOST_NOTES = 10
+_MAX_NOTES = 10
 _FUSED_PRODUCTS = ("llvm.intr.fma", "llvm.intr.fmuladd")
 
 Problem = Callable[[ir.Operation], str | None]
@@ -75,17 +75,21 @@ def _reads_clock(op: ir.Operation) -> bool:
 
 
 def _check(module: ir.Module, phase: str, problem: Problem) -> None:
-    offenders: list[tuple[ir.Operation, str]] = []
+    unsupported: list[tuple[ir.Operation, str]] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         text = problem(op)
         if text:
-            offenders.append((op, text))
+            unsupported.append((op, text))
         return ir.WalkResult.ADVANCE
 
     # Many times as fast as going through regions and blocks here.
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if not offenders:
+    if not unsupported:
         return
-    message = f"after phase {phase}: {len(offenders)} ops break its contract"
-    raise error_at(offenders[0][0].location, message, tuple(note_at(*offender) for offender in offenders[:_MOST_NOTES]))
+    message = f"after phase {phase}: {len(unsupported)} ops break its contract"
+    raise error_at(
+        unsupported[0][0].location,
+        message,
+        tuple(note_at(*unsupported_op) for unsupported_op in unsupported[:_MAX_NOTES]),
+    )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from qdialect._mlir import ir
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
 
 
 def error_at(location: ir.Location, message: str, notes: tuple[Diagnostic, ...] = ()) -> CompileError:
     """An error at `location`, with `notes` below it."""
-    return CompileError(message, (Diagnostic(Severity.ERROR, message, *place_of(location), notes),))
+    return CompileError(message, (Diagnostic(Severity.ERROR, message, *location_of(location), notes),))
 
 
 def note_at(op: ir.Operation, text: str) -> Diagnostic:
     """``'name' op text``, at `op`."""
-    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *place_of(op.location))
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op {text}", *location_of(op.location))
 
 
 def op_error(op: ir.Operation, text: str) -> CompileError:

@@ -32,13 +32,13 @@ from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
-from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.storage import (
     NO_HALO,
     STORAGE_ELEMENTS,
     Halo,
     Storage,
-    plain_storage_of,
+    dense_storage_of,
     signed_shift,
     storage_of,
 )
@@ -60,7 +60,7 @@ def lowers(
 ) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
     """Register the handler of an op class, or of several.
 
-    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed codes.
+    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed quantized values.
     """
 
     def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
@@ -106,13 +106,13 @@ class GraphLowering:
         self._arguments = list(block.arguments)
         self._returned = list(self._operations[-1].operands)
         self.program = Program(
-            [plain_storage_of(value.type) for value in self._arguments],
-            [plain_storage_of(value.type) for value in self._returned],
+            [dense_storage_of(value.type) for value in self._arguments],
+            [dense_storage_of(value.type) for value in self._returned],
             strategy,
             location=function.location,
         )
         self.islands = Islands(self._operations)
-        self._places: dict[ir.Value, Place] = {}
+        self._places: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
 
     def run(self) -> Program:
@@ -140,20 +140,20 @@ class GraphLowering:
         except MemoryError as error:
             raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
-    def place(self, value: ir.Value, padding: Padding | None = None) -> Place:
+    def place(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
         found = self._places.get(value)
         if found is None:
             return self._constant(value, padding)
         if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
             return found
-        # Two consumers want different codes around the same image: the second gets a copy of its own.
+        # Two consumers want different quantized values around the same image: the second gets a copy of its own.
         place = self.program.buffer(storage_of(value.type, padding.halo))
         self.copy(found, place, shape_of(value.type), label=f"pad {value.get_name()}")
         self._fill_halo(place, padding.fill)
         return place
 
-    def result(self, value: ir.Value) -> Place:
+    def result(self, value: ir.Value) -> BufferSlot:
         """A place for a new value: a user's output array where that has the right layout, else the arena."""
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
@@ -164,7 +164,7 @@ class GraphLowering:
         self.define(value, place)
         return place
 
-    def define(self, value: ir.Value, place: Place) -> None:
+    def define(self, value: ir.Value, place: BufferSlot) -> None:
         """Say where `value` is; its halo is filled here, before its producer runs."""
         self._places[value] = place
         padding = self._paddings.get(value)
@@ -175,8 +175,8 @@ class GraphLowering:
         """Whether a consumer reads around `value`."""
         return value in self._paddings
 
-    def copy(self, source: Place, target: Place, shape: tuple[int, ...], label: str) -> None:
-        """Copy the codes of `shape`."""
+    def copy(self, source: BufferSlot, target: BufferSlot, shape: tuple[int, ...], label: str) -> None:
+        """Copy the quantized values of `shape`."""
         kernel = Kernel(self.program)
         shape = shape or (1,)
         operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
@@ -188,7 +188,7 @@ class GraphLowering:
         emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
 
-    def _fill_halo(self, place: Place, fill: int) -> None:
+    def _fill_halo(self, place: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         value = kernel.number("fill", (fill + 128) % 256 - 128, "i8")
         emit_halo(kernel, place, value)
@@ -198,12 +198,12 @@ class GraphLowering:
         """Whether a user's array serves as the place of `value`: all who touch it take it as it is."""
         if _everyone_takes_arrays(value):
             return True
-        is_same = plain_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
+        is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
         return is_same and not any(_reads_past_end(use.owner) for use in value.uses)
 
-    def _array(self, kind: str, index: int, value: ir.Value) -> Place:
+    def _array(self, kind: str, index: int, value: ir.Value) -> BufferSlot:
         storages = self.program.inputs if kind == "input" else self.program.outputs
-        return Place(kind, index, storages[index], signed=signed_shift(value.type) != 0)
+        return BufferSlot(kind, index, storages[index], signed=signed_shift(value.type) != 0)
 
     def _storage(self, value: ir.Value) -> Storage:
         """The layout of `value` in the arena."""
@@ -224,7 +224,7 @@ class GraphLowering:
         self.define(argument, place)
         self.copy(array, place, shape_of(argument.type), f"input {index}")
 
-    def _constant(self, value: ir.Value, padding: Padding | None) -> Place:
+    def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
         """A constant as kernels read it, halo and spare lanes included: no call stores it."""
         array = constant_value(value)
         if array is None:
@@ -275,7 +275,7 @@ def padding_of(op: Any) -> Padding | None:
     elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
         fill = op.zero_point + shift
     else:
-        # Zero neither wins a maximum of unsigned codes nor adds to a sum of them.
+        # Zero neither wins a maximum of unsigned quantized values nor adds to a sum of them.
         fill = 0
     return Padding((padding[0], padding[1], padding[2], padding[3]), fill)
 
@@ -288,7 +288,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 
 def _reads_past_end(op: Any) -> bool:
-    """Whether a run of taps ends inside a quad, whose rest may lie beyond the data: only the arena has room there."""
+    """Whether a run of taps ends inside a K group, whose rest may lie beyond the data: only the arena has room there."""
     if not isinstance(op, Convolution):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]

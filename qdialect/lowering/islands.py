@@ -1,7 +1,7 @@
 """Islands: which element-wise ops one kernel computes together, so that what lies between them is never stored.
 
 An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its own,
-whose result is stored.  What costs next to nothing, reading codes as real numbers and repeating them along a dimension,
+whose result is stored.  What costs next to nothing, reading quantized values as f32 values and repeating them along a dimension,
 is done again in every kernel that asks for it, and so is what cannot be stored, a tensor of i1.
 """
 
@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
 from qdialect.lowering.storage import STORAGE_ELEMENTS
 
-_MOST_OPS = 64
+_MAX_OPS = 64
 """Of one kernel: more keep more numbers alive than there are registers."""
 
 _QUANTIZE, _BROADCAST = QuantizeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
@@ -67,7 +67,7 @@ class Islands:
             return False
         if op.name in _READS:
             return True
-        is_full = any(self._sizes.get(root, 1) >= _MOST_OPS for root in roots)
+        is_full = any(self._sizes.get(root, 1) >= _MAX_OPS for root in roots)
         return len(roots) == 1 and not is_full and not any(user.name == _BROADCAST for user in users)
 
 

@@ -2,7 +2,7 @@
 
 A kernel takes flat buffers and scalars, looks at the buffers through strided views, and computes with
 `linalg.generic` on tensors; results go to their destination in place.  What later steps must know stands on the ops as
-`qnn.*` attributes: which nest an op belongs to, its role there, and the tile sizes the strategy chose.
+`qnn.*` attributes: which micro-kernel an op belongs to, its role there, and the tile sizes the strategy chose.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Loops:
 class Tag:
     """What the vector step must know of an op: its nest, its role there, and the tile sizes along its loops."""
 
-    nest: int
+    micro_kernel: int
     role: str
     tiles: tuple[int, ...] = ()
 
@@ -86,7 +86,7 @@ class Tag:
     def text(self) -> str:
         """As an attribute dictionary."""
         tiles = f", qnn.tiles = array<i64: {', '.join(map(str, self.tiles))}>" if self.tiles else ""
-        return f'{{qnn.nest = {self.nest} : i64, qnn.role = "{self.role}"{tiles}}}'
+        return f'{{qnn.micro_kernel = {self.micro_kernel} : i64, qnn.role = "{self.role}"{tiles}}}'
 
 
 def tensor_type(sizes: Sequence[int], element: str) -> str:
@@ -152,17 +152,17 @@ class KernelText:
         self._lines: list[str] = []
         self._seen: dict[Buffer, set[View | None]] = {}
         self._count = 0
-        self.nests = 0
+        self.micro_kernels = 0
 
     def fresh(self) -> str:
         """A new SSA name."""
         self._count += 1
         return f"%v{self._count}"
 
-    def next_nest(self) -> int:
+    def next_micro_kernel(self) -> int:
         """Number of a new nest."""
-        self.nests += 1
-        return self.nests - 1
+        self.micro_kernels += 1
+        return self.micro_kernels - 1
 
     def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
         """Declare a flat buffer argument; what a step of a loop writes to scratch, that step alone reads."""

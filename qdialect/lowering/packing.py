@@ -7,7 +7,7 @@ With x stored unsigned (zero point z_x) and w' = w - d, d chosen so that w' fits
 
 The second and fourth term depend on the channel alone and go into the bias; the third needs the sum of the window's
 data, one more column of ones or a kernel of its own, and vanishes where z' = 0: always for symmetric weights, and for
-others whose codes minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is
+others whose quantized values minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is
 cut off, the excess, is a second product over the few taps that have one.  Padding counts as z_x, so the sums over the
 window are the same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
 """
@@ -37,7 +37,7 @@ class CenteredWeights:
 
 
 def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeights:
-    """s8 weights [OC, ...]; a channel whose codes minus zero point fit s8 has no zero point left."""
+    """s8 weights [OC, ...]; a channel whose quantized values minus zero point fit s8 has no zero point left."""
     channels = weight.shape[0]
     wide = weight.astype(np.int32).reshape(channels, -1)
     points = np.broadcast_to(np.asarray(zero_points, dtype=np.int32), (channels,))
@@ -49,7 +49,7 @@ def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeight
 
 
 def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np.int8]]:
-    """Weights without zero points, and the excess [OC, ...] to add to their codes.
+    """Weights without zero points, and the excess [OC, ...] to add to their quantized values.
 
     Where too many taps would have an excess, or one does not fit s8, the weights as they are and an excess of zeros.
     """
@@ -57,28 +57,28 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
     points = weights.zero_points.reshape(channels, *[1] * (weights.codes.ndim - 1))
     exact = weights.codes.astype(np.int32) - points
     codes = np.clip(exact, -128, 127)
-    excess = exact - codes
-    if excess.max() > 127 or _outlier_cost(excess) > _sum_cost(channels, exact[0].size):
+    remainder = exact - codes
+    if remainder.max() > 127 or _outlier_cost(remainder) > _sum_cost(channels, exact[0].size):
         return weights, np.zeros_like(weights.codes)
-    return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), excess.astype(np.int8)
+    return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
 
 
-def _outlier_cost(excess: NDArray[np.int32]) -> float:
-    """Instructions a pixel: for each quad with an excess a broadcast, and a product with every vector of channels."""
-    *_, run = excess.shape
-    taps = excess.any(axis=0).reshape(-1, run)
-    quads = np.pad(taps, ((0, 0), (0, -run % 4))).reshape(-1, 4).any(axis=1)
-    return float(np.count_nonzero(quads) * (1 + excess.shape[0] / _LANES))
+def _outlier_cost(remainder: NDArray[np.int32]) -> float:
+    """Instructions a pixel: for each K group with an excess a broadcast, and a product with every vector of channels."""
+    *_, run = remainder.shape
+    taps = remainder.any(axis=0).reshape(-1, run)
+    k_groups = np.pad(taps, ((0, 0), (0, -run % 4))).reshape(-1, 4).any(axis=1)
+    return float(np.count_nonzero(k_groups) * (1 + remainder.shape[0] / _LANES))
 
 
 def _sum_cost(channels: int, taps: int) -> float:
-    """Instructions a pixel: a product for each quad and tile, or what sums 64 bytes at a time; then the correction."""
+    """Instructions a pixel: a product for each K group and tile, or what sums 64 bytes at a time; then the correction."""
     column = -(-taps // 4) * -(-channels // _TILE)
     return min(column, _LANES + taps / 64) + 1.5 * channels / _LANES
 
 
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:
-    """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of the stored codes."""
+    """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of the stored quantized values."""
     channels = weights.codes.shape[0]
     flat = weights.codes.reshape(channels, -1).astype(np.int64)
     points = weights.zero_points.astype(np.int64)
@@ -86,7 +86,7 @@ def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_po
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
-def accumulator_reach(
+def accumulator_bounds(
     weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The least and the largest true accumulator of each channel, int64[OC]: any stored code on any tap."""
@@ -104,7 +104,7 @@ def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:
     return np.stack(parts)
 
 
-def pack_quads(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
+def pack_k_groups(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
     """[N, K..., run] to [N tiles, K..., run/4, vectors, lanes, 4], zero-padded along N and run.
 
     So one vector load holds `lanes` channels times four taps, what one dot-product instruction eats, and the loads of a
@@ -112,10 +112,10 @@ def pack_quads(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.i
     """
     channels, *outer, run = taps.shape
     tile = lanes * vectors
-    tiles, quads = -(-channels // tile), -(-run // 4)
-    padded = np.zeros((tiles * tile, *outer, quads * 4), dtype=np.int8)
+    tiles, k_groups = -(-channels // tile), -(-run // 4)
+    padded = np.zeros((tiles * tile, *outer, k_groups * 4), dtype=np.int8)
     padded[:channels, ..., :run] = taps
-    split = padded.reshape(tiles, vectors, lanes, *outer, quads, 4)
+    split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, 4)
     order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
     return np.ascontiguousarray(split.transpose(order))
 

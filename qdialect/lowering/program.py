@@ -32,7 +32,7 @@ _DATA_ELEMENTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferSlot:
     """Where a buffer is: in the arena, in the array of a user's input or output, or among the constants."""
 
     kind: str
@@ -43,7 +43,7 @@ class Place:
     offset: int = 0
     """Elements of the buffer before it, in the arena or among the constants."""
     signed: bool = False
-    """Whether it holds codes of `i8` as they are, in a user's array, not shifted."""
+    """Whether it holds quantized values of `i8` as they are, in a user's array, not shifted."""
 
     @property
     def has_slack(self) -> bool:
@@ -68,7 +68,7 @@ class Scalar:
     type: str
 
 
-Actual = Place | Data | Scalar
+Actual = BufferSlot | Data | Scalar
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Kernel(KernelText):
         self.program = program
         self.actuals: list[Actual] = []
 
-    def place(self, name: str, place: Place) -> Buffer:
+    def place(self, name: str, place: BufferSlot) -> Buffer:
         """A parameter for the buffer at `place`."""
         self.actuals.append(place)
         return self.buffer(name, place.storage.element, place.storage.length)
@@ -167,15 +167,15 @@ class Program:
             self._constants.extend(raw)
         return self._known[element, raw]
 
-    def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> Place:
+    def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> BufferSlot:
         """A place for a constant tensor whose `elements` are all those of its storage, in order."""
         spare = np.zeros(SLACK // elements.itemsize, elements.dtype)
-        return Place("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
+        return BufferSlot("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
 
-    def buffer(self, storage: Storage) -> Place:
+    def buffer(self, storage: Storage) -> BufferSlot:
         """A new buffer of the arena."""
         self._arena.append(storage)
-        return Place("arena", len(self._arena) - 1, storage)
+        return BufferSlot("arena", len(self._arena) - 1, storage)
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
         """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
@@ -223,7 +223,7 @@ class Program:
         touched: list[list[int]] = [[] for _ in self._arena]
         for step, call in enumerate(self.calls):
             for actual in call.actuals:
-                if isinstance(actual, Place) and actual.kind == "arena":
+                if isinstance(actual, BufferSlot) and actual.kind == "arena":
                     touched[actual.index].append(step)
         return touched
 

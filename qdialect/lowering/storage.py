@@ -5,7 +5,7 @@ bounds shifted alike.  So every kernel reads u8, which is what the dot-product i
 costs a shifted zero point at compile time, nothing at run time.
 
 The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
-user's array, and an image around which two consumers want different codes, are copied to get one.  Channels are
+user's array, and an image around which two consumers want different quantized values, are copied to get one.  Channels are
 rounded up to whole small vectors, so that no kernel has a partial vector.
 """
 
@@ -41,7 +41,7 @@ def signed_shift(type_: ir.Type) -> int:
 
 
 def is_stored_unsigned(type_: ir.Type) -> bool:
-    """Whether stored codes of this tensor type are unsigned integers; all those of 8 bits are."""
+    """Whether stored quantized values of this tensor type are unsigned integers; all those of 8 bits are."""
     return str(ir.RankedTensorType(type_).element_type) in _STORED_UNSIGNED
 
 
@@ -112,7 +112,7 @@ def storage_of(type_: ir.Type, halo: Halo = NO_HALO) -> Storage:
     return Storage(shape, STORAGE_ELEMENTS[str(tensor.element_type)], lanes_for(shape[3]), halo)
 
 
-def plain_storage_of(type_: ir.Type) -> Storage:
+def dense_storage_of(type_: ir.Type) -> Storage:
     """Layout of a user's array."""
     tensor = ir.RankedTensorType(type_)
     shape = image_shape(tuple(tensor.shape))

@@ -77,7 +77,7 @@ class Strategy:
     """Depthwise: most pixels of a tile, each an accumulator and a widened input vector of channels."""
     sum_rows: int
     """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
-    quad_rows: int
+    interleaved_rows: int
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
 
     def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
@@ -107,7 +107,7 @@ class Strategy:
 
     def depthwise_rows(self, extent: int) -> list[tuple[int, int, int]]:
         """(start, extent, rows per tile) of the parts of a column of pixels."""
-        return split(extent, min(extent, self.quad_rows))
+        return split(extent, min(extent, self.interleaved_rows))
 
 
 STRATEGIES = {
@@ -120,9 +120,9 @@ STRATEGIES = {
         ),
         depthwise_pixels=8,
         sum_rows=16,
-        quad_rows=3,
+        interleaved_rows=3,
     ),
-    "generic": Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, quad_rows=0),
+    "generic": Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0),
 }
 """Strategies by kind of target."""
 
@@ -130,8 +130,8 @@ STRATEGIES = {
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
     found = STRATEGIES["avx512" if target.has_vnni else "generic"]
-    # The codes of interleaved rows are put together by what stores tables' codes.
-    return found if target.has_vbmi else replace(found, quad_rows=0)
+    # The quantized values of interleaved rows are put together by what stores tables' quantized values.
+    return found if target.has_vbmi else replace(found, interleaved_rows=0)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
@@ -159,12 +159,12 @@ def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]
     return whole + [LaneBlock(start, 1, LANES // run, run) for start, run in zip(starts, runs, strict=True)]
 
 
-def rows_for(extent: int, most: int) -> int:
+def rows_for(extent: int, maximum: int) -> int:
     """Rows per tile along an axis of `extent`: the most where it is long, else the largest divisor or an even split."""
-    if extent >= _LONG * most:
-        return most
-    divisors = [r for r in range(min(most, extent), most // 2, -1) if extent % r == 0]
-    return divisors[0] if divisors else -(-extent // -(-extent // most))
+    if extent >= _LONG * maximum:
+        return maximum
+    divisors = [r for r in range(min(maximum, extent), maximum // 2, -1) if extent % r == 0]
+    return divisors[0] if divisors else -(-extent // -(-extent // maximum))
 
 
 def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
@@ -174,16 +174,16 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
     return parts + ([(whole, extent - whole, extent - whole)] if extent > whole else [])
 
 
-def row_tiles(extents: Sequence[int], most: int) -> list[list[tuple[int, int, int]]]:
+def row_tiles(extents: Sequence[int], maximum: int) -> list[list[tuple[int, int, int]]]:
     """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
 
-    A tile of up to `most` rows has one of every axis but the last; of a short last axis it has all, and several of the
+    A tile of up to `maximum` rows has one of every axis but the last; of a short last axis it has all, and several of the
     one before.
     """
     *outer, last = extents
-    if outer and 2 * last <= most:
+    if outer and 2 * last <= maximum:
         *outer, several = outer
-        parts = [split(several, rows_for(several, most // last)), [(0, last, last)]]
+        parts = [split(several, rows_for(several, maximum // last)), [(0, last, last)]]
     else:
-        parts = [split(last, rows_for(last, most))]
+        parts = [split(last, rows_for(last, maximum))]
     return [[(0, extent, 1)] for extent in outer] + parts

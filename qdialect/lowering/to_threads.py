@@ -14,8 +14,8 @@ from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK
-from qdialect.lowering.threads.division import Cut, cut, largest_share
-from qdialect.lowering.threads.nests import KernelFunction, analyse
+from qdialect.lowering.threads.division import Partition, largest_share, partition
+from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
 from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
@@ -47,31 +47,33 @@ def to_threads(module: ir.Module, threads: int) -> int:
         check_network(main, others)
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
         found = steps(main, kernels)
-        cuts = _cuts(kernels, found, threads)
-        if not cuts:
+        partitions = _partitions(kernels, found, threads)
+        if not partitions:
             return 0
-        turns = list(schedule(found, frozenset(cuts), threads))
-        for name, chosen in cuts.items():
+        turns = list(schedule(found, frozenset(partitions), threads))
+        for name, chosen in partitions.items():
             divide(kernels[name], chosen)
-        scratch = _Scratch(main, [kernels[name] for name in cuts], threads)
+        scratch = _Scratch(main, [kernels[name] for name in partitions], threads)
         _Region(module, main, threads, scratch).fill(turns)
         run_passes(module, _TIDY, "to-threads")
     return scratch.growth
 
 
-def _cuts(kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int) -> dict[str, list[Cut]]:
+def _partitions(
+    kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int
+) -> dict[str, list[Partition]]:
     """How each kernel that is worth it is cut."""
     aliased = {step.kernel.name for step in found if step.is_aliased}
-    chosen: dict[str, list[Cut]] = {}
+    chosen: dict[str, list[Partition]] = {}
     for name, kernel in kernels.items():
         reads = any(not access.is_write for access in kernel.accesses)
         worth = WORTH if reads else WORTH * _FILL_SHARE
-        if kernel.cost < worth or name in aliased or not kernel.nests:
+        if kernel.cost < worth or name in aliased or not kernel.loop_nests:
             continue
-        works = [nest.work for nest in kernel.nests]
-        cuts = cut(works, threads)
-        if largest_share(works, cuts) <= _MOST:
-            chosen[name] = cuts
+        works = [loop_nest.work for loop_nest in kernel.loop_nests]
+        partitions = partition(works, threads)
+        if largest_share(works, partitions) <= _MOST:
+            chosen[name] = partitions
     return chosen
 
 

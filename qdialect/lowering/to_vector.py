@@ -1,6 +1,6 @@
-"""linalg -> vector: tile, fuse and vectorize every nest by the transform dialect.
+"""linalg -> vector: tile, fuse and vectorize every micro-kernel by the transform dialect.
 
-A nest is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule tiles the
+A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule tiles the
 root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops, vectorizes
 what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes stand on the ops
 (`qnn.tiles`): this step only reads them.
@@ -37,37 +37,39 @@ class _Tagged:
     """A linalg op of a nest, as its tag describes it."""
 
     op: ir.Operation
-    nest: int
+    micro_kernel: int
     role: str
     tiles: tuple[int, ...]
 
 
 def to_vector(module: ir.Module) -> None:
-    """Replace every nest of `module` by loops over vectors on buffers, in place.
+    """Replace every micro-kernel of `module` by loops over vectors on buffers, in place.
 
     Raises `CompileError` for an op whose tag is not that of a nest, and where a schedule does not apply.
     """
     with module.context, ir.Location.unknown():
         for function in functions(module):
-            nests = _nests(function)
-            if nests:
-                apply_schedule(function, lambda target, nests=nests: _schedule(target, nests), _STEP)
+            micro_kernels = _micro_kernels(function)
+            if micro_kernels:
+                apply_schedule(
+                    function, lambda target, micro_kernels=micro_kernels: _schedule(target, micro_kernels), _STEP
+                )
         run_passes(module, _BUFFERIZE, _STEP)
         _vectorize_copies(module)
 
 
-def _nests(function: ir.Operation) -> list[list[_Tagged]]:
+def _micro_kernels(function: ir.Operation) -> list[list[_Tagged]]:
     """The tagged ops of each nest, in program order; each has a root."""
-    nests: dict[int, list[_Tagged]] = {}
+    micro_kernels: dict[int, list[_Tagged]] = {}
     for op in _walk(function):
-        if "qnn.nest" in op.attributes:
+        if "qnn.micro_kernel" in op.attributes:
             tagged = _read_tag(op)
-            nests.setdefault(tagged.nest, []).append(tagged)
-    for number, nest in nests.items():
-        if all(one.role != _ROOT for one in nest):
-            roles = ", ".join(one.role for one in nest)
-            raise error_at(nest[0].op.location, f"nest {number} must have a root, but has only {roles}")
-    return list(nests.values())
+            micro_kernels.setdefault(tagged.micro_kernel, []).append(tagged)
+    for number, micro_kernel in micro_kernels.items():
+        if all(one.role != _ROOT for one in micro_kernel):
+            roles = ", ".join(one.role for one in micro_kernel)
+            raise error_at(micro_kernel[0].op.location, f"nest {number} must have a root, but has only {roles}")
+    return list(micro_kernels.values())
 
 
 def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -82,16 +84,16 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 def _read_tag(op: ir.Operation) -> _Tagged:
     """The tag of `op`; raises `CompileError` where one of its attributes is not what it must be."""
-    nest, role, tiles = (op.attributes.get(name) for name in ("qnn.nest", "qnn.role", "qnn.tiles"))
-    if not isinstance(nest, ir.IntegerAttr):
-        raise op_error(op, f"qnn.nest must be an integer, but got {nest}")
+    micro_kernel, role, tiles = (op.attributes.get(name) for name in ("qnn.micro_kernel", "qnn.role", "qnn.tiles"))
+    if not isinstance(micro_kernel, ir.IntegerAttr):
+        raise op_error(op, f"qnn.micro_kernel must be an integer, but got {micro_kernel}")
     if not isinstance(role, ir.StringAttr):
         raise op_error(op, f"qnn.role must be a string, but got {role or 'nothing'}")
     if tiles is not None and not isinstance(tiles, ir.DenseI64ArrayAttr):
         raise op_error(op, f"qnn.tiles must be an array of i64, but got {tiles}")
     sizes = tuple(tiles or ())
     _check_tiles(op, role.value, sizes)
-    return _Tagged(op, nest.value, role.value, sizes)
+    return _Tagged(op, micro_kernel.value, role.value, sizes)
 
 
 def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
@@ -104,10 +106,10 @@ def _check_tiles(op: ir.Operation, role: str, tiles: Sequence[int]) -> None:
         raise op_error(op, "qnn.tiles of a root must have a tile size above 0")
 
 
-def _schedule(function: ir.Value, nests: Sequence[Sequence[_Tagged]]) -> None:
+def _schedule(function: ir.Value, micro_kernels: Sequence[Sequence[_Tagged]]) -> None:
     """Write the schedule of one kernel function."""
-    for nest in nests:
-        _tile_and_fuse(function, nest)
+    for micro_kernel in micro_kernels:
+        _tile_and_fuse(function, micro_kernel)
     # No canonicalization yet: it would turn a generic that copies into a buffer copy, which nothing vectorizes.
     apply_patterns(function, tensor_transform.ApplyFoldTensorEmptyPatternsOp)
     # A table read, tensor.extract at a data-dependent index, becomes vector.gather.
@@ -118,9 +120,9 @@ def _schedule(function: ir.Value, nests: Sequence[Sequence[_Tagged]]) -> None:
     apply_patterns(vectorized, transform.ApplyCanonicalizationPatternsOp)
 
 
-def _tile_and_fuse(function: ir.Value, nest: Sequence[_Tagged]) -> None:
+def _tile_and_fuse(function: ir.Value, micro_kernel: Sequence[_Tagged]) -> None:
     """Tile the root, then bring each producer and the fill it starts from into the innermost loop."""
-    handles = [(one, _matched(function, one)) for one in nest]
+    handles = [(one, _matched(function, one)) for one in micro_kernel]
     root, target = next((one, handle) for one, handle in handles if one.role == _ROOT)
     loop = structured_transform.TileUsingForOp(target, sizes=list(root.tiles)).results[-1]
     # Backwards: an accumulation is fused before what it starts from.
@@ -136,7 +138,7 @@ def _tile_and_fuse(function: ir.Value, nest: Sequence[_Tagged]) -> None:
 
 def _matched(function: ir.Value, one: _Tagged) -> ir.Value:
     """The handle of a tagged op."""
-    tag = {name: one.op.attributes[name] for name in ("qnn.nest", "qnn.role")}
+    tag = {name: one.op.attributes[name] for name in ("qnn.micro_kernel", "qnn.role")}
     any_op = transform.AnyOpType.get()
     return structured_transform.MatchOp(any_op, function, op_attrs=ir.DictAttr.get(tag)).result
 

@@ -15,7 +15,7 @@ from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.indexing_maps import Contraction, contraction_of
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class UnitContraction(InstructionPattern[_Product]):
     root: ClassVar[str] = "vector.contract"
     benefit: ClassVar[int] = 3
 
-    def check(self, op: ir.Operation) -> _Product | Refusal | None:
+    def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         loops = contraction_of(op)
         types = {_element_of(value) for value in op.operands}
         terms = loops.terms(loops.reduced)
         if terms > 1 or len(types) != 1 or None in types:
             return None
         if loops.kind != "add":
-            return Refusal(f"combining kind must be add, but got {loops.kind}")
+            return MatchFailure(f"combining kind must be add, but got {loops.kind}")
         lhs, rhs = _spread_shape(loops.lhs, loops), _spread_shape(loops.rhs, loops)
         if lhs is None or rhs is None:
-            return Refusal("factors must have the order of the result")
+            return MatchFailure("factors must have the order of the result")
         return _Product(lhs, rhs)
 
     def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:

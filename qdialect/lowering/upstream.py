@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qdialect._mlir import ir, passmanager, transform, transform_interpreter
-from qdialect.context import converted, place_of
+from qdialect.context import converted, location_of
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
 from qdialect.lowering.errors import error_at
 
@@ -54,5 +54,5 @@ def _script(build: Build) -> ir.Module:
 def _placed(diagnostic: Diagnostic, module: ir.Module) -> Diagnostic:
     if diagnostic.line:
         return diagnostic
-    file, line, column = place_of(module.operation.location)
+    file, line, column = location_of(module.operation.location)
     return replace(diagnostic, file=file, line=line, column=column)

@@ -25,12 +25,12 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import element_of, range_of, shape_of
 from qdialect.passes.matching import produced_by, same_quantization
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.quant_math import identity_table, same_scale
 from qdialect.reference import data_movement
 
-# float32 flavours hold every code of these exactly, and no flavour saturates.
+# float32 rounding modes hold every code of these exactly, and no rounding mode saturates.
 _NARROW = ("i8", "ui8", "i16", "ui16")
 
 
@@ -42,36 +42,40 @@ class RemoveIdentity(Pattern[ir.Value]):
         op.OPERATION_NAME for op in (RequantizeOp, LutOp, ClipOp, ReshapeOp, TransposeOp, PadOp, SliceOp, GatherOp)
     )
 
-    def check(self, op: QnnOp) -> ir.Value | Refusal | None:
+    def check(self, op: QnnOp) -> ir.Value | MatchFailure | None:
         source = op.operation.operands[0]
         if source.type != op.operation.results[0].type:
             return None
         if isinstance(op, RequantizeOp):
             return self._requantize(op)
         holds = _keeps_codes(op)
-        if isinstance(holds, Refusal):
+        if isinstance(holds, MatchFailure):
             return holds
         return source if holds else None
 
     def rewrite(self, op: QnnOp, match: ir.Value, rewriter: Rewriter) -> None:
         rewriter.replace(op, match)
 
-    def _requantize(self, op: RequantizeOp) -> ir.Value | Refusal | None:
+    def _requantize(self, op: RequantizeOp) -> ir.Value | MatchFailure | None:
         if op.weight_scales != (1.0,) or not same_scale(op.input_scale, op.output_scale):
             return None
         if op.input_zero_points != (op.output_zero_point,):
-            return Refusal("keeps the scale but moves the zero point")
+            return MatchFailure("keeps the scale but moves the zero point")
         if element_of(op.input.type) not in _NARROW:
-            return Refusal("keeps the parameters, but a 32-bit code may be rounded or saturated on the way")
+            return MatchFailure("keeps the parameters, but a 32-bit code may be rounded or saturated on the way")
         return op.input
 
 
-def _keeps_codes(op: QnnOp) -> bool | Refusal:
+def _keeps_codes(op: QnnOp) -> bool | MatchFailure:
     if isinstance(op, LutOp):
         if not np.array_equal(op.table, identity_table()):
             return False
         before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
-        return True if same_quantization(before, after) else Refusal("keeps every code but changes what the codes mean")
+        return (
+            True
+            if same_quantization(before, after)
+            else MatchFailure("keeps every code but changes what the quantized values mean")
+        )
     if isinstance(op, ClipOp):
         return (op.min, op.max) == range_of(op.input.type)
     if isinstance(op, TransposeOp):
@@ -114,7 +118,7 @@ class MergeTransposes(Pattern[TransposeOp]):
 
 
 class TransposeToReshape(Pattern[tuple[int, ...]]):
-    """A transpose that moves only dimensions of extent 1 leaves the codes in their order: it is a reshape."""
+    """A transpose that moves only dimensions of extent 1 leaves the quantized values in their order: it is a reshape."""
 
     name: ClassVar[str] = "transpose-to-reshape"
     roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)

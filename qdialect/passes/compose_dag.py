@@ -11,13 +11,13 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
 from qdialect.passes.matching import producer, quantization_difference, users
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function, uniform_value
 
 Step = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
 
 # An activation that an exporter wrote out has fewer ops.
-_MOST_OPS = 16
+_MAX_OPS = 16
 _DIAMOND = 3
 
 
@@ -27,7 +27,7 @@ class ComposeDag(LutPattern):
     name: ClassVar[str] = "compose-dag"
     roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
-    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
+    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         piece = _piece(op)
         if piece is None:
             return None
@@ -37,7 +37,7 @@ class ComposeDag(LutPattern):
             return None
         reason = _used_outside(steps) or _disagreement(source, steps)
         if reason:
-            return Refusal(reason)
+            return MatchFailure(reason)
         before = next((own for step in steps for value, own in _inputs(step) if value == source and own), None)
         return None if before is None else tabulated(op, source, before, (op.output_scale, op.output_zero_point))
 
@@ -50,7 +50,7 @@ def _piece(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
         # A value on which another open one depends may be the source: it waits.
         value = next((v for v in open_ if not any(_depends(u, v) for u in open_ if u != v)), None)
         step = None if value is None else _step(value)
-        if value is None or step is None or len(steps) == _MOST_OPS:
+        if value is None or step is None or len(steps) == _MAX_OPS:
             return None
         steps.append(step)
         open_.remove(value)
@@ -73,7 +73,7 @@ def _variable_inputs(step: Step) -> list[ir.Value]:
 def _depends(value: ir.Value, on: ir.Value) -> bool:
     """Whether `value` is computed from `on` by few steps."""
     pending, seen = [value], 0
-    while pending and seen < 2 * _MOST_OPS:
+    while pending and seen < 2 * _MAX_OPS:
         seen += 1
         step = _step(pending.pop())
         inputs = [] if step is None else _variable_inputs(step)
@@ -94,7 +94,7 @@ def _used_outside(steps: list[Step]) -> str | None:
 
 
 def _inputs(step: Step) -> Iterator[tuple[ir.Value, Parameters | None]]:
-    """The operands of a step and what it takes their codes to mean; a clip does not say."""
+    """The operands of a step and what it takes their quantized values to mean; a clip does not say."""
     if isinstance(step, BinaryOp):
         yield step.lhs, (step.lhs_scale, step.lhs_zero_point)
         yield step.rhs, (step.rhs_scale, step.rhs_zero_point)
@@ -105,7 +105,7 @@ def _inputs(step: Step) -> Iterator[tuple[ir.Value, Parameters | None]]:
 
 
 def _disagreement(source: ir.Value, steps: list[Step]) -> str | None:
-    """Why the codes between the steps do not mean the same to both sides."""
+    """Why the quantized values between the steps do not mean the same to both sides."""
     meant: dict[ir.Value, Parameters] = {}
     for step in steps:
         if not isinstance(step, ClipOp):

@@ -15,7 +15,7 @@ from qdialect.passes.compose_dag import ComposeDag
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function
 from qdialect.reference.unary import UNARY_OPS
@@ -32,7 +32,7 @@ class ComposeChain(LutPattern):
         *(op.OPERATION_NAME for op in UNARY_OPS),
     )
 
-    def check(self, op: Function) -> LutMatch | Refusal | None:
+    def check(self, op: Function) -> LutMatch | MatchFailure | None:
         inner = _function(producer(op.input))
         if inner is None or _function(op) is None or (isinstance(op, ClipOp) and isinstance(inner, ClipOp)):
             return None
@@ -40,7 +40,7 @@ class ComposeChain(LutPattern):
         middle_in, after = _parameters(op)
         reason = second_use(op.input) or _mismatch(middle_out, middle_in)
         if reason:
-            return Refusal(reason)
+            return MatchFailure(reason)
         before, after = before or middle_in, after or middle_out
         # Two clips are left to the clamp: of two functions, one has parameters.
         assert before is not None
@@ -54,19 +54,19 @@ class ComposeDiamond(LutPattern):
     name: ClassVar[str] = "compose-diamond"
     roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
-    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
+    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         source = _common_source(op)
         if source is None:
             return None
         lhs = _parameters_at_source(op, op.lhs, source, (op.lhs_scale, op.lhs_zero_point))
         rhs = _parameters_at_source(op, op.rhs, source, (op.rhs_scale, op.rhs_zero_point))
-        if isinstance(lhs, Refusal):
+        if isinstance(lhs, MatchFailure):
             return lhs
-        if isinstance(rhs, Refusal):
+        if isinstance(rhs, MatchFailure):
             return rhs
         reason = _mismatch(lhs, rhs)
         if reason:
-            return Refusal(reason)
+            return MatchFailure(reason)
         return tabulated(op, source, lhs, (op.output_scale, op.output_zero_point))
 
 
@@ -92,7 +92,7 @@ def _function(op: ir.OpView | None) -> Function | None:
 
 
 def _parameters(op: Function) -> tuple[Parameters | None, Parameters | None]:
-    """What the codes before and after `op` mean; a clip does not say."""
+    """What the quantized values before and after `op` mean; a clip does not say."""
     if isinstance(op, ClipOp):
         return None, None
     after = (op.output_scale, op.output_zero_point)
@@ -118,8 +118,10 @@ def _common_source(op: BinaryOp) -> ir.Value | None:
     return next((left for left in lefts for right in rights if left == right), None)
 
 
-def _parameters_at_source(op: BinaryOp, value: ir.Value, source: ir.Value, wanted: Parameters) -> Parameters | Refusal:
-    """What the codes of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
+def _parameters_at_source(
+    op: BinaryOp, value: ir.Value, source: ir.Value, wanted: Parameters
+) -> Parameters | MatchFailure:
+    """What the quantized values of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
     if value == source:
         return wanted
     function = _function(producer(value))
@@ -127,9 +129,11 @@ def _parameters_at_source(op: BinaryOp, value: ir.Value, source: ir.Value, wante
     before, after = _parameters(function)
     outside = [user for user in users(value) if user != op]
     if outside:
-        return Refusal(f"needs the result of '{function.operation.name}' alone, but '{outside[0].name}' uses it too")
+        return MatchFailure(
+            f"needs the result of '{function.operation.name}' alone, but '{outside[0].name}' uses it too"
+        )
     reason = _mismatch(after, wanted)
-    return Refusal(reason) if reason else before or wanted
+    return MatchFailure(reason) if reason else before or wanted
 
 
 @register

@@ -10,7 +10,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import all_passes, register
 from qdialect.passes.stage_decomposition import DECOMPOSITIONS
 
@@ -21,11 +21,11 @@ class DecomposeFused(Pattern[AnyFused]):
     name: ClassVar[str] = "decompose-fused"
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
-    def check(self, op: AnyFused) -> AnyFused | Refusal:
+    def check(self, op: AnyFused) -> AnyFused | MatchFailure:
         for placed in op.stages():
             reason = _obstacle(op, placed.stage)
             if reason:
-                return Refusal(reason)
+                return MatchFailure(reason)
         return op
 
     def rewrite(self, op: AnyFused, match: AnyFused, rewriter: Rewriter) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, FusedConv2DOp, PadOp
 from qdialect.passes.matching import differences, produced_by, rebuilt
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 
@@ -22,15 +22,15 @@ class FoldPadding(Pattern[PadOp]):
     name: ClassVar[str] = "fold-padding"
     roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d")
 
-    def check(self, op: Conv2DOp | FusedConv2DOp) -> PadOp | Refusal | None:
+    def check(self, op: Conv2DOp | FusedConv2DOp) -> PadOp | MatchFailure | None:
         pad = produced_by(op.data, PadOp)
         if pad is None:
             return None
         grown = [i for i in (0, 3) if pad.low[i] or pad.high[i]]
         if grown:
-            return Refusal(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
+            return MatchFailure(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
         reason = differences(**{"pad value": (op.input_zero_point, pad.value)})
-        return Refusal(reason) if reason else pad
+        return MatchFailure(reason) if reason else pad
 
     def rewrite(self, op: Conv2DOp | FusedConv2DOp, match: PadOp, rewriter: Rewriter) -> None:
         top, left, bottom, right = op.padding

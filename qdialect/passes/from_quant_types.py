@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir, quant
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ClipOp, DequantizeOp, QuantizeOp, build
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
@@ -76,7 +76,7 @@ def _offences(function: ir.Operation) -> Iterator[Diagnostic]:
 
 def _storage_offence(op: ir.Operation, type_: ir.Type) -> Iterator[Diagnostic]:
     if is_quantized(type_) and element_of(storage_type(type_)) not in ELEMENT_RANGES:
-        yield _note(op, f"must store codes of i8, ui8, i16, ui16 or i32, but got {type_}")
+        yield _note(op, f"must store quantized values of i8, ui8, i16, ui16 or i32, but got {type_}")
 
 
 def _shape_offences(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnostic]:
@@ -89,13 +89,13 @@ def _shape_offences(op: ir.Operation, types: list[ir.Type]) -> Iterator[Diagnost
 
 
 def _note(op: ir.Operation, message: str) -> Diagnostic:
-    file, line, column = place_of(op.location)
+    file, line, column = location_of(op.location)
     return Diagnostic(Severity.NOTE, f"'{op.name}' op {message}", file, line, column)
 
 
 @dataclass(frozen=True)
 class _Codes:
-    """The codes of a quantized value, and the type it had."""
+    """The quantized values of a quantized value, and the type it had."""
 
     value: ir.Value
     type: ir.Type
@@ -125,14 +125,14 @@ def _convert(function: ir.Operation) -> None:
 
 
 def _convert_cast(op: ir.Operation, codes: dict[ir.Value, _Codes]) -> None:
-    """Say which codes a quantized result has; a result that is none is replaced."""
+    """Say which quantized values a quantized result has; a result that is none is replaced."""
     value, result = op.operands[0], op.results[0]
     if op.name == "quant.qcast":
         codes[result] = _Codes(_quantized(op), result.type)
     elif op.name == "quant.dcast":
         source = codes[value]
-        real = build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
-        result.replace_all_uses_with(_handed_on(op, real))
+        f32 = build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
+        result.replace_all_uses_with(_handed_on(op, f32))
     elif is_quantized(result.type):
         codes[result] = _Codes(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
     else:

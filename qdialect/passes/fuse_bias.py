@@ -15,7 +15,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.elementwise import per_channel_constant
 from qdialect.passes.matching import producer, rebuilt, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 
@@ -35,7 +35,7 @@ class FuseBias(Pattern[_Match]):
     name: ClassVar[str] = "fuse-bias"
     roots: ClassVar[tuple[str, ...]] = ("arith.addi", "arith.subi")
 
-    def check(self, op: ir.OpView) -> _Match | Refusal | None:
+    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         lhs, rhs = op.operation.operands
         sides = ((lhs, rhs), (rhs, lhs))
         found = next(((producer(a), b) for a, b in sides if isinstance(producer(a), AnyContraction)), None)
@@ -45,19 +45,19 @@ class FuseBias(Pattern[_Match]):
         assert isinstance(contraction, AnyContraction)
         is_lost = op.operation.name == "arith.subi"
         if is_lost and addend != rhs:
-            return Refusal("must not subtract the accumulators, but subtract from them")
+            return MatchFailure("must not subtract the accumulators, but subtract from them")
         shared = second_use(contraction.output)
         if shared:
-            return Refusal(shared)
+            return MatchFailure(shared)
         bias = _bias_of(addend)
-        if isinstance(bias, Refusal):
+        if isinstance(bias, MatchFailure):
             return bias
         bias = np.broadcast_to(np.negative(bias) if is_lost else bias, shape_of(contraction.output.type)[-1:])
         if contraction.bias is None:
             return _Match(contraction, bias)
         earlier = constant_value(contraction.bias)
         if earlier is None:
-            return Refusal("needs the contraction's own bias to be constant")
+            return MatchFailure("needs the contraction's own bias to be constant")
         return _Match(contraction, earlier + bias)
 
     def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
@@ -68,13 +68,13 @@ class FuseBias(Pattern[_Match]):
         rewriter.replace(op, biased.output)
 
 
-def _bias_of(addend: ir.Value) -> NDArray[np.int32] | Refusal:
+def _bias_of(addend: ir.Value) -> NDArray[np.int32] | MatchFailure:
     try:
         channels = per_channel_constant(addend)
     except ValueError:
-        return Refusal("needs the value added to the contraction to be constant")
+        return MatchFailure("needs the value added to the contraction to be constant")
     if channels is None:
-        return Refusal("needs the constant to depend on the last dimension alone")
+        return MatchFailure("needs the constant to depend on the last dimension alone")
     return channels[0]
 
 

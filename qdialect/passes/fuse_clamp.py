@@ -16,7 +16,7 @@ from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import producer, quantization_difference, rebuilt, same_quantization, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes
 from qdialect.passes.tabulate import table_of
@@ -40,16 +40,16 @@ class FuseClamp(Pattern[_Match]):
     name: ClassVar[str] = "fuse-clamp"
     roots: ClassVar[tuple[str, ...]] = ("qnn.clip", "qnn.relu", "qnn.relu6")
 
-    def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | Refusal | None:
+    def check(self, op: ClipOp | ReluOp | Relu6Op) -> _Match | MatchFailure | None:
         clamped = producer(op.input)
         if not isinstance(clamped, AnyFused | BinaryOp | PoolOp | ClipOp):
             return None
         if isinstance(clamped, AnyFused) and isinstance(clamped.epilogue[-1], LutStage):
-            return Refusal("must come before the table of the fused op that feeds it")
+            return MatchFailure("must come before the table of the fused op that feeds it")
         bounds = clamp_of(op)
         reason = second_use(op.input) or _mismatch(clamped, op)
         if reason or bounds is None:
-            return Refusal(reason or "must have the same parameters before and after to be a clamp")
+            return MatchFailure(reason or "must have the same parameters before and after to be a clamp")
         return _Match(clamped, _clamped(clamped, bounds))
 
     def rewrite(self, op: ClipOp | ReluOp | Relu6Op, match: _Match, rewriter: Rewriter) -> None:

@@ -1,4 +1,4 @@
-"""`qnn-fuse-float-epilogue`: a contraction whose real numbers are quantized once becomes one fused op."""
+"""`qnn-fuse-float-epilogue`: a contraction whose f32 values are quantized once becomes one fused op."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from qdialect.dialect.stages.quantize import QuantizeStage
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
+from qdialect.passes.f32_stage import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.float_chains import match_activation
 from qdialect.passes.matching import differences, not_constant, producer, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
-from qdialect.passes.real_stage import channel_values, contraction_behind, multiplier_of
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit, uniform_value
 from qdialect.quant_math import Activation, FloatRounding, Multiplier, quantize_array
@@ -34,7 +34,7 @@ _CLAMPS = ("arith.maximumf", "arith.minimumf")
 
 @dataclass
 class _Epilogue:
-    """What stands between a contraction and the quantization of its real numbers, found from below."""
+    """What stands between a contraction and the quantization of its f32 values, found from below."""
 
     bounds: Bounds
     activation: Activation | None = None
@@ -54,7 +54,7 @@ class _Match:
 
 class FuseFloatEpilogue(Pattern[_Match]):
     """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
-    may be absent, and clamps of real numbers become the range of the codes, for rounding keeps the order.
+    may be absent, and clamps of f32 values become the range of the quantized values, for rounding keeps the order.
 
     The activations are those of `qdialect.quant_math.chains`, written in their steps.
     """
@@ -62,25 +62,25 @@ class FuseFloatEpilogue(Pattern[_Match]):
     name: ClassVar[str] = "fuse-float-epilogue"
     roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> _Match | Refusal | None:
+    def check(self, op: QuantizeOp) -> _Match | MatchFailure | None:
         contraction = contraction_behind(op.input)
         if contraction is None:
             return None
         reason = _rounding_obstacle(op)
         if reason:
-            return Refusal(reason)
+            return MatchFailure(reason)
         epilogue = _Epilogue(range_of(op.output.type))
         source = _activated(epilogue, _unclamped(epilogue, op))
-        if isinstance(source, Refusal):
+        if isinstance(source, MatchFailure):
             return source
         dequantize = _unsummed(epilogue, source)
-        if isinstance(dequantize, Refusal):
+        if isinstance(dequantize, MatchFailure):
             return dequantize
         reason = _contraction_obstacle(epilogue, contraction)
         if reason:
-            return Refusal(reason)
+            return MatchFailure(reason)
         multiplier = multiplier_of(contraction, dequantize)
-        return multiplier if isinstance(multiplier, Refusal) else _Match(contraction, multiplier, epilogue)
+        return multiplier if isinstance(multiplier, MatchFailure) else _Match(contraction, multiplier, epilogue)
 
     def rewrite(self, op: QuantizeOp, match: _Match, rewriter: Rewriter) -> None:
         contraction, epilogue = match.contraction, match.epilogue
@@ -131,20 +131,20 @@ def _rounding_obstacle(op: QuantizeOp) -> str | None:
 
 
 def _unclamped(epilogue: _Epilogue, op: QuantizeOp) -> ir.Value:
-    """What is below the clamps of real numbers, which bound the codes."""
+    """What is below the clamps of f32 values, which bound the quantized values."""
     value, limits = op.input, list[Bounds]()
     while (limit := _limit(op, value)) is not None:
         epilogue.alone.append(value)
         limits.append(limit)
         value = _operands(value)[0]
     for low, high in reversed(limits):
-        least, most = epilogue.bounds
-        epilogue.bounds = min(max(least, low), high), min(max(most, low), high)
+        minimum, maximum = epilogue.bounds
+        epilogue.bounds = min(max(minimum, low), high), min(max(maximum, low), high)
     return value
 
 
 def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
-    """The bounds of the codes of `value` where it is a maximum or minimum with a number."""
+    """The bounds of the quantized values of `value` where it is a maximum or minimum with a number."""
     clamp = producer(value)
     if clamp is None or clamp.operation.name not in _CLAMPS:
         return None
@@ -157,33 +157,33 @@ def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
     return (int(code), high) if clamp.operation.name == "arith.maximumf" else (low, int(code))
 
 
-def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | Refusal:
+def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
     """What the activation that ends in `value` starts from; `value` itself where there is none."""
     epilogue.alone.append(value)
     found = match_activation(value)
     if found is None:
         return value
     if not found.is_closed:
-        return Refusal(f"needs the steps of its {found.activation} alone, but something else uses one of them")
+        return MatchFailure(f"needs the steps of its {found.activation} alone, but something else uses one of them")
     epilogue.activation, epilogue.alpha = found.activation, found.alpha
     return found.source
 
 
-def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | Refusal:
-    """The dequantized accumulators below the sums; sums of real numbers are rounded, so the bias comes first."""
+def _unsummed(epilogue: _Epilogue, value: ir.Value) -> DequantizeOp | MatchFailure:
+    """The dequantized accumulators below the sums; sums of f32 values are rounded, so the bias comes first."""
     while not isinstance(found := producer(value), DequantizeOp):
         if found is None or found.operation.name != "arith.addf":
             name = "an argument" if found is None else f"'{found.operation.name}'"
-            return Refusal(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
+            return MatchFailure(f"must be a known activation of sums of dequantized accumulators, but there is {name}")
         rest = _without_addend(epilogue, value)
-        if isinstance(rest, Refusal):
+        if isinstance(rest, MatchFailure):
             return rest
         epilogue.alone.append(rest)
         value = rest
     return found
 
 
-def _without_addend(epilogue: _Epilogue, value: ir.Value) -> ir.Value | Refusal:
+def _without_addend(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
     """The other operand of a sum with a bias or a residual."""
     lhs, rhs = _operands(value)
     for addend, rest in ((rhs, lhs), (lhs, rhs)):
@@ -195,14 +195,14 @@ def _without_addend(epilogue: _Epilogue, value: ir.Value) -> ir.Value | Refusal:
         residual = producer(addend)
         if isinstance(residual, DequantizeOp) and is_eight_bit(residual.input):
             return _with_residual(epilogue, residual, rest)
-    return Refusal("must add biases of the channels and one dequantized 8-bit tensor alone")
+    return MatchFailure("must add biases of the channels and one dequantized 8-bit tensor alone")
 
 
-def _with_residual(epilogue: _Epilogue, residual: DequantizeOp, rest: ir.Value) -> ir.Value | Refusal:
+def _with_residual(epilogue: _Epilogue, residual: DequantizeOp, rest: ir.Value) -> ir.Value | MatchFailure:
     if epilogue.bias is not None or epilogue.residual is not None:
-        return Refusal("must add one residual, after the bias")
+        return MatchFailure("must add one residual, after the bias")
     if len(residual.scales) != 1 or len(residual.zero_points) != 1 or not is_scale(residual.scales[0]):
-        return Refusal("must add a residual with one zero point and one scale of at least 2^-60")
+        return MatchFailure("must add a residual with one zero point and one scale of at least 2^-60")
     epilogue.residual = residual
     return rest
 
@@ -212,7 +212,7 @@ def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> s
     if shared:
         return shared
     if contraction.bias is not None and epilogue.bias is not None:
-        return "must have one bias, but there is one of integers and one of real numbers"
+        return "must have one bias, but there is one of integers and one of f32 values"
     return not_constant(contraction)
 
 

@@ -13,7 +13,7 @@ from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.matching import producer, quantization_difference, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.stage_fusion import resolved_stages, with_stages
@@ -26,14 +26,14 @@ class FuseLut(Pattern[AnyFused]):
     name: ClassVar[str] = "fuse-lut"
     roots: ClassVar[tuple[str, ...]] = ("qnn.lut",)
 
-    def check(self, op: LutOp) -> AnyFused | Refusal | None:
+    def check(self, op: LutOp) -> AnyFused | MatchFailure | None:
         fused = producer(op.input)
         if not isinstance(fused, AnyFused):
             return None
         before = (fused.output_scale, fused.output_zero_point)
         own = (op.input_scale, op.input_zero_point)
         reason = second_use(op.input) or quantization_difference("input", before, own)
-        return Refusal(reason) if reason else fused
+        return MatchFailure(reason) if reason else fused
 
     def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:
         output = Quantized(op.output_scale, op.output_zero_point, element_of(op.output.type))

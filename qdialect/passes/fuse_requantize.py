@@ -15,7 +15,7 @@ from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.tabulate import is_eight_bit
@@ -27,7 +27,7 @@ class FuseRequantize(Pattern[AnyContraction]):
     name: ClassVar[str] = "fuse-requantize"
     roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> AnyContraction | Refusal | None:
+    def check(self, op: RequantizeOp) -> AnyContraction | MatchFailure | None:
         contraction = producer(op.input)
         if not isinstance(contraction, AnyContraction):
             return None
@@ -37,7 +37,7 @@ class FuseRequantize(Pattern[AnyContraction]):
             or _parameter_mismatch(contraction, op)
             or not_constant(contraction)
         )
-        return Refusal(reason) if reason else contraction
+        return MatchFailure(reason) if reason else contraction
 
     def rewrite(self, op: RequantizeOp, match: AnyContraction, rewriter: Rewriter) -> None:
         with rewriter.before(op):

@@ -15,7 +15,7 @@ from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.matching import Quantization, differences, producer, quantization_difference, second_use
-from qdialect.passes.pattern import Pattern, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.stage_fusion import StageFusionPass, resolved_stages, with_stages
@@ -38,7 +38,7 @@ class FuseResidual(Pattern[_Side]):
     name: ClassVar[str] = "fuse-residual"
     roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
 
-    def check(self, op: AddOp) -> _Side | Refusal | None:
+    def check(self, op: AddOp) -> _Side | MatchFailure | None:
         answers = [side for side in (_left(op), _right(op)) if side is not None]
         sides = [side for side in answers if isinstance(side, _Side)]
         if not sides:
@@ -64,20 +64,24 @@ class FuseResidual(Pattern[_Side]):
         rewriter.replace(op, fused.output)
 
 
-def _left(op: AddOp) -> _Side | Refusal | None:
+def _left(op: AddOp) -> _Side | MatchFailure | None:
     fused = producer(op.lhs)
     if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or _difference(op, fused, "lhs", (op.lhs_scale, op.lhs_zero_point))
-    return Refusal(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
+    return (
+        MatchFailure(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
+    )
 
 
-def _right(op: AddOp) -> _Side | Refusal | None:
+def _right(op: AddOp) -> _Side | MatchFailure | None:
     fused = producer(op.rhs)
     if not isinstance(fused, AnyFused):
         return None
     reason = _obstacle(op, fused) or _difference(op, fused, "rhs", (op.rhs_scale, op.rhs_zero_point))
-    return Refusal(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
+    return (
+        MatchFailure(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
+    )
 
 
 def _difference(op: AddOp, fused: AnyFused, name: str, own: Quantization) -> str | None:

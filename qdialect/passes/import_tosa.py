@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qdialect._mlir import func, ir
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect import ConstraintError
 from qdialect.passes.pass_base import Pass
@@ -50,12 +50,12 @@ class Offence:
 
     def note(self) -> Diagnostic:
         """It as a note at its place."""
-        file, line, column = place_of(self.location)
+        file, line, column = location_of(self.location)
         return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
 
 
 def converted(module: ir.Module) -> list[Offence]:
-    """Convert every function of `module` that has `tosa` ops, in place; a function with offenders stays as it is."""
+    """Convert every function of `module` that has `tosa` ops, in place; a function with unsupported ops stays as it is."""
     functions = [op for op in module.body.operations if has_tosa(op.operation)]
     with module.context, ir.Location.unknown():
         offences = [offence for function in functions for offence in _convert_function(function)]

@@ -61,7 +61,7 @@ def quantization_difference(name: str, wanted: Quantization, found: Quantization
 
 
 def same_quantization(first: Quantization, second: Quantization) -> bool:
-    """Whether codes at either stand for the same float32 numbers."""
+    """Whether quantized values at either stand for the same float32 numbers."""
     return same_scale(first[0], second[0]) and first[1] == second[1]
 
 

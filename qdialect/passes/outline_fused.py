@@ -11,7 +11,7 @@ from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.passes.matching import producer
 from qdialect.passes.outlined import EXTERNAL, PARAMETERS, is_outlined
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Predicate = Callable[[FusedOp], str | None]
@@ -29,11 +29,11 @@ class OutlineFused(Pattern[FusedOp]):
     def __init__(self, predicate: Predicate | None = None) -> None:
         self._predicate = predicate
 
-    def check(self, op: FusedOp) -> FusedOp | Refusal | None:
+    def check(self, op: FusedOp) -> FusedOp | MatchFailure | None:
         if is_outlined(_function_of(op)):
             return None
         reason = self._predicate(op) if self._predicate else None
-        return Refusal(reason) if reason else op
+        return MatchFailure(reason) if reason else op
 
     def rewrite(self, op: FusedOp, match: FusedOp, rewriter: Rewriter) -> None:
         operands = list(op.operation.operands)
@@ -108,9 +108,9 @@ class OutlineFusedPass(PatternPass):
         object.__setattr__(self, "_predicate", predicate)
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        return (OutlineFused(self._refusal),)
+        return (OutlineFused(self._match_failure),)
 
-    def _refusal(self, op: FusedOp) -> str | None:
+    def _match_failure(self, op: FusedOp) -> str | None:
         zero_points = [point for point in op.weight_zero_points if point != 0]
         if self.symmetric_weights_only and zero_points:
             return f"must have weights without zero point, but got {zero_points[0]}"

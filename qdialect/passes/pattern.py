@@ -1,7 +1,7 @@
 """Patterns: what to look for, why not, and how to rewrite; with the driver that applies them.
 
 The bindings' own pattern driver has no match-failure notes and no dynamic legality.  Here a pattern first *checks*: a
-pure function that answers with a match, a `Refusal` with its reason, or None where the op is no candidate at all.  Only
+pure function that answers with a match, a `MatchFailure` with its reason, or None where the op is no candidate at all.  Only
 then it *rewrites*, which cannot fail any more.  `explain_matches` collects the reasons.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from qdialect._mlir import ir
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.diagnostics import Diagnostic, PassError, Severity
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.locations import joined, names_of
@@ -29,7 +29,7 @@ _PURE_DIALECTS = ("qnn", "arith", "math", "tensor")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class MatchFailure:
     """A candidate that a pattern does not rewrite, with the reason a user is shown."""
 
     reason: str
@@ -88,7 +88,7 @@ class Pattern(ABC, Generic[M]):
     roots: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def check(self, op: Any) -> M | Refusal | None:
+    def check(self, op: Any) -> M | MatchFailure | None:
         """The match at the root `op`, a reason why there is none, or None where `op` is no candidate."""
 
     @abstractmethod
@@ -127,9 +127,9 @@ def is_explained() -> bool:
     return _explanations.get() is not None
 
 
-def explain(name: str, op: ir.Operation, refusal: Refusal) -> None:
+def explain(name: str, op: ir.Operation, failure: MatchFailure) -> None:
     """Add a remark that the pattern `name` left `op` alone, for those who collect them."""
-    _record([_remark(name, op, refusal)])
+    _record([_remark(name, op, failure)])
 
 
 def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
@@ -176,7 +176,7 @@ def _apply_first(
     """Rewrite with the first pattern that matches; returns the hashes of the erased ops, None where none matches."""
     for pattern in patterns:
         match = pattern.check(op)
-        if isinstance(match, Refusal):
+        if isinstance(match, MatchFailure):
             remark(_remark(pattern.name, op.operation, match))
         elif match is not None:
             rewriter = Rewriter()
@@ -194,11 +194,11 @@ def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
             producer.attributes[name] = attribute
 
 
-def _remark(name: str, op: ir.Operation, refusal: Refusal) -> Diagnostic:
-    file, line, column = place_of(op.location)
+def _remark(name: str, op: ir.Operation, failure: MatchFailure) -> Diagnostic:
+    file, line, column = location_of(op.location)
     names = names_of(op.location)
     node = f" at node '{', '.join(names)}'" if names and not file else ""
-    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {refusal.reason}", file, line, column)
+    return Diagnostic(Severity.REMARK, f"[{name}] '{op.name}'{node} {failure.reason}", file, line, column)
 
 
 def _record(remarks: Sequence[Diagnostic]) -> None:

@@ -1,4 +1,4 @@
-"""`!quant.uniform` types: their storage, their parameters, and the casts between quantized values and codes."""
+"""`!quant.uniform` types: their storage, their parameters, and the casts between quantized values and quantized values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from qdialect._mlir import ir, quant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 
-# What float32, the type that codes express, holds without loss of places.
-_LEAST_SCALE = 2.0**-126
+# What float32, the type that quantized values express, holds without loss of places.
+_MIN_SCALE = 2.0**-126
 _SIGNED = 1
 
 
@@ -25,7 +25,7 @@ def element_type_of(type_: ir.Type) -> quant.QuantizedType | None:
 
 
 def storage_type(type_: ir.Type) -> ir.Type:
-    """The tensor type of the codes: `ui8` where a quantized type stores unsigned ones; other types stay."""
+    """The tensor type of the quantized values: `ui8` where a quantized type stores unsigned ones; other types stay."""
     element = element_type_of(type_)
     if element is None:
         return type_
@@ -35,7 +35,7 @@ def storage_type(type_: ir.Type) -> ir.Type:
 
 
 def parameters_of(type_: ir.Type) -> tuple[float, int] | None:
-    """Scale and zero point of a tensor that is quantized as a whole."""
+    """Scale and zero point of a tensor that is quantized per tensor."""
     element = element_type_of(type_)
     return (element.scale, element.zero_point) if isinstance(element, quant.UniformQuantizedType) else None
 
@@ -43,12 +43,12 @@ def parameters_of(type_: ir.Type) -> tuple[float, int] | None:
 def quantized_type(
     codes: ir.Type, scales: Sequence[float], zero_points: Sequence[int], axis: int = 0
 ) -> ir.Type | None:
-    """The type of `codes` at these parameters, per tensor where there is one of each; None where no type has them."""
+    """The type of `quantized values` at these parameters, per tensor where there is one of each; None where no type has them."""
     element = element_of(codes)
     if element not in ELEMENT_RANGES or len(scales) != len(zero_points):
         return None
     low, high = ELEMENT_RANGES[element]
-    if min(scales) < _LEAST_SCALE or not low <= min(zero_points) <= max(zero_points) <= high:
+    if min(scales) < _MIN_SCALE or not low <= min(zero_points) <= max(zero_points) <= high:
         return None
     storage = ir.IntegerType.get_signless(ir.IntegerType(ir.RankedTensorType(codes).element_type).width)
     of = (0 if element.startswith("u") else _SIGNED, storage, ir.F32Type.get())
@@ -61,12 +61,12 @@ def quantized_type(
 
 
 def quantized(codes: ir.Value, type_: ir.Type) -> ir.Value:
-    """`codes` as a value of a quantized type; `quant.scast` takes signless integers alone."""
+    """`quantized values` as a value of a quantized type; `quant.scast` takes signless integers alone."""
     return cast("quant.scast", signless(codes), type_)
 
 
 def codes_of(value: ir.Value) -> ir.Value:
-    """The codes of a quantized value."""
+    """The quantized values of a quantized value."""
     codes = storage_type(value.type)
     return cast("tensor.bitcast", cast("quant.scast", value, _signless_type(codes)), codes)
 

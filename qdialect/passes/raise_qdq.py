@@ -1,8 +1,8 @@
 """`qnn-raise-qdq`: a detour through float32, dequantize -> float ops -> quantize, becomes the integer op it stands for.
 
-A piece with one 8-bit input is a table: the float ops run on each of the 256 codes in float32, and quantize rounds as
+A piece with one 8-bit input is a table: the float ops run on each of the 256 quantized values in float32, and quantize rounds as
 it always does, so the table has the detour's own bits.  A piece with two inputs becomes an integer `add` or `mul` only
-where one of the integer arithmetics gives the detour's result on all 65536 pairs of codes.
+where one of the integer arithmetics gives the detour's result on all 65536 pairs of quantized values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import producer
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Array, codes_of, evaluated, is_eight_bit, uniform_value
 from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, Scaling
@@ -36,10 +36,10 @@ _FLOAT_OPS = frozenset(
 
 
 # Whatever the scales, a sum of two dequantized tensors is one of these.
-_REAL_SUMS = {
-    Scaling.DIVIDE: AddArithmetic.REAL_DIVIDE,
-    Scaling.RECIPROCAL: AddArithmetic.REAL_RECIPROCAL,
-    Scaling.RECIPROCAL_F32: AddArithmetic.REAL_RECIPROCAL_F32,
+_F32_SUMS = {
+    Scaling.DIVIDE: AddArithmetic.F32_DIVIDE,
+    Scaling.RECIPROCAL: AddArithmetic.F32_RECIPROCAL,
+    Scaling.RECIPROCAL_F32: AddArithmetic.F32_RECIPROCAL_F32,
 }
 
 
@@ -49,9 +49,9 @@ class RaiseToTable(LutPattern):
     name: ClassVar[str] = "raise-to-table"
     roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> LutMatch | Refusal | None:
+    def check(self, op: QuantizeOp) -> LutMatch | MatchFailure | None:
         piece = _piece(op)
-        if piece is None or isinstance(piece, Refusal):
+        if piece is None or isinstance(piece, MatchFailure):
             return piece
         sources = {dequantize.input for dequantize in piece}
         if len(sources) > 1:
@@ -75,14 +75,14 @@ class RaiseToBinary(Pattern[_Binary]):
     name: ClassVar[str] = "raise-to-binary"
     roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
 
-    def check(self, op: QuantizeOp) -> _Binary | Refusal | None:
+    def check(self, op: QuantizeOp) -> _Binary | MatchFailure | None:
         piece = _piece(op)
-        if piece is None or isinstance(piece, Refusal):
+        if piece is None or isinstance(piece, MatchFailure):
             return None
         if len({dequantize.input for dequantize in piece}) == 1:
             return None
         if len(piece) != 2:
-            return Refusal(f"must depend on one or two dequantized tensors, but got {len(piece)}")
+            return MatchFailure(f"must depend on one or two dequantized tensors, but got {len(piece)}")
         return _same_everywhere(op, piece[0], piece[1])
 
     def rewrite(self, op: QuantizeOp, match: _Binary, rewriter: Rewriter) -> None:
@@ -91,7 +91,7 @@ class RaiseToBinary(Pattern[_Binary]):
         rewriter.replace(op, raised.output)
 
 
-def _piece(op: QuantizeOp) -> list[DequantizeOp] | Refusal | None:
+def _piece(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
     """The dequantize ops on which `op` depends through float ops and uniform constants alone."""
     found: dict[ir.Value, DequantizeOp] = {}
     seen: set[ir.Value] = set()
@@ -107,11 +107,11 @@ def _piece(op: QuantizeOp) -> list[DequantizeOp] | Refusal | None:
             continue
         obstacle = _obstacle(value)
         if obstacle:
-            return Refusal(obstacle) if len(seen) > 1 else None
+            return MatchFailure(obstacle) if len(seen) > 1 else None
         pending += reversed(_inputs(source))
     pieces = list(found.values())
     reason = _parameter_obstacle(op, pieces)
-    return Refusal(reason) if reason else pieces or None
+    return MatchFailure(reason) if reason else pieces or None
 
 
 def _inputs(op: ir.OpView | None) -> list[ir.Value]:
@@ -126,7 +126,7 @@ def _obstacle(value: ir.Value) -> str | None:
         return "must depend on constants with equal elements alone, but one differs from place to place"
     if op is None or op.operation.name not in _FLOAT_OPS:
         name = "a function argument" if op is None else f"'{op.operation.name}'"
-        return f"must depend on dequantized codes through element-wise float ops alone, but there is {name}"
+        return f"must depend on dequantized quantized values through element-wise float ops alone, but there is {name}"
     return None
 
 
@@ -139,7 +139,7 @@ def _parameter_obstacle(op: QuantizeOp, pieces: Sequence[DequantizeOp]) -> str |
     return None if tiny is None else f"must have scales of at least 2^-60, but got {tiny}"
 
 
-def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | Refusal:
+def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | MatchFailure:
     codes = {
         left.input: codes_of(left.input.type).reshape(256, 1),
         right.input: codes_of(right.input.type).reshape(1, 256),
@@ -154,8 +154,8 @@ def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) ->
             if missed == 0:
                 return _with_bounds(candidate, bounds)
             fewest = min(fewest, missed)
-    wish = f"must equal an integer add or mul on all {wanted.size} pairs of codes"
-    return Refusal(f"{wish}, but the closest misses {fewest}")
+    wish = f"must equal an integer add or mul on all {wanted.size} pairs of quantized values"
+    return MatchFailure(f"{wish}, but the closest misses {fewest}")
 
 
 def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iterator[_Binary]:
@@ -163,7 +163,7 @@ def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iter
     orders = ((left, right), (right, left))
     for lhs, rhs in orders:
         yield _binary(AddOp, op, lhs, rhs, {"arithmetic": AddArithmetic.FLOAT_ONCE})
-    yield _binary(AddOp, op, left, right, {"arithmetic": _REAL_SUMS[op.scaling]})
+    yield _binary(AddOp, op, left, right, {"arithmetic": _F32_SUMS[op.scaling]})
     for rounding in (Rounding.F32_RNE_ZP_LAST, Rounding.F32_NEAREST_ZP_FIRST, Rounding.FIXED64_NEAREST):
         yield _binary(MulOp, op, left, right, {"rounding": rounding, "multiplier": Multiplier.F32})
 
@@ -204,7 +204,7 @@ class RaiseQdqPass(PatternPass):
     """Turn float detours between dequantize and quantize into integer ops with the same bits.
 
     Element-wise float ops and constants with one 8-bit input become a table; with two, an add or mul where one exists
-    that agrees on every pair of codes.
+    that agrees on every pair of quantized values.
     """
 
     name: ClassVar[str] = "qnn-raise-qdq"

@@ -27,10 +27,10 @@ from qdialect.passes.elementwise import (
 from qdialect.passes.elementwise.domain import numbers_of
 from qdialect.passes.elementwise.eight_bit import Stored, following_result, is_reinterpreted, stored_as, widened
 from qdialect.passes.elementwise.fit import Fit, NoFit, Scales, fit_requantize
-from qdialect.passes.elementwise.graph import MOST_OPS, is_known_tensor
+from qdialect.passes.elementwise.graph import MAX_OPS, is_known_tensor
 from qdialect.passes.elementwise.sources import Sources
 from qdialect.passes.matching import producer, rebuilt
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 from qdialect.quant_math import Multiplier, real_multiplier, requantize, requantize_parameters
@@ -65,10 +65,10 @@ class RaiseRequantize(Pattern[_Match]):
 
     def __init__(self) -> None:
         self._sources = Sources()
-        self._found: dict[ir.Value, _Match | Refusal] = {}
+        self._found: dict[ir.Value, _Match | MatchFailure] = {}
         """Of values whose graph ends there, for several ops ask; until something changes."""
 
-    def check(self, op: ir.OpView) -> _Match | Refusal | None:
+    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
         result = op.operation.results[0]
         if not is_known_tensor(result) or not _may_be_bounded(op) or is_reinterpreted(result):
             return None
@@ -83,7 +83,7 @@ class RaiseRequantize(Pattern[_Match]):
             return self._match_at_end(graph)
         match = self._match(graph)
         # Short of its end a graph may still become what it has to be.
-        return None if isinstance(match, Refusal) or self._matches_at_end(result) else match
+        return None if isinstance(match, MatchFailure) or self._matches_at_end(result) else match
 
     def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
         result, scales, element = op.operation.results[0], match.fit.scales, match.stored.element
@@ -110,15 +110,15 @@ class RaiseRequantize(Pattern[_Match]):
     def _may_be_graph(self, value: ir.Value) -> bool:
         """Whether `value` may be a graph of accumulators or their like; where that has 8 bits, a reason may be due."""
         found = self._sources.of(value)
-        is_candidate = is_eight_bit(value) or (len(found.sources) == 1 and found.depth <= MOST_OPS)
+        is_candidate = is_eight_bit(value) or (len(found.sources) == 1 and found.depth <= MAX_OPS)
         return is_candidate and any(map(_is_wide, found.sources))
 
-    def _match(self, graph: ElementwiseGraph) -> _Match | Refusal:
+    def _match(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
         if graph.result not in self._found:
             self._found[graph.result] = _match(graph)
         return self._found[graph.result]
 
-    def _match_at_end(self, graph: ElementwiseGraph) -> _Match | Refusal:
+    def _match_at_end(self, graph: ElementwiseGraph) -> _Match | MatchFailure:
         """The match of the value nearest to the graph's 8-bit result that is stored as that result."""
         match = self._match(graph)
         for op in reversed(graph.ops[:-1]):
@@ -131,20 +131,20 @@ class RaiseRequantize(Pattern[_Match]):
                 match = found
         return match if isinstance(match, _Match) else self._nearest_reason(graph) or match
 
-    def _nearest_reason(self, graph: ElementwiseGraph) -> Refusal | None:
+    def _nearest_reason(self, graph: ElementwiseGraph) -> MatchFailure | None:
         """The reason at the first value that has the steps of an 8-bit number, or else at the last value."""
-        refused: list[tuple[str, Refusal]] = []
+        refused: list[tuple[str, MatchFailure]] = []
         for op in graph.ops[:-1]:
             value = op.operation.results[0]
             above = graph_of(value) if _may_be_bounded(op) and not is_eight_bit(value) else None
             found = self._match(above) if isinstance(above, ElementwiseGraph) else None
-            if isinstance(found, Refusal):
+            if isinstance(found, MatchFailure):
                 refused.append((op.operation.name, found))
         stepping = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
         if not refused:
             return None
         name, reason = stepping[0] if stepping else refused[-1]
-        return Refusal(f"depends on '{name}', which {reason.reason}")
+        return MatchFailure(f"depends on '{name}', which {reason.reason}")
 
     def _matches_at_end(self, value: ir.Value) -> bool:
         """Whether the whole chain that starts at `value` is a requantization, so that nothing is left of it."""
@@ -164,7 +164,7 @@ def _is_wide(source: ir.Value) -> bool:
 
 
 def _is_quantized_once(graph: ElementwiseGraph) -> bool:
-    """Whether accumulators become real numbers by an op of their own: another pass rounds these once, at the end."""
+    """Whether accumulators become f32 values by an op of their own: another pass rounds these once, at the end."""
     return any(isinstance(op, DequantizeOp | QuantizeOp) for op in graph.ops)
 
 
@@ -173,25 +173,25 @@ def _is_followed_by(value: ir.Value, wanted: ir.Value) -> bool:
     return result is not None and result == wanted
 
 
-def _match(graph: ElementwiseGraph) -> _Match | Refusal:
+def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     owner = producer(graph.source)
     contraction = owner if isinstance(owner, AnyContraction) else None
     numbers = numbers_of(graph.source, contraction)
-    if isinstance(numbers, Refusal):
+    if isinstance(numbers, MatchFailure):
         return numbers
     found = steps_of_graph(graph, *numbers)
-    if isinstance(found, Refusal):
+    if isinstance(found, MatchFailure):
         return found
     # Other tensors than accumulators are stored whoever reads them.
     shared = None if contraction is None else used_outside(graph)
     stored = stored_as(graph, found)
     if shared or stored is None:
-        return NoFit(shared) if shared else Refusal("must lead to an 8-bit result")
+        return NoFit(shared) if shared else MatchFailure("must lead to an 8-bit result")
     own = None
     if contraction is not None:
         own = Scales(contraction.input_scale, contraction.weight_scales, 1.0, Multiplier.F64)
     fit = fit_requantize(graph, found, own, ELEMENT_RANGES[stored.element], stored.shift)
-    if isinstance(fit, Refusal):
+    if isinstance(fit, MatchFailure):
         return fit
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
@@ -199,8 +199,8 @@ def _match(graph: ElementwiseGraph) -> _Match | Refusal:
 def _clamp(fit: Fit, found: GraphSteps, stored: Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
-    real = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)
-    params = requantize_parameters(fit.rounding, real)
+    f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)
+    params = requantize_parameters(fit.rounding, f32)
     ends = np.stack([found.steps.low, found.steps.high])
     codes = requantize(ends, params, fit.zero_point, *ELEMENT_RANGES[stored.element], fit.rounding)
     return None if bounds[0] <= codes.min() and codes.max() <= bounds[1] else bounds

@@ -20,7 +20,7 @@ from qdialect.dialect import (
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.reference.unary import UNARY_OPS
 
@@ -36,12 +36,12 @@ class SinkReshape(Pattern[ReshapeOp]):
     name: ClassVar[str] = "sink-reshape"
     roots: ClassVar[tuple[str, ...]] = _SUNK_THROUGH
 
-    def check(self, op: QnnOp) -> ReshapeOp | Refusal | None:
+    def check(self, op: QnnOp) -> ReshapeOp | MatchFailure | None:
         reshape = produced_by(op.operation.operands[0], ReshapeOp)
         if reshape is None or not _is_contracted(reshape.input):
             return None
         reason = second_use(reshape.output) or _channel_obstacle(op, reshape)
-        return Refusal(reason) if reason else reshape
+        return MatchFailure(reason) if reason else reshape
 
     def rewrite(self, op: QnnOp, match: ReshapeOp, rewriter: Rewriter) -> None:
         axis = len(shape_of(match.input.type)) - 1

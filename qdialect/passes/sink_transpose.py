@@ -29,7 +29,7 @@ from qdialect.dialect.constants import constant, constant_value
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.reference.unary import UNARY_OPS
 
@@ -87,14 +87,14 @@ class SinkThroughBinary(_Sink):
     name: ClassVar[str] = "sink-through-binary"
     roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.mul", "qnn.concat")
 
-    def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | Refusal | None:
+    def check(self, op: AddOp | MulOp | ConcatOp) -> _Match | MatchFailure | None:
         operands = list(op.operation.operands)
         transposes = [produced_by(value, TransposeOp) for value in operands]
         permutations = {transpose.permutation for transpose in transposes if transpose is not None}
         if not permutations:
             return None
         if len(permutations) > 1:
-            return Refusal(f"must have operands transposed alike, but got {sorted(map(list, permutations))}")
+            return MatchFailure(f"must have operands transposed alike, but got {sorted(map(list, permutations))}")
         permutation = permutations.pop()
         sources = [
             _constant_moved_back(value, permutation) if transpose is None else transpose.input
@@ -102,7 +102,7 @@ class SinkThroughBinary(_Sink):
         ]
         found = [source for source in sources if source is not None]
         if len(found) < len(sources):
-            return Refusal("must have all operands transposed or constant, of one rank")
+            return MatchFailure("must have all operands transposed or constant, of one rank")
         return _Match(permutation, tuple(found))
 
     def changes(self, op: AddOp | MulOp | ConcatOp, permutation: Permutation) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def evaluated(value: ir.Value, known: Mapping[ir.Value, Array]) -> Array:
 
 
 def table_of(value: ir.Value, source: ir.Value) -> Table:
-    """The 256-entry table from the codes of `source` to those of `value`, by `evaluated`."""
+    """The 256-entry table from the quantized values of `source` to those of `value`, by `evaluated`."""
     codes = evaluated(value, {source: codes_of(source.type)})
     return np.ascontiguousarray(codes.reshape(256)).view(np.uint8)
 
@@ -63,7 +63,7 @@ def uniform_value(value: ir.Value) -> Array | None:
 
 
 def is_eight_bit(value: ir.Value) -> bool:
-    """Whether `value` is a tensor of 8-bit codes."""
+    """Whether `value` is a tensor of 8-bit quantized values."""
     return EIGHT_BIT.problem(value.type) is None
 
 

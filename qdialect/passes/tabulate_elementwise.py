@@ -15,7 +15,7 @@ from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.eight_bit import is_reinterpreted
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters
 from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
 from qdialect.quant_math import Table, clamp_of_table, table_codes
@@ -29,7 +29,7 @@ class TabulateElementwise(LutPattern):
     name: ClassVar[str] = "tabulate-elementwise"
     roots: ClassVar[tuple[str, ...]] = (*UPSTREAM_OPS, "qnn.clip", "qnn.quantize")
 
-    def check(self, op: ir.OpView) -> LutMatch | Refusal | None:
+    def check(self, op: ir.OpView) -> LutMatch | MatchFailure | None:
         result = op.operation.results[0]
         if not is_eight_bit(result) or is_reinterpreted(result):
             return None
@@ -39,10 +39,10 @@ class TabulateElementwise(LutPattern):
         if not is_eight_bit(graph.source) or all(_is_left_alone(member) for member in graph.ops):
             return None
         if graph.channels > 1:
-            return Refusal("needs constants whose elements are all equal")
+            return MatchFailure("needs constants whose elements are all equal")
         table = _table_of(graph)
         if table is None:
-            return Refusal("has no defined value for every number it depends on")
+            return MatchFailure("has no defined value for every number it depends on")
         before = _meaning_of(graph.source)
         return LutMatch(graph.source, table, before, _meaning_after(graph, table, before))
 

@@ -13,7 +13,7 @@ from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
-from qdialect.passes.pattern import Pattern, PatternPass, Refusal, Rewriter
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit, uniform_value
 from qdialect.reference.unary import UNARY_OPS
@@ -43,11 +43,11 @@ class TabulateRequantize(LutPattern):
     name: ClassVar[str] = "tabulate-requantize"
     roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> LutMatch | Refusal | None:
+    def check(self, op: RequantizeOp) -> LutMatch | MatchFailure | None:
         if not is_eight_bit(op.input) or not is_eight_bit(op.output):
             return None
         if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
-            return Refusal("must have the weight scale 1 and one zero point for the tensor")
+            return MatchFailure("must have the weight scale 1 and one zero point for the tensor")
         before = (op.input_scale, next(iter(op.input_zero_points)))
         after = (op.output_scale, op.output_zero_point)
         return tabulated(op, op.input, before, after)
@@ -59,13 +59,13 @@ class TabulateConstantOperand(LutPattern):
     name: ClassVar[str] = "tabulate-constant-operand"
     roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
-    def check(self, op: BinaryOp) -> LutMatch | Refusal | None:
+    def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
         constants = [uniform_value(value) is not None for value in (op.lhs, op.rhs)]
         if not any(constants):
             return None
         source = op.rhs if constants[0] else op.lhs
         if shape_of(source.type) != shape_of(op.output.type):
-            return Refusal("must not broadcast the operand that is no constant")
+            return MatchFailure("must not broadcast the operand that is no constant")
         lhs, rhs = (op.lhs_scale, op.lhs_zero_point), (op.rhs_scale, op.rhs_zero_point)
         after = (op.output_scale, op.output_zero_point)
         return tabulated(op, source, rhs if constants[0] else lhs, after)
@@ -79,13 +79,13 @@ class SetLeakyMode(Pattern[LeakyMode]):
     roots: ClassVar[tuple[str, ...]] = ("qnn.leaky_relu",)
     mode: LeakyMode
 
-    def check(self, op: LeakyReluOp) -> LeakyMode | Refusal | None:
+    def check(self, op: LeakyReluOp) -> LeakyMode | MatchFailure | None:
         if op.mode is self.mode:
             return None
         if self.mode is LeakyMode.FIXED and not 0 <= op.alpha <= 1:
-            return Refusal(f"must have an alpha in [0, 1] for fixed, but got {op.alpha}")
+            return MatchFailure(f"must have an alpha in [0, 1] for fixed, but got {op.alpha}")
         if self.mode is LeakyMode.TFLITE and not 0 <= op.alpha <= 2**30:
-            return Refusal(f"must have an alpha in [0, 2^30] for tflite, but got {op.alpha}")
+            return MatchFailure(f"must have an alpha in [0, 2^30] for tflite, but got {op.alpha}")
         return self.mode
 
     def rewrite(self, op: LeakyReluOp, match: LeakyMode, rewriter: Rewriter) -> None:

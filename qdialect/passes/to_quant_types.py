@@ -105,7 +105,7 @@ def _show(op: QnnOp) -> None:
 
 
 def _typed(codes: ir.Value, type_: ir.Type) -> ir.Value:
-    """`codes` as a value of `type_`: what they were cast from, where that has it."""
+    """`quantized values` as a value of `type_`: what they were cast from, where that has it."""
     value = codes
     while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.name in ("tensor.bitcast", "quant.scast"):
         value = value.owner.operation.operands[0]

@@ -3,16 +3,9 @@
 from qdialect.quant_math import activations
 from qdialect.quant_math.accumulator_range import accumulator_range
 from qdialect.quant_math.activations import ElementFunction
-from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_real
+from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_f32
 from qdialect.quant_math.chains import Activation, activate
-from qdialect.quant_math.fixed_point import (
-    IntArray,
-    doubling_high_multiply,
-    multiply_by_quantized_multiplier,
-    rounding_shift_right,
-    saturating_shift_left,
-)
-from qdialect.quant_math.flavours import (
+from qdialect.quant_math.choices import (
     AddArithmetic,
     Division,
     Entries,
@@ -23,6 +16,13 @@ from qdialect.quant_math.flavours import (
     Rounding,
     Scaling,
     SubArithmetic,
+)
+from qdialect.quant_math.fixed_point import (
+    IntArray,
+    doubling_high_multiply,
+    multiply_by_quantized_multiplier,
+    rounding_shift_right,
+    saturating_shift_left,
 )
 from qdialect.quant_math.float_sum import float_sum, float_sum_numbers
 from qdialect.quant_math.hard_swish import hard_swish_bound, tflite_hard_swish_table
@@ -37,9 +37,9 @@ from qdialect.quant_math.multipliers import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.quant_math.requantize import requantize, requantize_real
+from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
-from qdialect.quant_math.steps import Steps, real_values, select_channels, steps_of
+from qdialect.quant_math.steps import Steps, multiplier_values, select_channels, steps_of
 from qdialect.quant_math.tables import (
     Table,
     build_table,
@@ -89,11 +89,11 @@ __all__ = [
     "quantize_array",
     "quantize_multiplier",
     "real_multiplier",
-    "real_values",
+    "multiplier_values",
     "requantize",
     "requantize_parameters",
-    "requantize_real",
-    "round_real",
+    "requantize_f32",
+    "round_f32",
     "rounding_shift_right",
     "select_channels",
     "steps_of",

@@ -74,9 +74,9 @@ def gelu(x: FloatArray) -> FloatArray:
 
 def gelu_tanh(x: FloatArray) -> FloatArray:
     """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step in the type of `x`."""
-    real = x.dtype.type
-    inner = real(math.sqrt(2 / math.pi)) * (x + real(0.044715) * x * x * x)
-    return real(0.5) * x * (1 + tanh(inner))
+    f32 = x.dtype.type
+    inner = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x * x * x)
+    return f32(0.5) * x * (1 + tanh(inner))
 
 
 def elu(alpha: float) -> ElementFunction:

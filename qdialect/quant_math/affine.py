@@ -1,4 +1,4 @@
-"""Real numbers to codes and back: q = round(r / s) + z, r = (q - z) * s."""
+"""f32 values to quantized values and back: q = round(r / s) + z, r = (q - z) * s."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from qdialect.quant_math.flavours import FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math.choices import FloatRounding, NanPolicy, Scaling
 from qdialect.quant_math.scales import FloatArray, scale_factors
 
 
@@ -17,7 +17,7 @@ def code_range(dtype: DTypeLike) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def round_real(values: FloatArray, rounding: FloatRounding) -> FloatArray:
+def round_f32(values: FloatArray, rounding: FloatRounding) -> FloatArray:
     """`values` rounded to integers, in their own floating type.
 
     Half up is floor(v + 1/2) with the sum rounded to that type, as runtimes compute it: the largest float32 below one
@@ -32,7 +32,7 @@ def round_real(values: FloatArray, rounding: FloatRounding) -> FloatArray:
         return np.where(np.abs(values - whole) >= 0.5, whole + np.sign(values), whole).astype(values.dtype)
 
 
-def saturate_real(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.int64]:
+def saturate_f32(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.int64]:
     """Integer-valued reals clamped to [lo, hi], infinities included; float64 holds any int32 bound exactly."""
     return np.clip(values.astype(np.float64), lo, hi).astype(np.int64)
 
@@ -66,8 +66,8 @@ def quantize_array(
     with np.errstate(all="ignore"):
         ratio = x / factor if scaling is Scaling.DIVIDE else x * factor
     is_nan = np.isnan(ratio)
-    rounded = round_real(np.where(is_nan, 0, ratio).astype(x.dtype), rounding)
-    codes = saturate_real(rounded, lo - zero_point, hi - zero_point) + zero_point
+    rounded = round_f32(np.where(is_nan, 0, ratio).astype(x.dtype), rounding)
+    codes = saturate_f32(rounded, lo - zero_point, hi - zero_point) + zero_point
     return np.where(is_nan, nan_code(nan, zero_point, lo, hi), codes).astype(dtype)
 
 

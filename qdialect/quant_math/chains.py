@@ -1,4 +1,4 @@
-"""Activations of real numbers as trees of float32 steps: what they compute, what they look like, how to write them.
+"""Activations of f32 values as trees of float32 steps: what they compute, what they look like, how to write them.
 
 One tree serves the reference, which evaluates it, front ends, which build it from `arith` and `math` ops, the fusion
 pass, which looks for it, and the compiler, which emits it into a kernel.  So all four round at the same places.
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float32]
 
 
 class Activation(StrEnum):
-    """A function of a real accumulator; clamps have none, for they commute with the rounding and bound the codes."""
+    """A function of a real accumulator; clamps have none, for they commute with the rounding and bound the quantized values."""
 
     LEAKY_RELU = "leaky_relu"
     """x where x > 0, alpha * x elsewhere."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qdialect.quant_math.flavours import Rounding
+from qdialect.quant_math.choices import Rounding
 
 INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
@@ -69,14 +69,14 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
     `fixed64_double` (TOSA apply_scale_32 with double_round) adds to the nudge of `fixed64_up`, where more than 31
     places are shifted out, 2^30 for x >= 0 and -2^30 for others.
     `fixed32_double` is what 32-bit registers do: x << max(e, 0) saturating, a rounding doubling high multiply, then a
-    rounding right shift by max(-e, 0).  With q = 2^30, e = 1 (exactly one) every flavour is the identity; only
+    rounding right shift by max(-e, 0).  With q = 2^30, e = 1 (exactly one) every rounding mode is the identity; only
     `fixed32_double` saturates there, from 2^30 on.
 
     Raises:
-        ValueError: the flavour has a float multiplier.
+        ValueError: the rounding mode has a float multiplier.
     """
     if not rounding.is_fixed:
-        raise ValueError(f"rounding must be a fixed-point flavour, but got {rounding}")
+        raise ValueError(f"rounding must be a fixed-point rounding mode, but got {rounding}")
     exponent = as_int64(e)
     if rounding is Rounding.FIXED32_DOUBLE:
         shifted = saturating_shift_left(saturate_int32(as_int64(x)), np.maximum(exponent, 0))
@@ -91,7 +91,7 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
 
 
 def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rounding) -> IntArray:
-    """What a flavour of one rounding adds to half of the last place that stays."""
+    """What a rounding mode of one rounding adds to half of the last place that stays."""
     if rounding is Rounding.FIXED64_NEAREST:
         return -as_int64((product < 0) & (right > 0))
     if rounding is Rounding.FIXED64_DOUBLE:

@@ -1,4 +1,4 @@
-"""HARD_SWISH in the 16-bit fixed-point arithmetic of TFLite's reference kernel, tabulated over all codes."""
+"""HARD_SWISH in the 16-bit fixed-point arithmetic of TFLite's reference kernel, tabulated over all quantized values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tflite_hard_swish_table(
     output_zero_point: int,
     output_dtype: DTypeLike,
 ) -> Table:
-    """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns; up to two codes from the real function.
+    """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns; up to two quantized values from the real function.
 
     x * relu6(x + 3) / 6 = x * (clamp(x / 3, -1, 1) + 1) / 2.  The input offset times 128 fills 16 bits; one copy is
     multiplied to the output scale but for its right shift, another becomes the factor in [0, 1] as Q15.  Their doubling

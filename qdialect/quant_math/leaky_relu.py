@@ -1,4 +1,4 @@
-"""leaky_relu in the integer arithmetic of two runtimes, tabulated over all codes."""
+"""leaky_relu in the integer arithmetic of two runtimes, tabulated over all quantized values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from qdialect.quant_math.affine import code_range
+from qdialect.quant_math.choices import Multiplier, Rounding
 from qdialect.quant_math.fixed_point import multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import Multiplier, Rounding
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier, requantize_parameters
 from qdialect.quant_math.requantize import requantize
 from qdialect.quant_math.tables import Table, encode_table, table_codes
@@ -30,7 +30,7 @@ def tflite_leaky_relu_table(
     single rounding.
 
     Raises:
-        ValueError: `alpha` is negative, or `rounding` is no fixed-point flavour.
+        ValueError: `alpha` is negative, or `rounding` is no fixed-point rounding mode.
     """
     lo, hi = code_range(output_dtype)
     offsets = table_codes(input_dtype) - input_zero_point

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.flavours import Multiplier, Rounding
+from qdialect.quant_math.choices import Multiplier, Rounding
 
 # Below 2^-32 the shift would leave nothing of an int32; the multiplier is then flushed to zero, as TFLite does.
 _SMALLEST_EXPONENT = -31
@@ -71,15 +71,15 @@ def quantize_multiplier(m: float) -> tuple[int, int]:
     return q, exponent
 
 
-def requantize_parameters(rounding: Rounding, real: NDArray[np.float64]) -> RequantizeParameters:
-    """The real multipliers `real`, float64[C], in the form that `rounding` multiplies by.
+def requantize_parameters(rounding: Rounding, f32: NDArray[np.float64]) -> RequantizeParameters:
+    """The real multipliers `f32`, float64[C], in the form that `rounding` multiplies by.
 
     Raises:
         ValueError: a multiplier is negative, infinite or NaN.
     """
-    pairs = [quantize_multiplier(float(m)) for m in real]
+    pairs = [quantize_multiplier(float(m)) for m in f32]
     if not rounding.is_fixed:
-        return FloatMultiplier(real.astype(np.float32))
+        return FloatMultiplier(f32.astype(np.float32))
     return FixedMultiplier(
         np.array([q for q, _ in pairs], dtype=np.int32), np.array([e for _, e in pairs], dtype=np.int32)
     )

@@ -1,4 +1,4 @@
-"""int32 accumulators to quantized codes, in the flavours of `Rounding`."""
+"""int32 accumulators to quantized quantized values, in the rounding modes of `Rounding`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.affine import along_axis, round_real, saturate_real
+from qdialect.quant_math.affine import along_axis, round_f32, saturate_f32
+from qdialect.quant_math.choices import FloatRounding, Rounding, Scaling
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import FloatRounding, Rounding, Scaling
 from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters
 from qdialect.quant_math.scales import scale_factors
 
@@ -33,10 +33,10 @@ def requantize(
 
     `acc` is [..., C] or any shape when there is one multiplier; its own zero point is already subtracted.
 
-    * fixed flavours: integer multiply (see `multiply_by_quantized_multiplier`), then + z, then clamp.
+    * fixed rounding modes: integer multiply (see `multiply_by_quantized_multiplier`), then + z, then clamp.
     * `f32_rne_zp_last`: half_even(float32(acc) * m), then + z.  ONNX Runtime clamps to [lo - z, hi - z] before it
       rounds; the bounds are integers and rounding is monotonic, so the order makes no difference.
-    * the `zp_first` flavours: v = float32(acc) * m, then v + float32(z), then round.  Both results are rounded to
+    * the `zp_first` rounding modes: v = float32(acc) * m, then v + float32(z), then round.  Both results are rounded to
       float32, and no multiply-add is fused.
 
     Raises:
@@ -50,17 +50,17 @@ def requantize(
         return np.clip(scaled + output_zero_point, lo, hi)
     with np.errstate(over="ignore"):
         value = acc.astype(np.float32) * along_axis(params.m, acc.ndim, -1)
-    return _round_real(value, output_zero_point, lo, hi, rounding)
+    return _round_f32(value, output_zero_point, lo, hi, rounding)
 
 
-def _round_real(value: NDArray[np.float32], zero_point: int, lo: int, hi: int, rounding: Rounding) -> IntArray:
+def _round_f32(value: NDArray[np.float32], zero_point: int, lo: int, hi: int, rounding: Rounding) -> IntArray:
     if rounding is Rounding.F32_RNE_ZP_LAST:
-        rounded = round_real(value, FloatRounding.HALF_EVEN)
-        return saturate_real(rounded, lo - zero_point, hi - zero_point) + zero_point
-    return saturate_real(round_real(value + np.float32(zero_point), _FLOAT_ROUNDING[rounding]), lo, hi)
+        rounded = round_f32(value, FloatRounding.HALF_EVEN)
+        return saturate_f32(rounded, lo - zero_point, hi - zero_point) + zero_point
+    return saturate_f32(round_f32(value + np.float32(zero_point), _FLOAT_ROUNDING[rounding]), lo, hi)
 
 
-def requantize_real(
+def requantize_f32(
     values: NDArray[np.float32],
     output_scale: float,
     output_zero_point: int,
@@ -69,7 +69,7 @@ def requantize_real(
     rounding: Rounding,
     scaling: Scaling,
 ) -> IntArray:
-    """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float flavour `rounding`.
+    """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float rounding mode `rounding`.
 
     Other scalings multiply by a reciprocal instead, see `scale_factors`.  Steps are rounded to float32.  NaN, which an
     infinite bias may lead to, becomes `lo`.
@@ -83,4 +83,4 @@ def requantize_real(
     with np.errstate(over="ignore"):
         value = values / factor if scaling is Scaling.DIVIDE else values * factor
     value = np.where(np.isnan(value), -np.float32(np.inf), value)
-    return _round_real(value, output_zero_point, lo, hi, rounding)
+    return _round_f32(value, output_zero_point, lo, hi, rounding)

@@ -1,4 +1,4 @@
-"""A scale as the arithmetic sees it: what real numbers are divided by or multiplied with, and when two are one.
+"""A scale as the arithmetic sees it: what f32 values are divided by or multiplied with, and when two are one.
 
 A scale is a double wherever it is written down.  Runtimes narrow it to float32 at different moments, and the last bit
 of the factor decides a tie: with s = 0.03, ``float32(1 / s)`` and ``1 / float32(s)`` differ.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qdialect.quant_math.flavours import Scaling
+from qdialect.quant_math.choices import Scaling
 
 FloatArray = NDArray[np.floating[Any]]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.quant_math.choices import Rounding
 from qdialect.quant_math.fixed_point import IntArray
-from qdialect.quant_math.flavours import Rounding
 from qdialect.quant_math.multipliers import FixedMultiplier, FloatMultiplier, RequantizeParameters
 from qdialect.quant_math.requantize import requantize
 
@@ -21,8 +21,8 @@ _FAR = 2.0**40
 class Steps:
     """``first[c - lo - 1]`` is the least accumulator of ``low..high`` whose code is c or more, for c in lo + 1..hi.
 
-    int64[hi - lo, C]; ``high + 1`` where there is none.  The codes of all accumulators follow, for requantization is
-    monotonic in every flavour: multipliers are not negative, and a product, a sum and a rounding keep the order.
+    int64[hi - lo, C]; ``high + 1`` where there is none.  The quantized values of all accumulators follow, for requantization is
+    monotonic in every rounding mode: multipliers are not negative, and a product, a sum and a rounding keep the order.
     """
 
     first: IntArray
@@ -41,22 +41,24 @@ def steps_of(
     zero_point: int,
     bounds: tuple[int, int],
     rounding: Rounding,
-    reach: tuple[IntArray, IntArray],
+    acc_range: tuple[IntArray, IntArray],
 ) -> Steps:
-    """The steps of `requantize` for the accumulators ``low[k]..high[k]`` (`reach`) of each of C channels.
+    """The steps of `requantize` for the accumulators ``low[k]..high[k]`` (`acc_range`) of each of C channels.
 
     `params` have C entries, or one for all.  A step is looked for beside where the real multiplier puts it, then by
     halving what is left.
     """
-    low, high = reach
-    if real_values(params).size == 1 and low.size > 1:
+    low, high = acc_range
+    if multiplier_values(params).size == 1 and low.size > 1:
         whole = (low.min(keepdims=True), high.max(keepdims=True))
         one = steps_of(params, zero_point, bounds, rounding, whole)
         return Steps(np.clip(one.first, low, high + 1), one.codes, low, high)
     codes = np.arange(bounds[0] + 1, bounds[1] + 1, dtype=np.int64)
     search = _Search(params, zero_point, bounds, rounding, codes, low, high)
     with np.errstate(all="ignore"):
-        position = np.nan_to_num((codes[:, None] - zero_point - 0.5) / real_values(params), posinf=_FAR, neginf=-_FAR)
+        position = np.nan_to_num(
+            (codes[:, None] - zero_point - 0.5) / multiplier_values(params), posinf=_FAR, neginf=-_FAR
+        )
     guess = np.ceil(np.clip(position, -_FAR, _FAR)).astype(np.int64)
     for step in _FIRST:
         search.look_everywhere(np.clip(guess + step, low, high))
@@ -68,7 +70,7 @@ def steps_of(
 
 
 class _Search:
-    """Limits of every step, [codes, C]: it is above `below` and not above `first`."""
+    """Limits of every step, [quantized values, C]: it is above `below` and not above `first`."""
 
     def __init__(
         self,
@@ -113,8 +115,8 @@ def select_channels(params: RequantizeParameters, channels: NDArray[np.intp]) ->
     return FloatMultiplier(params.m[np.zeros_like(channels) if len(params.m) == 1 else channels])
 
 
-def real_values(params: RequantizeParameters) -> NDArray[np.float64]:
-    """Multipliers as real numbers."""
+def multiplier_values(params: RequantizeParameters) -> NDArray[np.float64]:
+    """Multipliers as f32 values."""
     if isinstance(params, FixedMultiplier):
         return np.ldexp(params.q.astype(np.float64), params.e - 31)
     return params.m.astype(np.float64)

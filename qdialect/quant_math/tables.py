@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, quantize_array
-from qdialect.quant_math.flavours import Entries, FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math.choices import Entries, FloatRounding, NanPolicy, Scaling
 
 Table = NDArray[np.uint8]
 

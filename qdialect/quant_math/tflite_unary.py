@@ -1,4 +1,4 @@
-"""Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all codes.
+"""Unary operators of .tflite models in the arithmetic of the reference kernels, tabulated over all quantized values.
 
 Every function takes the scale, zero point and dtype of input and output, and gives uint8[256] bit patterns.
 """
@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from qdialect.quant_math import activations
 from qdialect.quant_math.affine import FloatArray, code_range
+from qdialect.quant_math.choices import Entries, Multiplier, NanPolicy, Rounding
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
-from qdialect.quant_math.flavours import Entries, Multiplier, NanPolicy, Rounding
 from qdialect.quant_math.inverse_root import inverse_root
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
 from qdialect.quant_math.scales import same_scale
@@ -34,8 +34,8 @@ def tflite_abs_table(
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
     magnitudes = np.abs(table_codes(input_dtype) - input_zero_point)
     if not same_scale(input_scale, output_scale):
-        real = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
-        multiplier = quantize_multiplier(float(real[0]))
+        f32 = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
+        multiplier = quantize_multiplier(float(f32[0]))
         magnitudes = multiply_by_quantized_multiplier(magnitudes, *multiplier, Rounding.FIXED32_DOUBLE)
     return _encoded(magnitudes + output_zero_point, output_dtype)
 
@@ -52,8 +52,8 @@ def tflite_sqrt_table(
 
     The kernel fails for a negative number; here its root is zero.
     """
-    reals = np.maximum(table_codes(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(input_scale)
-    return _encoded(np.trunc(np.sqrt(reals) / np.float32(output_scale)) + output_zero_point, output_dtype)
+    f32_values = np.maximum(table_codes(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(input_scale)
+    return _encoded(np.trunc(np.sqrt(f32_values) / np.float32(output_scale)) + output_zero_point, output_dtype)
 
 
 def tflite_rsqrt_table(

@@ -26,7 +26,7 @@ _LN2 = math.log(2)
 # ln 2 in two parts; the first has so many zeros at its end that its product with any exponent is exact.
 _LN2_HIGH = math.ldexp(math.floor(math.ldexp(_LN2, 40)), -40)
 _LN2_LOW = 7.371002565167799e-13
-_LEAST_EXPONENT, _MOST_EXPONENT = -708.0, 709.0
+_MIN_EXPONENT, _MAX_EXPONENT = -708.0, 709.0
 _TANH_ONE = 20.0
 """From here on tanh is 1 in float64."""
 _ERF_ONE = 6.0
@@ -192,7 +192,7 @@ def power(m: Machine[V], x: V, y: V) -> V:
 
 def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:
     """2^k and 2^k * (e^r - 1) with x = k * ln 2 + r."""
-    low, high, rounder = m.constant(_LEAST_EXPONENT), m.constant(_MOST_EXPONENT), m.constant(ROUNDER)
+    low, high, rounder = m.constant(_MIN_EXPONENT), m.constant(_MAX_EXPONENT), m.constant(ROUNDER)
     x = m.where_less(x, low, low, m.where_less(high, x, high, x))
     k = m.subtract(m.add(m.multiply(x, m.constant(1 / _LN2)), rounder), rounder)
     r = m.subtract(x, m.multiply(k, m.constant(_LN2_HIGH)))
@@ -213,8 +213,8 @@ def _absolute(m: Machine[V], x: V) -> V:
     return m.where_less(x, zero, m.subtract(zero, x), x)
 
 
-def _smaller(m: Machine[V], x: V, most: V) -> V:
-    return m.where_less(most, x, most, x)
+def _smaller(m: Machine[V], x: V, maximum: V) -> V:
+    return m.where_less(maximum, x, maximum, x)
 
 
 def _with_sign(m: Machine[V], x: V, size: V) -> V:

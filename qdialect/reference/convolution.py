@@ -1,4 +1,4 @@
-"""Exact 2-D convolution of 8-bit codes into int32 accumulators: NHWC data, OHWI weights."""
+"""Exact 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def conv2d_accumulate(
     """acc[n, y, x, o] = bias[o] + sum over (r, s, c) of (data - z_x) * (weight - z_w[o]).
 
     Args:
-        data: 8-bit codes [N, H, W, C].
-        weight: 8-bit codes [O, KH, KW, C / groups]; depthwise is groups == C.
+        data: 8-bit quantized values [N, H, W, C].
+        weight: 8-bit quantized values [O, KH, KW, C / groups]; depthwise is groups == C.
         input_zero_point: z_x, which is also what padding holds, so padding adds nothing.
         weight_zero_points: one or O entries.
         strides: (y, x).

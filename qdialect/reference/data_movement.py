@@ -1,4 +1,4 @@
-"""Ops that move codes without looking at them; the dtype stays."""
+"""Ops that move quantized values without looking at them; the dtype stays."""
 
 from __future__ import annotations
 

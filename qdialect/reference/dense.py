@@ -1,4 +1,4 @@
-"""Exact products of matrices of 8-bit codes into int32 accumulators."""
+"""Exact products of matrices of 8-bit quantized values into int32 accumulators."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from qdialect.quant_math import (
     quantize_multiplier,
     real_multiplier,
     requantize,
+    requantize_f32,
     requantize_parameters,
-    requantize_real,
     sum_factors,
 )
 
@@ -66,15 +66,15 @@ def add(
         total = float_sum(lhs, rhs, numbers)
     elif arithmetic is AddArithmetic.FIXED_ONCE:
         total = add_fixed(lhs, rhs, lhs_affine, rhs_affine, output)
-    elif scaling := arithmetic.real_scaling:
-        total = _add_real(lhs, rhs, lhs_affine, rhs_affine, output, scaling)
+    elif scaling := arithmetic.f32_scaling:
+        total = _add_f32(lhs, rhs, lhs_affine, rhs_affine, output, scaling)
     else:
         left = rescale(lhs, lhs_affine, output, rounding, multiplier)
         total = left + rescale(rhs, rhs_affine, output, rounding, multiplier) - output.zero_point
     return np.clip(total, lo, hi)
 
 
-def _add_real(
+def _add_f32(
     lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, scaling: Scaling
 ) -> IntArray:
     """half_even(((l - z_l) * s_l + (r - z_r) * s_r) / s_y) + z_y in float32, or times 1 / s_y."""
@@ -83,11 +83,11 @@ def _add_real(
         for codes, affine in ((lhs, lhs_affine), (rhs, rhs_affine))
     )
     whole = code_range(np.int32)
-    return requantize_real(left + right, output.scale, output.zero_point, *whole, Rounding.F32_RNE_ZP_LAST, scaling)
+    return requantize_f32(left + right, output.scale, output.zero_point, *whole, Rounding.F32_RNE_ZP_LAST, scaling)
 
 
 def rescale(codes: _Codes, affine: Affine, output: Affine, rounding: Rounding, multiplier: Multiplier) -> IntArray:
-    """Codes at `affine` as codes at `output`, clamped to int32 only; untouched when the parameters are equal."""
+    """Quantized values at `affine` as quantized values at `output`, clamped to int32 only; untouched when the parameters are equal."""
     if affine == output:
         return codes.astype(np.int64)
     params = requantize_parameters(rounding, real_multiplier(affine.scale, [1.0], output.scale, multiplier))
@@ -178,8 +178,8 @@ def mul(
     TFLite evaluates M in float32 (`f32`), although it quantizes it to Q31 afterwards; TVM uses `f32_product`.
     """
     product = (lhs.astype(np.int64) - lhs_affine.zero_point) * (rhs.astype(np.int64) - rhs_affine.zero_point)
-    real = real_multiplier(lhs_affine.scale, [rhs_affine.scale], output.scale, multiplier)
-    return requantize(product, requantize_parameters(rounding, real), output.zero_point, lo, hi, rounding)
+    f32 = real_multiplier(lhs_affine.scale, [rhs_affine.scale], output.scale, multiplier)
+    return requantize(product, requantize_parameters(rounding, f32), output.zero_point, lo, hi, rounding)
 
 
 def concat(

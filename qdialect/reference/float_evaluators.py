@@ -1,6 +1,6 @@
 """Evaluators of upstream ops, what a network computes beside `qnn` ops: all but `tensor.concat` element-wise.
 
-Real numbers are float32, every operation rounded once. Integers wrap; an i1 is 0 or, where it has a sign, -1.
+f32 values are float32, every operation rounded once. Integers wrap; an i1 is 0 or, where it has a sign, -1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
-from qdialect.quant_math import FloatRounding, activations, round_real
+from qdialect.quant_math import FloatRounding, activations, round_f32
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
 
 _Function = Callable[..., Array]
@@ -54,7 +54,7 @@ def _smaller_number(x: Array, y: Array) -> Array:
 
 
 def _half_away(x: Array) -> Array:
-    return round_real(x, FloatRounding.HALF_AWAY)
+    return round_f32(x, FloatRounding.HALF_AWAY)
 
 
 def _truncated_quotient(x: Array, y: Array) -> Array:

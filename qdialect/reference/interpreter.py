@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import is_absent
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
@@ -21,11 +21,11 @@ from qdialect.limits import memory_limit
 from qdialect.reference import (
     contraction_evaluators,
     evaluators,
+    f32_evaluators,
     float_evaluators,
     fused_evaluators,
     pair_evaluators,
     qnn_evaluators,
-    real_evaluators,
     reduction_evaluators,
     resize_evaluators,
 )
@@ -35,7 +35,7 @@ _REGISTERED = (
     float_evaluators,
     fused_evaluators,
     qnn_evaluators,
-    real_evaluators,
+    f32_evaluators,
     pair_evaluators,
     reduction_evaluators,
     resize_evaluators,
@@ -159,7 +159,7 @@ def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> li
 
 
 def _located(operation: ir.Operation, message: str) -> Diagnostic:
-    file, line, column = place_of(operation.location)
+    file, line, column = location_of(operation.location)
     place = "" if file and line else f" at {operation.location}"
     return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{place}", file, line, column)
 

@@ -43,12 +43,12 @@ def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.real_pair(operands[0], operands[1], *pair_parameters(op), pairs.prelu_real)
+        return pairs.f32_pair(operands[0], operands[1], *pair_parameters(op), pairs.prelu_f32)
     return pairs.prelu_fixed(operands[0], operands[1], *pair_parameters(op))
 
 
 @evaluates(DivOp)
 def _div(op: DivOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.real_pair(operands[0], operands[1], *pair_parameters(op), np.divide)
+        return pairs.f32_pair(operands[0], operands[1], *pair_parameters(op), np.divide)
     return pairs.div_fixed(operands[0], operands[1], *pair_parameters(op))

@@ -29,15 +29,15 @@ from qdialect.reference.elementwise import Affine, add_fixed, at_common_scale, r
 from qdialect.reference.softmax import reciprocal
 
 _Codes = NDArray[np.integer[Any]]
-RealFunction = Callable[[FloatArray, FloatArray], FloatArray]
+F32Function = Callable[[FloatArray, FloatArray], FloatArray]
 
 _DOUBLE = Rounding.FIXED32_DOUBLE
 # Places by which TFLite lifts 8-bit operands of a squared difference before rescaling them.
 _SQUARE_LEFT_SHIFT = 7
 
 
-def real_pair(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int, f: RealFunction
+def f32_pair(
+    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int, f: F32Function
 ) -> IntArray:
     """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to [lo, hi], every step in float32.
 
@@ -70,7 +70,7 @@ def sub(
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic is SubArithmetic.FLOAT:
-        return real_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, np.subtract)
+        return f32_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, np.subtract)
     if arithmetic is SubArithmetic.FIXED_ONCE:
         return np.clip(add_fixed(lhs, rhs, lhs_affine, rhs_affine, output, -1), lo, hi)
     if arithmetic is SubArithmetic.SHIFTED_FIXED:
@@ -91,11 +91,11 @@ def extreme(
     hi: int,
     is_max: bool,
 ) -> IntArray:
-    """The larger, or the smaller, real number, clamped to [lo, hi]; the code itself where all parameters are equal."""
+    """The larger, or the smaller, f32 value, clamped to [lo, hi]; the code itself where all parameters are equal."""
     function = np.maximum if is_max else np.minimum
     if lhs_affine == rhs_affine == output:
         return np.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)), lo, hi)
-    return real_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, function)
+    return f32_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, function)
 
 
 def squared_difference(
@@ -107,8 +107,8 @@ def squared_difference(
     rounding is `fixed32_double`.
     """
     left, right, twice_max = at_common_scale(lhs, rhs, lhs_affine, rhs_affine, _SQUARE_LEFT_SHIFT, _DOUBLE)
-    real = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * output.scale)
-    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(real), _DOUBLE)
+    f32 = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * output.scale)
+    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(f32), _DOUBLE)
     return np.clip(square + output.zero_point, lo, hi)
 
 
@@ -135,7 +135,7 @@ def prelu_multiplier(slope_scale: float, data: Affine, output: Affine) -> float:
     return float(real_multiplier(data.scale, [slope_scale], output.scale, Multiplier.F32)[0])
 
 
-def prelu_real(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
+def prelu_f32(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
     """x where positive, x * slope elsewhere."""
     return np.where(lhs > 0, lhs, lhs * rhs)
 

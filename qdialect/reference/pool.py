@@ -1,4 +1,4 @@
-"""Pooling windows and means over codes, NHWC."""
+"""Pooling windows and means over quantized values, NHWC."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def avg_pool2d(
     count_include_pad: bool = False,
     zero_point: int = 0,
 ) -> IntArray:
-    """Mean of the raw codes of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
+    """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
 
-    Equal input and output parameters are assumed, so codes average as reals do.  Padding (top, left, bottom, right)
+    Equal input and output parameters are assumed, so quantized values average as reals do.  Padding (top, left, bottom, right)
     counts only with `count_include_pad`, and then holds `zero_point`.
 
-    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n codes less their zero point, by a
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point, by a
     reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
     2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
     moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
@@ -105,17 +105,17 @@ def mean(
 ) -> IntArray:
     """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
 
-    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float flavours round that real
-    multiplier.  Fixed-point flavours start from the quantized (q, e) of s_x / s_y and divide q by n, see
+    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float rounding modes round that real
+    multiplier.  Fixed-point rounding modes start from the quantized (q, e) of s_x / s_y and divide q by n, see
     `folded_count_multiplier`; with `fixed32_double` and `f64` this is TFLite's reference MEAN.
     """
     axis = tuple(axes)
     total = (data.astype(np.int64) - input_zero_point).sum(axis=axis, keepdims=keep_dims)
     count = math.prod(data.shape[a] for a in axis)
-    real = real_multiplier(input_scale, [1.0], output_scale, multiplier)
+    f32 = real_multiplier(input_scale, [1.0], output_scale, multiplier)
     if not rounding.is_fixed:
-        return requantize(total, requantize_parameters(rounding, real / count), output_zero_point, lo, hi, rounding)
-    q, e = folded_count_multiplier(float(real[0]), count)
+        return requantize(total, requantize_parameters(rounding, f32 / count), output_zero_point, lo, hi, rounding)
+    q, e = folded_count_multiplier(float(f32[0]), count)
     return np.clip(multiply_by_quantized_multiplier(total, q, e, rounding) + output_zero_point, lo, hi)
 
 

@@ -68,8 +68,8 @@ def _dequantize(op: DequantizeOp, operands: Arrays) -> Array:
 
 @evaluates(RequantizeOp)
 def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
-    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    params = requantize_parameters(op.rounding, real)
+    f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    params = requantize_parameters(op.rounding, f32)
     bounds, zero_points = range_of(op.output.type), np.array(op.input_zero_points, dtype=np.int64)
 
     def by_channel(codes: Array) -> Array:
@@ -193,7 +193,7 @@ def _transpose(op: TransposeOp, operands: Arrays) -> Array:
 
 
 def look_up(table: Table, codes: Array, dtype: np.dtype[np.generic]) -> Array:
-    """``table[bits(codes)]`` as codes of the 8-bit `dtype`."""
+    """``table[bits(quantized values)]`` as quantized values of the 8-bit `dtype`."""
     return table[codes.astype(np.int64) & 0xFF].view(dtype)
 
 

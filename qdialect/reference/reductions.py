@@ -35,7 +35,7 @@ def arg_max(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
 
 
 def arg_min(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
-    """`arg_max` of the codes in reverse order."""
+    """`arg_max` of the quantized values in reverse order."""
     return arg_max(-codes.astype(np.int64), axis, keep_dims, last)
 
 
@@ -52,7 +52,7 @@ def sum_over(
 ) -> IntArray:
     """requantize(sum of (x - z_x) over `axes`) with M = s_x / s_y, clamped to [lo, hi], int64.
 
-    With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned codes.
+    With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned quantized values.
     """
     total = (codes.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
     params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
@@ -62,8 +62,8 @@ def sum_over(
 def l2_normalize(codes: _Codes, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
-    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned codes, and is part of
-    the multiplier's exponent for signed ones.  Codes of scale 1/128, around 128 or 0, int64.
+    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and is part of
+    the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
     """
     info = np.iinfo(codes.dtype.name)
     offsets = codes.astype(np.int64) - zero_point

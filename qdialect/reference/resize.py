@@ -127,7 +127,7 @@ def resize_bilinear(data: Array, rows: Taps, columns: Taps, arithmetic: Interpol
 
     ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``;
     ``tflite_float``: terms ``(v * row) * column``, columns outermost,
-    codes ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, codes ``trunc(sum)``.
+    quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, quantized values ``trunc(sum)``.
     """
     vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
     horizontal = ((columns.low, columns.low_weight), (columns.high, columns.high_weight))

@@ -1,4 +1,4 @@
-"""Softmax over one axis of 8-bit codes: TFLite's fixed point, ONNX Runtime's table, and float32."""
+"""Softmax over one axis of 8-bit quantized values: TFLite's fixed point, ONNX Runtime's table, and float32."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def softmax_tables(input_scale: float, beta: float) -> SoftmaxTables:
     Raises:
         ValueError: input_scale * beta * 2^26 is not above 1, which the kernel refuses.
     """
-    real = min(beta * input_scale * 2**_DIFF_FRACTION_BITS, float(_ONE_Q31))
-    if not real > 1:
+    f32 = min(beta * input_scale * 2**_DIFF_FRACTION_BITS, float(_ONE_Q31))
+    if not f32 > 1:
         raise ValueError(f"input scale times beta must exceed 2^-{_DIFF_FRACTION_BITS}, but got {beta * input_scale}")
-    q, e = quantize_multiplier(real)
+    q, e = quantize_multiplier(f32)
     radius = (((1 << _DIFF_INTEGER_BITS) - 1) << _DIFF_FRACTION_BITS) >> e
     distances = np.arange(256, dtype=np.int64)
     inside = distances <= radius
@@ -117,7 +117,7 @@ def _one_over_one_plus(fraction: IntArray) -> IntArray:
 
 
 def softmax_fixed(data: _Codes, axis: int, tables: SoftmaxTables) -> IntArray:
-    """TFLite SOFTMAX (reference softmax.h), int64 codes of the dtype's range; output scale 1/256, zero at the minimum.
+    """TFLite SOFTMAX (reference softmax.h), int64 quantized values of the dtype's range; output scale 1/256, zero at the minimum.
 
     y = round(e_i * (1 / sum of e)) in Q0.8 plus the smallest code, saturated.  Exact for rows whose sum stays below
     4096 times the largest exponential, the kernel's own limit.
@@ -167,8 +167,8 @@ def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.floa
     in float64 as ``(b - d) * s`` with b = t / s.
     """
     step = float(np.float32(input_scale) * np.float32(beta))
-    most = np.finfo(np.float32).max / np.float32(extent)
-    shift = max(0.0, float(np.float32(math.log(most)) - _RESERVE)) / step
+    maximum = np.finfo(np.float32).max / np.float32(extent)
+    shift = max(0.0, float(np.float32(math.log(maximum)) - _RESERVE)) / step
     # The math library's exponential: entries must not depend on NumPy's.
     return np.array([math.exp((shift - distance) * step) for distance in range(256)]).astype(np.float32)
 

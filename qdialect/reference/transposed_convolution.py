@@ -1,4 +1,4 @@
-"""Exact transposed 2-D convolution of 8-bit codes into int32 accumulators: NHWC data, OHWI weights."""
+"""Exact transposed 2-D convolution of 8-bit quantized values into int32 accumulators: NHWC data, OHWI weights."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def conv_transpose2d_accumulate(
     respect to its data.
 
     Args:
-        data: 8-bit codes [N, H, W, C].
-        weight: 8-bit codes [O, KH, KW, C / groups].
+        data: 8-bit quantized values [N, H, W, C].
+        weight: 8-bit quantized values [O, KH, KW, C / groups].
         input_zero_point: z_x.
         weight_zero_points: one or O entries.
         strides: (y, x), cells of the result from one cell of the data to the next.

@@ -142,8 +142,8 @@ class Executable:
         return starts
 
     def _refuse_copies(self, inputs: Sequence[Array]) -> NoReturn:
-        offenders = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
-        raise InputError(f"{self._slots[next(offenders)].title} must be a contiguous and aligned array to be bound")
+        unsupported = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
+        raise InputError(f"{self._slots[next(unsupported)].title} must be a contiguous and aligned array to be bound")
 
     def _refuse_counts(self, taken: int, given: int) -> NoReturn:
         kind, found, wanted = "input", taken, len(self.inputs)

@@ -8,7 +8,7 @@ from functools import cache
 
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.to_gomp import SYMBOLS
-from qdialect.threads import MOST
+from qdialect.threads import MAX
 
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""
@@ -16,7 +16,7 @@ VARIABLE = "QDIALECT_OPENMP"
 NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
 """Libraries that are looked for, in this order."""
 
-TEAM_LIMIT = ctypes.c_int32(MOST)
+TEAM_LIMIT = ctypes.c_int32(MAX)
 """How many threads compiled code asks for at most; it reads this at every call."""
 
 

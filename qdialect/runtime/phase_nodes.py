@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect import context
 from qdialect._mlir import ir
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.dialect.constants import CONSTANT_OPS
 from qdialect.locations import names_of
 from qdialect.lowering.phase import Phase
@@ -101,7 +101,7 @@ def _parts(location: ir.Location) -> list[ir.Location]:
 
 def _title(location: ir.Location) -> str:
     names = names_of(location)
-    file, line, column = place_of(location)
+    file, line, column = location_of(location)
     return f"'{', '.join(names)}'" if names else f"at {file}:{line}:{column}"
 
 

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 _WARM_UP_CALLS = 3
 _ROUNDS = 5
 # Of a round: as many give a median.
-_MOST_CALLS = 2000
+_MAX_CALLS = 2000
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _measure(call: Binding, ticks: NDArray[np.int64], seconds: float) -> tuple[l
     readings: list[NDArray[np.int64]] = []
     ends: list[float] = []
     limit = time.perf_counter() + seconds
-    while len(ends) < 2 or (ends[-1] < limit and len(ends) < _MOST_CALLS):
+    while len(ends) < 2 or (ends[-1] < limit and len(ends) < _MAX_CALLS):
         call()
         ends.append(time.perf_counter())
         readings.append(ticks.copy())

@@ -53,10 +53,10 @@ def model_constants(module: ir.Module) -> int:
 def test_memory_is_near_what_the_network_needs(require_model: Callable[[str], Path], name: str) -> None:
     module = qdialect.read_model(require_model(name))
     lowered = lower(module, target.TARGETS["avx512vbmi"], Phase.LINALG)
-    most_arena, most_weights, most_constants = NETWORKS[name]
-    assert lowered.live_bytes <= lowered.arena_bytes <= most_arena * lowered.live_bytes
-    assert model_weights(module) <= lowered.weights_bytes <= most_weights * model_weights(module)
-    assert lowered.constants.size <= most_constants * model_constants(module)
+    max_arena, max_weights, max_constants = NETWORKS[name]
+    assert lowered.live_bytes <= lowered.arena_bytes <= max_arena * lowered.live_bytes
+    assert model_weights(module) <= lowered.weights_bytes <= max_weights * model_weights(module)
+    assert lowered.constants.size <= max_constants * model_constants(module)
 
 
 def test_generated_code_calls_nothing_but_itself(require_model: Callable[[str], Path]) -> None:
@@ -77,8 +77,8 @@ def test_a_call_allocates_nothing(require_model: Callable[[str], Path]) -> None:
     try:
         for _ in range(100):
             call()
-        _, most = tracemalloc.get_traced_memory()
+        _, maximum = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     # What Python needs for a call of a function.
-    assert most < 1000
+    assert maximum < 1000

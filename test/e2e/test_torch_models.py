@@ -31,7 +31,7 @@ def imported(name: str, quantizer: str) -> ir.Module:
 
 
 def step_of(module: ir.Module) -> float:
-    """The scale of the codes that the result stands for, 0 where it is computed in float32."""
+    """The scale of the quantized values that the result stands for, 0 where it is computed in float32."""
     (function,) = module.body.operations
     *_, last = function.regions[0].blocks[0].operations
     source = producer(last.operation.operands[0])

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from drawn_contractions import CONTRACTIONS
+from drawn_f32 import F32_VALUES
 from drawn_ops import OTHERS
-from drawn_real import REALS
 from guarded import GuardedRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,20 +76,20 @@ def test_contractions(runner: GuardedRunner, kind: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", [*OTHERS, *REALS])
+@pytest.mark.parametrize("kind", [*OTHERS, *F32_VALUES])
 def test_other_ops(runner: GuardedRunner, kind: str) -> None:
     @FEW
-    @given((OTHERS | REALS)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
+    @given((OTHERS | F32_VALUES)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
     def check(text: str, name: str, seed: int) -> None:
         _check(runner, text, name, seed)
 
     check()
 
 
-@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *REALS])
+@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *F32_VALUES])
 def test_threads(runner: GuardedRunner, kind: str) -> None:
     @FEWEST
-    @given((CONTRACTIONS | OTHERS | REALS)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
+    @given((CONTRACTIONS | OTHERS | F32_VALUES)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
     def check(text: str, threads: int, seed: int) -> None:
         _check(runner, text, TARGETS[-1], seed, threads)
 

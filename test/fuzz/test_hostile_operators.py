@@ -25,7 +25,7 @@ from qdialect.pipeline import PassManager
 
 _MODELS = 12
 _LONGEST = 20.0
-_MOST_KIB = 4 << 20
+_MAX_KIB = 4 << 20
 
 
 def check(load: Callable[[], ir.Module], what: str) -> None:
@@ -34,7 +34,7 @@ def check(load: Callable[[], ir.Module], what: str) -> None:
     said = message_of(lambda: PassManager("fuse-qnn").run(load()))
     assert CONVERSION_FAILED not in said, f"{what}: {said}"
     assert time.process_time() - start < _LONGEST, what
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MOST_KIB, what
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MAX_KIB, what
 
 
 def message_of(work: Callable[[], object]) -> str:

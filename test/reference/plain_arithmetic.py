@@ -78,7 +78,7 @@ def round_float(value: float, rounding: Rounding) -> float:
 
 
 def requantize_float(acc: int, m: float, zero_point: int, lo: int, hi: int, rounding: Rounding) -> int:
-    """The float flavours, `m` a float32."""
+    """The float rounding modes, `m` a float32."""
     value = float32(float32(acc) * m)
     if rounding is Rounding.F32_RNE_ZP_LAST:
         return int(min(max(round_float(value, rounding) + zero_point, lo), hi))

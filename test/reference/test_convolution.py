@@ -36,9 +36,9 @@ def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
     dilation = (data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2)))
     strides = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)))
     top, left, bottom, right = (data.draw(st.integers(0, 2)) for _ in range(4))
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    height = max(reach[0] - top - bottom, 1) + data.draw(st.integers(0, 4))
-    width = max(reach[1] - left - right, 1) + data.draw(st.integers(0, 4))
+    acc_range = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    height = max(acc_range[0] - top - bottom, 1) + data.draw(st.integers(0, 4))
+    width = max(acc_range[1] - left - right, 1) + data.draw(st.integers(0, 4))
     data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
     codes = drawn_codes(rng, (data.draw(st.integers(1, 2)), height, width, groups * group_in), data_dtype)
     weight = drawn_codes(rng, (groups * group_out, *kernel, group_in), weight_dtype)
@@ -55,8 +55,8 @@ def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_conv_transpose2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
-    def pair(least: int, most: int) -> tuple[int, int]:
-        return data.draw(st.integers(least, most)), data.draw(st.integers(least, most))
+    def pair(minimum: int, maximum: int) -> tuple[int, int]:
+        return data.draw(st.integers(minimum, maximum)), data.draw(st.integers(minimum, maximum))
 
     rng = np.random.default_rng(seed)
     groups, group_in, group_out = (data.draw(st.integers(1, 3)) for _ in range(3))

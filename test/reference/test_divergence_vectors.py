@@ -1,4 +1,4 @@
-"""Inputs on which the flavours disagree: every recorded result of every flavour."""
+"""Inputs on which the rounding modes disagree: every recorded result of every rounding mode."""
 
 import math
 
@@ -69,17 +69,17 @@ def test_the_multiplier_that_was_only_supposed() -> None:
 
 
 def results(row: Row, rounding: Rounding, form: Multiplier) -> list[int]:
-    """The codes of a row's accumulators."""
+    """The quantized values of a row's accumulators."""
     lo, hi = code_range(row["dtype"])
     acc = np.array(row["acc"], dtype=np.int32)
-    real = real_multiplier(row["input_scale"], [row.get("filter_scale", 1.0)], row["output_scale"], form)
-    return requantize(acc, requantize_parameters(rounding, real), row["zero_point"], lo, hi, rounding).tolist()
+    f32 = real_multiplier(row["input_scale"], [row.get("filter_scale", 1.0)], row["output_scale"], form)
+    return requantize(acc, requantize_parameters(rounding, f32), row["zero_point"], lo, hi, rounding).tolist()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "multiplier_q31" in row], ids=row_id)
 def test_recorded_multipliers(row: Row) -> None:
-    real = row["input_scale"] / row["output_scale"]
-    assert quantize_multiplier(real) == (row["multiplier_q31"], row["exponent"])
+    f32 = row["input_scale"] / row["output_scale"]
+    assert quantize_multiplier(f32) == (row["multiplier_q31"], row["exponent"])
 
 
 def test_multiplier_edges() -> None:

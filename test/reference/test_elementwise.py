@@ -21,8 +21,8 @@ CODES = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda code
 def test_every_addition_is_near_the_real_sum(
     lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
 ) -> None:
-    real = left.scale * (lhs.astype(float) - left.zero_point) + right.scale * (rhs.astype(float) - right.zero_point)
-    wanted = np.clip(real / output.scale + output.zero_point, -128, 127)
+    f32 = left.scale * (lhs.astype(float) - left.zero_point) + right.scale * (rhs.astype(float) - right.zero_point)
+    wanted = np.clip(f32 / output.scale + output.zero_point, -128, 127)
     for arithmetic, error in (
         (AddArithmetic.REQUANTIZE_EACH, 1.01),
         (AddArithmetic.SHIFTED_FIXED, 0.51),
@@ -105,8 +105,8 @@ def test_products_round_once(
     got = mul(lhs, rhs, left, right, output, -128, 127, Rounding.FIXED64_NEAREST, multiplier)
     ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
     for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
-        real = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
-        assert abs(code - min(max(real, -128), 127)) <= Fraction(51, 100)
+        f32 = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
+        assert abs(code - min(max(f32, -128), 127)) <= Fraction(51, 100)
 
 
 def test_operands_broadcast() -> None:

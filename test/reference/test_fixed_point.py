@@ -73,7 +73,7 @@ def test_channels_broadcast_along_the_last_axis(rounding: Rounding) -> None:
 
 
 def test_a_float_flavour_is_refused() -> None:
-    with pytest.raises(ValueError, match="must be a fixed-point flavour, but got f32_up_zp_first"):
+    with pytest.raises(ValueError, match="must be a fixed-point rounding mode, but got f32_up_zp_first"):
         multiply_by_quantized_multiplier(1, 2**30, 1, Rounding.F32_UP_ZP_FIRST)
 
 

@@ -25,7 +25,7 @@ from qdialect.reference.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 
 # The standard's evaluator adds the zero point first, ONNX Runtime last; no row has an exact tie to tell them apart.
-FLAVOURS = [Rounding.F32_RNE_ZP_FIRST, Rounding.F32_RNE_ZP_LAST]
+ROUNDING_MODES = [Rounding.F32_RNE_ZP_FIRST, Rounding.F32_RNE_ZP_LAST]
 
 
 def quantize_linear(row: Row) -> NDArray[Any]:
@@ -94,7 +94,7 @@ def test_ops_without_a_flavour(row: Row) -> None:
     assert INTEGER_OPS[row["op"]](row).tolist() == row.get("y", row.get("Y"))
 
 
-@pytest.mark.parametrize("rounding", FLAVOURS)
+@pytest.mark.parametrize("rounding", ROUNDING_MODES)
 @pytest.mark.parametrize("row", [row for row in ROWS if row["op"] in REQUANTIZED_OPS], ids=row_id)
 def test_ops_that_requantize(row: Row, rounding: Rounding) -> None:
     assert REQUANTIZED_OPS[row["op"]](row, rounding).tolist() == row["y"]

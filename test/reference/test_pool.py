@@ -18,7 +18,7 @@ Window = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
 
 @st.composite
 def windows(draw: st.DrawFn) -> tuple[NDArray[np.int8], Window]:
-    """Codes [2, H, W, 3] and a window that never lies in the padding alone."""
+    """Quantized values [2, H, W, 3] and a window that never lies in the padding alone."""
     kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     strides = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     top, left, bottom, right = (draw(st.integers(0, kernel[i % 2] - 1)) for i in range(4))
@@ -85,11 +85,11 @@ def test_maximum(case: tuple[NDArray[np.int8], Window]) -> None:
 def test_mean_is_within_one_code_of_the_real_mean(rounding: Rounding, height: int, width: int, seed: int) -> None:
     codes = np.random.default_rng(seed).integers(-128, 128, (1, height, width, 4)).astype(np.int8)
     got = mean(codes, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
-    real = (codes.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
+    f32 = (codes.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
     assert got.shape == (1, 1, 1, 4)
     # Two roundings may add up to a whole code.
     error = 1.0 if rounding in (Rounding.FIXED32_DOUBLE, Rounding.FIXED64_DOUBLE) else 0.5
-    assert np.all(np.abs(got - np.clip(real, -128, 127)) <= error + 1e-4)
+    assert np.all(np.abs(got - np.clip(f32, -128, 127)) <= error + 1e-4)
 
 
 def test_a_float_mean_divides_the_real_multiplier() -> None:

@@ -1,4 +1,4 @@
-"""Multipliers from scales, and the requantization flavours against exact arithmetic."""
+"""Multipliers from scales, and the requantization rounding modes against exact arithmetic."""
 
 import math
 from fractions import Fraction
@@ -68,10 +68,10 @@ def test_ties_equal_exact_arithmetic(rounding: Rounding, odd: int, zero_point: i
 def test_one_multiplier_per_channel_of_the_last_axis(rounding: Rounding) -> None:
     rng = np.random.default_rng(5)
     acc = rng.integers(-40_000, 40_000, (2, 3, 5, 7), dtype=np.int32)
-    real = rng.uniform(1e-4, 2e-2, 7)
-    whole = requantize(acc, requantize_parameters(rounding, real), -3, -128, 127, rounding)
+    f32 = rng.uniform(1e-4, 2e-2, 7)
+    whole = requantize(acc, requantize_parameters(rounding, f32), -3, -128, 127, rounding)
     for channel in range(7):
-        params = requantize_parameters(rounding, real[channel : channel + 1])
+        params = requantize_parameters(rounding, f32[channel : channel + 1])
         alone = requantize(acc[..., channel], params, -3, -128, 127, rounding)
         assert np.array_equal(whole[..., channel], alone)
 

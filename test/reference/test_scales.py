@@ -17,7 +17,7 @@ from qdialect.quant_math import (
     Rounding,
     Scaling,
     quantize_array,
-    requantize_real,
+    requantize_f32,
     same_scale,
     scale_factors,
 )
@@ -64,7 +64,7 @@ def test_ties_are_those_of_quantized_tensors() -> None:
 @pytest.mark.parametrize("scaling", [Scaling.RECIPROCAL, Scaling.RECIPROCAL_F32, Scaling.DIVIDE])
 def test_the_stage_of_a_fused_op_quantizes_likewise(scaling: Scaling) -> None:
     for scale in SCALES:
-        found = requantize_real(ties(scale), scale, 0, *_WHOLE, Rounding.F32_RNE_ZP_LAST, scaling)
+        found = requantize_f32(ties(scale), scale, 0, *_WHOLE, Rounding.F32_RNE_ZP_LAST, scaling)
         np.testing.assert_array_equal(found, quantized(ties(scale), scale, Scaling(scaling.value)))
 
 

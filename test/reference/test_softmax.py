@@ -27,10 +27,10 @@ def test_reciprocal_is_close_to_the_real_one(total: int) -> None:
 def test_fixed_point_is_within_one_code_of_the_real_softmax(dtype: str, scale: float, seed: int, size: int) -> None:
     codes = np.random.default_rng(seed).integers(0, 256, (3, size)).astype(np.uint8).view(dtype)
     got = softmax_fixed(codes, -1, softmax_tables(scale, 1.0))
-    real = np.exp(scale * (codes.astype(np.float64) - codes.max(axis=-1, keepdims=True)))
-    real /= real.sum(axis=-1, keepdims=True)
+    f32 = np.exp(scale * (codes.astype(np.float64) - codes.max(axis=-1, keepdims=True)))
+    f32 /= f32.sum(axis=-1, keepdims=True)
     lowest = np.iinfo(dtype).min
-    assert np.all(np.abs(got - lowest - np.minimum(real * 256, 255)) <= 1)
+    assert np.all(np.abs(got - lowest - np.minimum(f32 * 256, 255)) <= 1)
 
 
 def test_distances_beyond_the_radius_have_no_probability() -> None:
@@ -64,9 +64,9 @@ def test_a_vanishing_scale_is_refused() -> None:
 def test_float_softmax_rounds_the_real_one(seed: int, size: int) -> None:
     codes = np.random.default_rng(seed).integers(-128, 128, (2, size)).astype(np.int8)
     got = softmax_float(codes, -1, 0.1, 0.5, 0.01, -50, -128, 127)
-    real = np.exp(0.05 * codes.astype(np.float64))
-    real /= real.sum(axis=-1, keepdims=True)
-    assert np.all(np.abs(got + 50 - real / 0.01) <= 0.5 + 1e-4)
+    f32 = np.exp(0.05 * codes.astype(np.float64))
+    f32 /= f32.sum(axis=-1, keepdims=True)
+    assert np.all(np.abs(got + 50 - f32 / 0.01) <= 0.5 + 1e-4)
 
 
 def test_float_softmax_sums_in_order() -> None:

@@ -63,16 +63,16 @@ def run_dense(row: Row) -> NDArray[Any]:
     weight, bias = np.array(row["weight"], dtype=row["dtype"]), np.array(row["bias"], dtype=np.int32)
     acc = dense_accumulate(input_of(row), weight, row["input_zero_point"], [row["weight_zero_point"]], bias)
     rounding = Rounding.FIXED64_NEAREST
-    real = real_multiplier(row["input_scale"], [row["weight_scale"]], row["output_scale"], Multiplier.F64)
+    f32 = real_multiplier(row["input_scale"], [row["weight_scale"]], row["output_scale"], Multiplier.F64)
     bounds = code_range(row["dtype"])
-    return requantize(acc, requantize_parameters(rounding, real), row["output_zero_point"], *bounds, rounding)
+    return requantize(acc, requantize_parameters(rounding, f32), row["output_zero_point"], *bounds, rounding)
 
 
 def run_requantize(row: Row) -> NDArray[Any]:
-    real = real_multiplier(row["input_scale"], [1.0], row["output_scale"], Multiplier.F64)
+    f32 = real_multiplier(row["input_scale"], [1.0], row["output_scale"], Multiplier.F64)
     offsets = table_codes(row["dtype"]) - row["input_zero_point"]
     bounds = code_range(row["output_dtype"])
-    return requantize(offsets, requantize_parameters(DOUBLE, real), row["output_zero_point"], *bounds, DOUBLE)
+    return requantize(offsets, requantize_parameters(DOUBLE, f32), row["output_zero_point"], *bounds, DOUBLE)
 
 
 def run_mean(row: Row) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """TVM's own QNN operator tests as numbers: every literal and formula row of the ops this project has.
 
 `subtract` has no op here, `batch_matmul` is covered as one dense layer for each batch, and `pass_behaviour` states what
-TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no flavour of ours for that run.
+TVM's passes do, not arithmetic.  Rows that TVM also runs in float64 have no rounding mode of ours for that run.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ from qdialect.reference.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 from qdialect.reference.elementwise import Affine, add, concat, mul
 
-FLAVOURS = {
+ROUNDING_MODES = {
     ("UPWARD", "int64"): Rounding.FIXED64_UP,
     ("TONEAREST", "int64"): Rounding.FIXED64_NEAREST,
     ("UPWARD", "float32"): Rounding.F32_UP_ZP_FIRST,
@@ -80,17 +80,17 @@ def tvm_requantize(
 @pytest.mark.parametrize("row", tvm_rows("requantize"), ids=row_id)
 def test_requantize(row: Row, compute: str) -> None:
     data = np.array(row["input"], dtype=row["in_dtype"])
-    rounding = FLAVOURS[row["rounding"], compute]
+    rounding = ROUNDING_MODES[row["rounding"], compute]
     for dtype in row["out_dtypes"]:
         assert tvm_requantize(data, row, *code_range(dtype), rounding, row["axis"]).tolist() == row["expected"]
 
 
-@pytest.mark.parametrize(("mode", "compute"), FLAVOURS)
+@pytest.mark.parametrize(("mode", "compute"), ROUNDING_MODES)
 def test_requantize_config(mode: str, compute: str) -> None:
     [row] = tvm_rows("requantize_config")
     data = np.array(row["input"], dtype=np.int32)
     zero = {"input_zero_point": 0, "output_zero_point": 0}
-    got = tvm_requantize(data, row | zero, -128, 127, FLAVOURS[mode, compute])
+    got = tvm_requantize(data, row | zero, -128, 127, ROUNDING_MODES[mode, compute])
     assert got.tolist() == row[f"expected_{mode}"]
 
 
@@ -119,7 +119,7 @@ def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], Affine, Affin
 @pytest.mark.parametrize("compute", ["int64", "float32"])
 @pytest.mark.parametrize("row", tvm_rows("add"), ids=row_id)
 def test_add(row: Row, compute: str) -> None:
-    rounding = FLAVOURS["UPWARD", compute]
+    rounding = ROUNDING_MODES["UPWARD", compute]
     how = (AddArithmetic.REQUANTIZE_EACH, rounding, Multiplier.F32_PRODUCT)
     assert row["matches_compute"][compute]
     assert add(*binary_operands(row), *code_range(row["dtype"]), *how).tolist() == row["expected"]
@@ -128,7 +128,7 @@ def test_add(row: Row, compute: str) -> None:
 @pytest.mark.parametrize("compute", ["int64", "float32"])
 @pytest.mark.parametrize("row", tvm_rows("mul"), ids=row_id)
 def test_mul(row: Row, compute: str) -> None:
-    rounding = FLAVOURS["UPWARD", compute]
+    rounding = ROUNDING_MODES["UPWARD", compute]
     assert row["matches_compute"][compute]
     got = mul(*binary_operands(row), *code_range(row["dtype"]), rounding, Multiplier.F32_PRODUCT)
     assert got.tolist() == row["expected"]
@@ -140,7 +140,7 @@ def test_leaky_relu(row: Row) -> None:
     source = (row["alpha"], row["input_scale"], row["input_zero_point"], row["dtype"])
     target = (row["output_scale"], row["output_zero_point"], row["dtype"])
     for compute, column in (("int64", "tvm_fixed_point_int64"), ("float32", "tvm_fixed_point_float32_requant")):
-        table = tvm_leaky_relu_table(*source, *target, FLAVOURS["UPWARD", compute])
+        table = tvm_leaky_relu_table(*source, *target, ROUNDING_MODES["UPWARD", compute])
         assert table[codes].tolist() == row[column]
     if "expected_float_formula" in row:
         table = build_table(

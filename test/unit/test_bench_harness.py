@@ -65,9 +65,9 @@ def test_our_own_engine_is_measured_and_compared(case: Case) -> None:
 
 
 def test_a_worker_that_dies_is_named() -> None:
-    with WorkerProcess("nonsense", 1, cores_for(1)) as worker, pytest.raises(EngineError) as refusal:
+    with WorkerProcess("nonsense", 1, cores_for(1)) as worker, pytest.raises(EngineError) as failure:
         worker.ask("version")
-    assert str(refusal.value) == "engine 'nonsense' ended with status 1: KeyError: 'nonsense'"
+    assert str(failure.value) == "engine 'nonsense' ended with status 1: KeyError: 'nonsense'"
 
 
 def test_a_dead_engine_does_not_stop_the_others(case: Case) -> None:
@@ -217,12 +217,12 @@ def test_calls_are_counted() -> None:
     calls: list[int] = []
     found = measure(lambda: calls.append(1), 0.001)
     assert 0 < found.calls <= len(calls)
-    assert found.least <= found.median <= found.upper
+    assert found.minimum <= found.median <= found.upper
 
 
 def test_samples_are_summed_up() -> None:
     found = summary([float(n) for n in range(10, 0, -1)], 2)
-    assert (found.median, found.least, found.upper, found.calls) == (5.5, 1.0, 10.0, 20)
+    assert (found.median, found.minimum, found.upper, found.calls) == (5.5, 1.0, 10.0, 20)
 
 
 def test_outputs_are_compared() -> None:
@@ -252,7 +252,7 @@ def test_a_random_network_computes_its_answer() -> None:
     drawing.head(drawing.convolution(value, 4, 3, 2, (0, 0, 1, 1), "relu6", depthwise=True))
     network, image, answer = drawing.finish()
     (found,) = interpreter.run(import_onnx(write_qdq(network)), [image])
-    # A sum of real numbers may round the other way in one place, and what follows sees it.
+    # A sum of f32 values may round the other way in one place, and what follows sees it.
     assert np.abs(found.astype(int) - answer).max() <= 1
     assert network.macs == sum(node.macs for node in network.nodes) > 0
 

@@ -21,7 +21,7 @@ MACS = 1_000_000
 
 
 def row(engine: str, share: float, variant: str = "qdq", **fields: Any) -> Row:
-    made = Row(engine, variant, seconds=MACS / PEAK / share, least=1e-6, upper=1e-5, calls=10)
+    made = Row(engine, variant, seconds=MACS / PEAK / share, minimum=1e-6, upper=1e-5, calls=10)
     return replace(made, **fields)
 
 

@@ -80,7 +80,7 @@ def test_the_tflite_form_is_the_answer_but_for_its_own_rounding(name: str) -> No
 def test_the_tflite_form_with_real_activations_is_the_answer_but_for_its_own_rounding(name: str) -> None:
     network = tiny(name)
     data = draw_input(network, name)
-    module = import_tflite(write_tflite(network, real_activations=True))
+    module = import_tflite(write_tflite(network, f32_activations=True))
     (found,) = interpreter.run(module, [signed_channels_last(data)])
     gaps = np.abs(found.astype(int) - signed_channels_last(evaluate(network, data)))
     assert gaps.max() <= 3

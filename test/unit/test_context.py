@@ -8,7 +8,7 @@ import pytest
 
 from qdialect import dialect
 from qdialect._mlir import ir
-from qdialect.context import captured_diagnostics, make_context, parse, place_of, verify
+from qdialect.context import captured_diagnostics, location_of, make_context, parse, verify
 from qdialect.diagnostics import Diagnostic, ParseError, QDialectError, Severity, VerificationError
 
 RELU = """\
@@ -132,11 +132,11 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes |
 
 def test_locations_of_imported_ops_have_no_place_of_their_own() -> None:
     with make_context():
-        assert place_of(ir.Location.unknown()) == ("", 0, 0)
-        assert place_of(ir.Location.name("Conv2d_0")) == ("", 0, 0)
+        assert location_of(ir.Location.unknown()) == ("", 0, 0)
+        assert location_of(ir.Location.name("Conv2d_0")) == ("", 0, 0)
         inside = ir.Location.file("net.tflite", 3, 5)
-        assert place_of(ir.Location.name("Conv2d_0", inside)) == ("net.tflite", 3, 5)
-        assert place_of(ir.Location.fused([ir.Location.unknown(), inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.name("Conv2d_0", inside)) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.fused([ir.Location.unknown(), inside])) == ("net.tflite", 3, 5)
 
 
 def test_remarks_are_collected() -> None:

@@ -1,4 +1,4 @@
-"""Each phase's contract refuses a module that breaks it, and names the offenders."""
+"""Each phase's contract refuses a module that breaks it, and names the unsupported ops."""
 
 from collections.abc import Callable
 
@@ -71,7 +71,7 @@ def module_of(text: str) -> ir.Module:
     return parse(text, context, "net.mlir")
 
 
-def refusal(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
+def failure(check: Callable[[ir.Module], None], text: str) -> Diagnostic:
     with pytest.raises(CompileError) as caught:
         check(module_of(text))
     (diagnostic,) = caught.value.diagnostics
@@ -85,7 +85,7 @@ def notes(diagnostic: Diagnostic) -> list[tuple[int, str]]:
 
 
 def test_fused_is_the_dialect_alone() -> None:
-    refused = refusal(check_fused, FOREIGN)
+    refused = failure(check_fused, FOREIGN)
     assert refused.message == "after phase fused: 1 ops break its contract"
     assert refused.line == 2
     assert notes(refused) == [(2, "'tosa.exp' op is not allowed")]
@@ -93,21 +93,21 @@ def test_fused_is_the_dialect_alone() -> None:
 
 
 def test_linalg_has_no_op_of_the_dialect() -> None:
-    assert notes(refusal(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
+    assert notes(failure(check_linalg, FOREIGN)) == [(2, "'tosa.exp' op is not allowed")]
     check_linalg(module_of(LINALG))
 
 
 def test_offenders_inside_regions_are_found() -> None:
-    refused = refusal(check_fused, LINALG)
+    refused = failure(check_fused, LINALG)
     assert notes(refused) == [(line, f"'{name}' op is not allowed") for line, name in [
         (2, "linalg.generic"), (7, "linalg.yield"),
     ]]  # fmt: skip
 
 
 def test_vector_has_neither_tensors_nor_allocations() -> None:
-    found = notes(refusal(check_vector, LINALG))
+    found = notes(failure(check_vector, LINALG))
     assert (2, "'linalg.generic' op is not allowed") in found
-    assert notes(refusal(check_vector, ALLOCATING)) == [
+    assert notes(failure(check_vector, ALLOCATING)) == [
         (2, "'memref.alloc' op allocates memory inside a kernel"),
         (3, "'memref.alloca' op allocates memory inside a kernel"),
     ]
@@ -116,12 +116,12 @@ def test_vector_has_neither_tensors_nor_allocations() -> None:
 
 def test_a_table_is_a_permute_where_the_target_has_one() -> None:
     vbmi = TARGETS["avx512vbmi"]
-    refused = refusal(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
+    refused = failure(lambda module: check_x86(module, vbmi), GATHER.format(size=256))
     reason = "[byte-table] indices must be cast from a vector of integers of at least 8 bits"
     masked = "[byte-table] mask must be true in every lane"
     assert notes(refused) == [(3, f"'vector.gather' op is left; {masked}")]
     unmasked = GATHER.format(size=256).replace("%c0 =", "%t1 = arith.constant dense<true> : vector<4xi1>\n  %c0 =")
-    refused = refusal(lambda module: check_x86(module, vbmi), unmasked.replace("[%i], %m", "[%i], %t1"))
+    refused = failure(lambda module: check_x86(module, vbmi), unmasked.replace("[%i], %m", "[%i], %t1"))
     assert notes(refused) == [(4, f"'vector.gather' op is left; {reason}")]
     check_x86(module_of(GATHER.format(size=256)), TARGETS["avx512vnni"])
     check_x86(module_of(GATHER.format(size=100)), vbmi)
@@ -129,7 +129,7 @@ def test_a_table_is_a_permute_where_the_target_has_one() -> None:
 
 def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> None:
     for name in ("avx512vnni", "avx512vbmi"):
-        refused = refusal(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
+        refused = failure(lambda module, name=name: check_x86(module, TARGETS[name]), CONTRACTION)
         data = "data must be read from memory"
         found = f"is left; [dot-product] {data}; [interleaved-dot] {data}"
         assert notes(refused) == [(4, f"'vector.contract' op {found}")]
@@ -139,7 +139,7 @@ def test_a_contraction_of_bytes_is_dot_products_where_the_target_has_them() -> N
 
 
 def test_llvm_is_alone() -> None:
-    refused = refusal(check_llvm, VECTOR)
+    refused = failure(check_llvm, VECTOR)
     assert refused.message == "after phase llvm: 5 ops break its contract"
     assert (1, "'func.func' op is not allowed") in notes(refused)
     check_llvm(module_of(LLVM))
@@ -150,11 +150,11 @@ def test_products_are_rounded() -> None:
   %0 = llvm.intr.fmuladd(%a, %a, %a) : (f32, f32, f32) -> f32
   llvm.return %0 : f32
 }"""
-    assert notes(refusal(check_llvm, text)) == [(2, "'llvm.intr.fmuladd' op adds a product that is not rounded")]
+    assert notes(failure(check_llvm, text)) == [(2, "'llvm.intr.fmuladd' op adds a product that is not rounded")]
 
 
 def test_not_every_offender_of_many_is_listed() -> None:
     body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
-    refused = refusal(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
+    refused = failure(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
     assert refused.message == "after phase vector: 25 ops break its contract"
     assert len(refused.notes) == 10

@@ -75,8 +75,8 @@ def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int
         codes[5 * channel, row, column] = 255 - channel
     module = convolution(0, "ui8", codes, (100,))
     text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
-    nests = text.count('qnn.role = "start"')
-    assert text.count('qnn.role = "quads') == products * nests
+    micro_kernels = text.count('qnn.role = "start"')
+    assert text.count('qnn.role = "K groups') == products * micro_kernels
     check(module)
 
 

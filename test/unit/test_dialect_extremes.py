@@ -26,7 +26,7 @@ from qdialect.reference.interpreter import run
 CONTEXT = make_context()
 SCALES = (kinds.SMALLEST_SCALE, 1e-9, 1 / 256, 0.5, 1.0, kinds.LARGEST_SCALE)
 CHANNEL_SCALES = (*SCALES, 5e-324)
-REALS = (0.0, -1.0, 0.01, 2.0**30, 1e308)
+F32_VALUES = (0.0, -1.0, 0.01, 2.0**30, 1e308)
 SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,), "matrix": (4, 3)}
 GEOMETRY = {
     "axes": (1, 2),
@@ -73,7 +73,7 @@ class Case:
         per_input = 2 if name in ("input_scales", "input_zero_points") and self.is_variadic else 1
         choices: dict[int, Sequence[Any]] = {
             id(kinds.SCALE): SCALES,
-            id(kinds.F64): REALS,
+            id(kinds.F64): F32_VALUES,
             id(kinds.SCALES): [(scale,) * per_input for scale in CHANNEL_SCALES],
             id(kinds.BOOL): (False, True),
             id(kinds.TABLE): (np.arange(256, dtype=np.uint8),),
@@ -157,7 +157,7 @@ def module_of(case: Case) -> ir.Module:
     return module
 
 
-def refusal(module: ir.Module) -> str | None:
+def failure(module: ir.Module) -> str | None:
     """What the verifier says; it never fails itself."""
     try:
         verify(module)
@@ -174,5 +174,5 @@ def refusal(module: ir.Module) -> str | None:
 @given(draw=st.data(), element=st.sampled_from(["i8", "ui8"]))
 def test_what_is_accepted_runs(op_class: type[QnnOp], draw: st.DataObject, element: str) -> None:
     module = module_of(Case(draw, op_class, element))
-    if refusal(module) is None:
+    if failure(module) is None:
         run(module, [])

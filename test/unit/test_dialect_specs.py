@@ -41,7 +41,7 @@ class Spec:
 
 
 def constraint_labels(own: type) -> list[str]:
-    """Labels in the docstring of a class, ``C1, C4 to C6`` spelled out."""
+    """Labels in the docstring of a class, ``C1, C4 to C6`` decomposed."""
     _, _, constraints = (own.__doc__ or "").partition("Constraints:")
     spans = (span for line in LABELLED_LINE.findall(constraints) for span in SPAN.finditer(line))
     return [f"C{number}" for span in spans for number in range(int(span[1]), int(span[2] or span[1]) + 1)]

@@ -13,7 +13,7 @@ from qdialect._mlir import ir
 from qdialect.passes.elementwise import ElementwiseGraph, graph_of, steps_of_graph
 from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
 from qdialect.passes.fuse_qnn import FuseQnnPass
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math import accumulator_range
 
 Array = NDArray[Any]
@@ -115,7 +115,7 @@ def test_steps_are_where_each_integer_begins(is_proved: bool) -> None:
       {extra}"""
     module = of_i32(body, "%2" if is_proved else "%3")
     found = steps_of_graph(returned(module), np.array([-500]), np.array([500]))
-    assert not isinstance(found, Refusal)
+    assert not isinstance(found, MatchFailure)
     assert (found.minimum, found.maximum) == (7, 20)
     np.testing.assert_array_equal(found.steps.first[:, 0], 7 * np.arange(8, 21))
 

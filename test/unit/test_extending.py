@@ -39,9 +39,9 @@ class NearestRounding(qdialect.Pattern[str]):
     name = "nearest-rounding"
     roots = ("qnn.requantize",)
 
-    def check(self, op: RequantizeOp) -> str | qdialect.Refusal:
+    def check(self, op: RequantizeOp) -> str | qdialect.MatchFailure:
         wanted = "fixed64_nearest"
-        return qdialect.Refusal(f"rounds as {wanted} already") if op.rounding == wanted else wanted
+        return qdialect.MatchFailure(f"rounds as {wanted} already") if op.rounding == wanted else wanted
 
     def rewrite(self, op: RequantizeOp, match: str, rewriter: qdialect.Rewriter) -> None:
         with rewriter.before(op):

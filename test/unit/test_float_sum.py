@@ -13,7 +13,7 @@ from qdialect.quant_math import float_sum, float_sum_numbers
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
-# Scales and zero points of both operands and the sum, two codes, and what ONNX Runtime 1.31.1 makes of them.
+# Scales and zero points of both operands and the sum, two quantized values, and what ONNX Runtime 1.31.1 makes of them.
 RECORDED = [
     ((0.05353185161948204, 0.03582951799035072, 0.045797303318977356), (113, 169, 254), (165, 83), 248),
     ((0.04218011721968651, 0.05837279558181763, 0.013826764188706875), (255, 127, 8), (252, 157), 126),
@@ -49,7 +49,7 @@ def test_kernels_equal_the_reference_on_all_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not has_line:
-        monkeypatch.setattr(addition, "pair_line", no_line)
+        monkeypatch.setattr(addition, "fixed_point_sum", no_line)
     values: dict[str, Any] = {"arithmetic": "float_once", "output_min": 0, "output_max": 255}
     for name, scale, zero_point in zip(("lhs", "rhs", "output"), scales, zero_points, strict=True):
         values |= {f"{name}_scale": scale, f"{name}_zero_point": zero_point}

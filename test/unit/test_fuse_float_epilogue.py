@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Body, graph, op_names, ops_of, refusals, run_both
+from graphs import Body, failures, graph, op_names, ops_of, run_both
 from quantized_layers import CHANNELS, WEIGHT_SCALES, bias_of, conv, dense
 
 from qdialect._mlir import arith, ir
@@ -27,8 +27,8 @@ FUSED = "qnn.fused_conv2d"
 SCALES = tuple(float(np.float32(0.02) * np.float32(scale)) for scale in WEIGHT_SCALES)
 
 
-def real(accumulators: ir.Value, scales: tuple[float, ...] = SCALES, axis: int = 3, zero_point: int = 0) -> ir.Value:
-    """The real numbers of accumulators."""
+def f32(accumulators: ir.Value, scales: tuple[float, ...] = SCALES, axis: int = 3, zero_point: int = 0) -> ir.Value:
+    """The f32 values of accumulators."""
     parameters: dict[str, Any] = {"scales": scales, "zero_points": (zero_point,), "axis": axis}
     return build(DequantizeOp, accumulators, element="f32", **parameters).output
 
@@ -58,7 +58,7 @@ def fused_of(body: Body, types: list[str] | None = None) -> dict[str, Any]:
 def reason(body: Body, types: list[str] | None = None) -> str:
     """Why `body` is refused."""
     module = graph(types or [IMAGE], body)
-    (found,) = refusals(module, FuseFloatEpiloguePass())
+    (found,) = failures(module, FuseFloatEpiloguePass())
     assert FUSED not in op_names(module)
     return found
 
@@ -67,7 +67,7 @@ def reason(body: Body, types: list[str] | None = None) -> str:
 @pytest.mark.parametrize("scaling", Scaling)
 def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> None:
     alpha = 0.1 if activation.has_alpha else 0.0
-    op = fused_of(lambda x: codes(build_activation(activation, real(conv(x)), alpha), scaling=scaling))
+    op = fused_of(lambda x: codes(build_activation(activation, f32(conv(x)), alpha), scaling=scaling))
     activated = ActivationStage(function=activation, alpha=float(np.float32(alpha)))
     assert op["epilogue"] == (DequantizeStage(multiplier=Multiplier.F32), activated, QuantizeStage(scaling=scaling))
 
@@ -75,7 +75,7 @@ def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> Non
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 def test_bias_residual_and_clamps_fuse(element: str) -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
-        value = real(conv(x))
+        value = f32(conv(x))
         value = arith.addf(residual_of(r), arith.addf(value, bias(value)))
         return codes(build_clamp(value, 0.0, 6.0), element)
 
@@ -90,7 +90,7 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
 
 def test_what_is_fused_and_spelled_out_fuses_again() -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
-        value = real(conv(x))
+        value = f32(conv(x))
         value = arith.addf(arith.addf(value, bias(value)), residual_of(r))
         return codes(build_activation(Activation.LEAKY_RELU, value, 0.2))
 
@@ -100,16 +100,16 @@ def test_what_is_fused_and_spelled_out_fuses_again() -> None:
 
 
 def test_biases_of_integers_of_reals_and_none() -> None:
-    integers = fused_of(lambda x: codes(real(conv(x, bias=bias_of()))))
+    integers = fused_of(lambda x: codes(f32(conv(x, bias=bias_of()))))
     assert integers["bias"] == f"tensor<{CHANNELS}xi32>"
-    uniform = fused_of(lambda x: codes(arith.addf(real(conv(x)), uniform_constant(1.5, real(conv(x)).type))))
+    uniform = fused_of(lambda x: codes(arith.addf(f32(conv(x)), uniform_constant(1.5, f32(conv(x)).type))))
     assert uniform["bias"] == f"tensor<{CHANNELS}xf32>"
-    assert fused_of(lambda x: codes(real(conv(x))))["bias"] == f"tensor<{CHANNELS}xi32>"
+    assert fused_of(lambda x: codes(f32(conv(x))))["bias"] == f"tensor<{CHANNELS}xi32>"
 
 
 def test_dense_and_one_scale() -> None:
     def body(x: ir.Value) -> ir.Value:
-        value = real(dense(x), (float(np.float32(0.02) * np.float32(0.01)),), axis=0)
+        value = f32(dense(x), (float(np.float32(0.02) * np.float32(0.01)),), axis=0)
         return codes(build_activation(Activation.GELU, value))
 
     after = run_both(graph(["tensor<3x20xui8>"], body), FuseFloatEpiloguePass())
@@ -117,30 +117,30 @@ def test_dense_and_one_scale() -> None:
 
 
 def test_the_pipeline_fuses_what_comes_after() -> None:
-    """An addition and a clamp of codes join the same kernel."""
+    """An addition and a clamp of quantized values join the same kernel."""
 
     def body(x: ir.Value) -> ir.Value:
-        return codes(build_activation(Activation.HARDSWISH, real(conv(x))))
+        return codes(build_activation(Activation.HARDSWISH, f32(conv(x))))
 
-    after = run_both(graph([IMAGE], lambda x: codes(real(conv(body(x))))), FuseQnnPass())
+    after = run_both(graph([IMAGE], lambda x: codes(f32(conv(body(x))))), FuseQnnPass())
     assert op_names(after) == [FUSED, FUSED]
 
 
 def test_uses_beside_the_chain_are_refused() -> None:
     def shared_accumulators(x: ir.Value) -> list[ir.Value]:
         accumulators = conv(x)
-        return [codes(real(accumulators)), accumulators]
+        return [codes(f32(accumulators)), accumulators]
 
     def shared_sum(x: ir.Value) -> list[ir.Value]:
-        value = real(conv(x))
+        value = f32(conv(x))
         return [codes(value), value]
 
     def shared_source(x: ir.Value) -> list[ir.Value]:
-        value = real(conv(x))
+        value = f32(conv(x))
         return [codes(build_activation(Activation.HARDSWISH, value)), value]
 
     def shared_result(x: ir.Value) -> list[ir.Value]:
-        value = build_activation(Activation.TANH, real(conv(x)))
+        value = build_activation(Activation.TANH, f32(conv(x)))
         return [codes(value), value]
 
     assert "needs the result of 'qnn.conv2d' alone, but it has 2 uses" in reason(shared_accumulators)
@@ -151,57 +151,57 @@ def test_uses_beside_the_chain_are_refused() -> None:
 
 def test_unknown_chains_are_refused() -> None:
     def squared(x: ir.Value) -> ir.Value:
-        value = real(conv(x))
+        value = f32(conv(x))
         return codes(arith.mulf(value, value))
 
     def residual_first(x: ir.Value, r: ir.Value) -> ir.Value:
-        value = arith.addf(real(conv(x)), residual_of(r))
+        value = arith.addf(f32(conv(x)), residual_of(r))
         return codes(arith.addf(value, bias(value)))
 
     def of_places(x: ir.Value) -> ir.Value:
         places = constant(np.arange(210, dtype=np.float32).reshape(1, 6, 7, 5))
-        return codes(arith.addf(real(conv(x)), places))
+        return codes(arith.addf(f32(conv(x)), places))
 
     assert "must be a known activation of sums of dequantized accumulators, but there is 'arith.mulf'" in reason(
         squared
     )
     assert "must add one residual, after the bias" in reason(residual_first, [IMAGE, OUT])
     assert "must add biases of the channels and one dequantized 8-bit tensor alone" in reason(of_places)
-    two = reason(lambda x: codes(arith.addf(real(conv(x)), real(conv(x)))))
+    two = reason(lambda x: codes(arith.addf(f32(conv(x)), f32(conv(x)))))
     assert "must add biases of the channels" in two
 
 
 def test_other_parameters_are_refused() -> None:
     def two_biases(x: ir.Value) -> ir.Value:
-        value = real(conv(x, bias=bias_of()))
+        value = f32(conv(x, bias=bias_of()))
         return codes(arith.addf(value, bias(value)))
 
     assert "rounding must be half_even, but got half_away" in reason(
-        lambda x: codes(real(conv(x)), rounding="half_away")
+        lambda x: codes(f32(conv(x)), rounding="half_away")
     )
-    assert "must have an 8-bit result, but got i16" in reason(lambda x: codes(real(conv(x)), "i16"))
+    assert "must have an 8-bit result, but got i16" in reason(lambda x: codes(f32(conv(x)), "i16"))
     channels: dict[str, Any] = {"scales": (0.05,) * CHANNELS, "axis": 3}
-    assert "must have one scale and one zero point" in reason(lambda x: codes(real(conv(x)), **channels))
-    tiny = reason(lambda x: codes(real(conv(x)), scales=(2.0**-70,)))
+    assert "must have one scale and one zero point" in reason(lambda x: codes(f32(conv(x)), **channels))
+    tiny = reason(lambda x: codes(f32(conv(x)), scales=(2.0**-70,)))
     assert "must have a scale of at least 2^-60" in tiny
-    assert "the products of input_scale and weight_scales" in reason(lambda x: codes(real(conv(x), (0.001,))))
-    assert "with zero point 0" in reason(lambda x: codes(real(conv(x), zero_point=1)))
+    assert "the products of input_scale and weight_scales" in reason(lambda x: codes(f32(conv(x), (0.001,))))
+    assert "with zero point 0" in reason(lambda x: codes(f32(conv(x), zero_point=1)))
     square = ["tensor<1x5x5x4xui8>"]
-    assert "along axis 3, but got 1" in reason(lambda x: codes(real(conv(x), axis=1)), square)
-    assert "must have one bias, but there is one of integers and one of real numbers" in reason(two_biases)
+    assert "along axis 3, but got 1" in reason(lambda x: codes(f32(conv(x), axis=1)), square)
+    assert "must have one bias, but there is one of integers and one of f32 values" in reason(two_biases)
 
 
 def test_a_residual_by_channel_is_refused() -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         parameters: dict[str, Any] = {"scales": (0.04,) * CHANNELS, "zero_points": (9,), "axis": 3}
         other = build(DequantizeOp, r, element="f32", **parameters).output
-        return codes(arith.addf(real(conv(x)), other))
+        return codes(arith.addf(f32(conv(x)), other))
 
     assert "a residual with one zero point and one scale" in reason(body, [IMAGE, OUT])
 
 
 def test_weights_known_at_run_time_are_refused() -> None:
     def body(x: ir.Value, weight: ir.Value) -> ir.Value:
-        return codes(real(conv(x, weight=weight)))
+        return codes(f32(conv(x, weight=weight)))
 
     assert "needs a constant weight" in reason(body, [IMAGE, "tensor<5x3x3x4xi8>"])

@@ -47,7 +47,7 @@ def name_of(op: str) -> str:
     return f"{'arith' if op in ('negf', *BINARY[:6]) else 'math'}.{op}"
 
 
-def reals(count: int, seed: int = 0) -> Array:
+def f32_values(count: int, seed: int = 0) -> Array:
     """Special numbers, numbers around zero and of every magnitude."""
     rng = np.random.default_rng(seed)
     first = np.array(SPECIAL + EDGES)
@@ -59,7 +59,7 @@ def reals(count: int, seed: int = 0) -> Array:
 
 def pairs(count: int) -> list[Array]:
     """Every pair of special numbers first."""
-    x, y = reals(count, 1), reals(count, 2)
+    x, y = f32_values(count, 1), f32_values(count, 2)
     size = len(SPECIAL)
     x[: size * size], y[: size * size] = np.repeat(x[:size], size), np.tile(y[:size], size)
     return [x, y]
@@ -89,7 +89,7 @@ def function(body: str, arguments: str, result: str) -> str:
 @pytest.mark.parametrize("op", [*UNARY, *TRANSCENDENTAL])
 def test_functions_of_one_number(op: str) -> None:
     type_ = "tensor<4099xf32>"
-    check(function(f"%y = {name_of(op)} %x : {type_}", f"%x: {type_}", type_), [reals(4099)])
+    check(function(f"%y = {name_of(op)} %x : {type_}", f"%x: {type_}", type_), [f32_values(4099)])
 
 
 @pytest.mark.parametrize("op", BINARY)
@@ -102,7 +102,7 @@ def test_functions_of_two_numbers(op: str) -> None:
 def test_transcendental_functions_are_rounded_correctly(op: str) -> None:
     type_ = "tensor<4099xf32>"
     module = parse(function(f"%y = math.{op} %x : {type_}", f"%x: {type_}", type_))
-    x = reals(4099)
+    x = f32_values(4099)
     (found,) = interpreter.run(module, [x])
     with np.errstate(all="ignore"):
         exact = np.vectorize(math.erf) if op == "erf" else getattr(np, op)
@@ -227,7 +227,7 @@ def test_a_value_with_users_in_two_kernels_is_stored_once() -> None:
       return %1, %2 : tensor<3x19xf32>, tensor<3x19xf32>
     }"""
     assert kernels(text) == ["math.exp", "arith.addf", "arith.mulf"]
-    check(text, [reals(57).reshape(3, 19)])
+    check(text, [f32_values(57).reshape(3, 19)])
 
 
 def test_a_row_is_computed_before_it_is_repeated() -> None:
@@ -238,7 +238,7 @@ def test_a_row_is_computed_before_it_is_repeated() -> None:
       return %2 : tensor<3x19xf32>
     }"""
     assert kernels(text) == ["math.exp", "arith.addf"]
-    check(text, [reals(57).reshape(3, 19), reals(19, 1)])
+    check(text, [f32_values(57).reshape(3, 19), f32_values(19, 1)])
 
 
 def test_a_condition_is_computed_in_every_kernel_that_asks() -> None:
@@ -249,7 +249,7 @@ def test_a_condition_is_computed_in_every_kernel_that_asks() -> None:
       return %0, %1 : tensor<19xf32>, tensor<19xf32>
     }"""
     assert kernels(text) == ["arith.select", "arith.uitofp"]
-    check(text, [reals(19, 1), reals(19, 2)])
+    check(text, [f32_values(19, 1), f32_values(19, 2)])
 
 
 def test_an_unused_condition_is_not_computed() -> None:
@@ -257,7 +257,7 @@ def test_an_unused_condition_is_not_computed() -> None:
       %c = arith.cmpf ogt, %x, %x : tensor<19xf32>
       return %x : tensor<19xf32>
     }"""
-    check(text, [reals(19)])
+    check(text, [f32_values(19)])
 
 
 def test_long_chains_are_cut() -> None:
@@ -268,7 +268,7 @@ def test_long_chains_are_cut() -> None:
       return %2000 : tensor<19xf32>
     }}"""
     assert len(kernels(text)) == -(-2001 // 64)
-    check(text, [reals(19)])
+    check(text, [f32_values(19)])
 
 
 def test_constants_are_read_where_they_lie() -> None:
@@ -285,7 +285,7 @@ def test_constants_are_read_where_they_lie() -> None:
       return %3 : tensor<2x3xf32>
     }"""
     assert kernels(text) == ["math.absf"]
-    check(text, [reals(6).reshape(2, 3)])
+    check(text, [f32_values(6).reshape(2, 3)])
 
 
 @pytest.mark.parametrize("element", ["i8", "i32", "i64", "f32"])
@@ -298,7 +298,7 @@ def test_concatenation(element: str, axis: int, shapes: tuple[tuple[int, int], .
     names = ", ".join(f"%x{i}" for i in range(len(types)))
     arguments = ", ".join(f"%x{i}: {type_}" for i, type_ in enumerate(types))
     body = f"%y = tensor.concat dim({axis}) {names} : ({', '.join(types)}) -> {result}"
-    inputs = [reals(r * c, i).reshape(r, c) if element == "f32" else _integers(element, (r, c), i)
+    inputs = [f32_values(r * c, i).reshape(r, c) if element == "f32" else _integers(element, (r, c), i)
               for i, (r, c) in enumerate(shapes)]  # fmt: skip
     check(function(body, arguments, result), inputs)
 
@@ -309,7 +309,7 @@ def test_arrays_of_any_width_are_read_and_written_in_place() -> None:
       return %0 : tensor<5x19xf32>
     }"""
     assert lower(parse(text), target.GENERIC, Phase.LINALG).labels == ("arith.addf",)
-    check(text, [reals(95).reshape(5, 19)])
+    check(text, [f32_values(95).reshape(5, 19)])
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -63,7 +63,7 @@ def test_a_kernel_parses_and_verifies() -> None:
 
 def test_tags_stand_on_the_ops() -> None:
     kernel = parsed(kernel_with_a_sum().render("k"))
-    tagged = [op for op in kernel if "qnn.nest" in op.attributes]
+    tagged = [op for op in kernel if "qnn.micro_kernel" in op.attributes]
     found = [(ir.StringAttr(op.attributes["qnn.role"]).value, "qnn.tiles" in op.attributes) for op in tagged]
     assert found == [("sum_fill", False), ("sum", True), ("root", True)]
     assert list(ir.DenseI64ArrayAttr(tagged[1].attributes["qnn.tiles"])) == [0, 1]
@@ -129,7 +129,7 @@ def test_clamps(type_: str, ops: list[str]) -> None:
 
 def test_nests_are_numbered() -> None:
     kernel = KernelText()
-    assert [kernel.next_nest() for _ in range(3)] == [0, 1, 2]
+    assert [kernel.next_micro_kernel() for _ in range(3)] == [0, 1, 2]
 
 
 def test_maps_and_iterators() -> None:
@@ -150,7 +150,7 @@ def test_a_loop_over_a_table() -> None:
         start = kernel.sum(kernel.position(table, index), kernel.constant(1, "index"))
         source = kernel.read(data, View((4,), (1,)), start)
         target, where = kernel.write(output, View((4,), (1,)), kernel.multiple(index, 4))
-        tag = Tag(kernel.next_nest(), "root", (4,))
+        tag = Tag(kernel.next_micro_kernel(), "root", (4,))
         body = kernel.body()
         twice = body.binary("arith.addi", "%x0", "%x0", "i8")
         done = kernel.generic(Loops(("i",)), [Operand(source, ("i",))], Operand(target, ("i",)), body, twice, tag)

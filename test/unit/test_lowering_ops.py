@@ -106,7 +106,7 @@ def test_each_channel_has_its_own_zero_point(source: str) -> None:
     ("rounding", "scale"), [(Rounding.F32_UP_ZP_FIRST, 0.499999), (Rounding.F32_NEAREST_ZP_FIRST, 0.500001)]
 )
 def test_a_zero_point_before_rounding_is_that_of_the_codes(rounding: Rounding, scale: float) -> None:
-    # Either scale less 128 is -127.5 in float32; plus 0, the zero point of stored codes, it is what it was.
+    # Either scale less 128 is -127.5 in float32; plus 0, the zero point of stored quantized values, it is what it was.
     output: Attributes = {"output_scale": 1.0, "output_zero_point": -128, "rounding": rounding}
     data = np.array([0, 1, 3], dtype=np.int32)
     check_op(RequantizeOp, [tensor((3,), "i32")], "i8", [data], input_scale=scale, **output)
@@ -279,7 +279,7 @@ def test_softmax(number: int, arithmetic: str) -> None:
 
 @pytest.mark.parametrize("classes", [101, 120])
 def test_a_float_sum_runs_in_order(classes: int) -> None:
-    # The boundary between two codes lies between the sum in order and the sum by parts.
+    # The boundary between two quantized values lies between the sum in order and the sum by parts.
     rng = np.random.default_rng(classes)
     tried = 0
     for _ in range(40):

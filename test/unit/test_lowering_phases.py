@@ -146,7 +146,7 @@ def convolutions(draw: st.DrawFn) -> ir.Module:
 
 
 def reshaped() -> ir.Module:
-    """A user's array under another shape, as the data of a convolution whose groups are no whole quads."""
+    """A user's array under another shape, as the data of a convolution whose groups are no whole K groups."""
 
     def body(x: ir.Value) -> ir.Value:
         image = build(ReshapeOp, x, element="ui8", shape=(1, 1, 1, 8)).output
@@ -172,7 +172,7 @@ def number(index: ir.Value, actuals: Sequence[ir.Value]) -> int:
     return ir.IntegerAttr(owner.attributes["value"]).value
 
 
-def reach(view: ir.Operation, actuals: Sequence[ir.Value]) -> tuple[int, int]:
+def acc_range(view: ir.Operation, actuals: Sequence[ir.Value]) -> tuple[int, int]:
     """First and last element that a `memref.reinterpret_cast` shows, in a kernel that gets `actuals`."""
     offsets, sizes, strides = (
         list(ir.DenseI64ArrayAttr(view.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
@@ -203,7 +203,7 @@ def test_no_view_leaves_its_buffer(module: ir.Module) -> None:
             for use in formal.uses:
                 if use.owner.operation.name != "memref.reinterpret_cast":
                     continue
-                first, last = reach(use.owner.operation, list(call.operands))
+                first, last = acc_range(use.owner.operation, list(call.operands))
                 assert first >= 0
                 assert last < ir.MemRefType(formal.type).shape[0] + spare_bytes(actual, arena), use.owner
 

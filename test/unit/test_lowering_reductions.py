@@ -1,4 +1,4 @@
-"""Compiled reductions over axes equal the reference, on odd shapes, every axis, many equal codes."""
+"""Compiled reductions over axes equal the reference, on odd shapes, every axis, many equal quantized values."""
 
 from itertools import product
 from typing import Any

@@ -61,7 +61,7 @@ COORDINATES: Attributes = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic
 
 
 def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int], **attributes: Any) -> ir.Module:
-    """Few distinct codes, so that many are equal."""
+    """Few distinct quantized values, so that many are equal."""
     low = ELEMENT_RANGES[element][0]
 
     def body(image: ir.Value) -> ir.Value:

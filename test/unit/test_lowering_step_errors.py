@@ -109,24 +109,30 @@ def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
 @pytest.mark.parametrize(
     ("tags", "message"),
     [
-        ('qnn.nest = 0, qnn.role = "sum"', "nest 0 must have a root, but has only sum"),
-        ('qnn.nest = 0, qnn.role = "root"', "'linalg.generic' op qnn.tiles of a root must have a tile size above 0"),
+        ('qnn.micro_kernel = 0, qnn.role = "sum"', "micro-kernel 0 must have a root, but has only sum"),
         (
-            'qnn.nest = 0, qnn.role = "root", qnn.tiles = array<i64: 0>',
+            'qnn.micro_kernel = 0, qnn.role = "root"',
             "'linalg.generic' op qnn.tiles of a root must have a tile size above 0",
         ),
         (
-            'qnn.nest = 0, qnn.role = "root", qnn.tiles = array<i64: -2>',
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: 0>',
+            "'linalg.generic' op qnn.tiles of a root must have a tile size above 0",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: -2>',
             "'linalg.generic' op qnn.tiles must not be negative, but got [-2]",
         ),
-        ("qnn.nest = 0", "'linalg.generic' op qnn.role must be a string, but got nothing"),
-        ('qnn.nest = "x", qnn.role = "root"', "'linalg.generic' op qnn.nest must be an integer, but got \"x\""),
+        ("qnn.micro_kernel = 0", "'linalg.generic' op qnn.role must be a string, but got nothing"),
         (
-            'qnn.nest = 0, qnn.role = "root", qnn.tiles = [1]',
+            'qnn.micro_kernel = "x", qnn.role = "root"',
+            "'linalg.generic' op qnn.micro_kernel must be an integer, but got \"x\"",
+        ),
+        (
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = [1]',
             "'linalg.generic' op qnn.tiles must be an array of i64, but got [1]",
         ),
         (
-            'qnn.nest = 0, qnn.role = "root", qnn.tiles = array<i64: 2, 3, 4>',
+            'qnn.micro_kernel = 0, qnn.role = "root", qnn.tiles = array<i64: 2, 3, 4>',
             "'linalg.generic' op qnn.tiles must have at most 1 entries, one for each loop, but got 3",
         ),
     ],
@@ -136,8 +142,8 @@ def test_tags_of_a_nest(tags: str, message: str) -> None:
 
 
 def test_a_role_is_any_string() -> None:
-    text = GENERIC.format(tags='qnn.nest = -1, qnn.role = "root\\22 } in", qnn.tiles = array<i64: 2>')
-    assert failure(to_vector, text) == (2, 'nest -1 must have a root, but has only root" } in')
+    text = GENERIC.format(tags='qnn.micro_kernel = -1, qnn.role = "root\\22 } in", qnn.tiles = array<i64: 2>')
+    assert failure(to_vector, text) == (2, 'micro-kernel -1 must have a root, but has only root" } in')
 
 
 def test_what_upstream_cannot_lower() -> None:

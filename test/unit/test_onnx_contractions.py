@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, drawn, reals, requantized, run, spread
+from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, drawn, f32_values, requantized, run, spread
 
 Array = NDArray[Any]
 TYPES = [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]
@@ -100,7 +100,7 @@ def test_transposed_conv(window: dict[str, Any]) -> None:
 
 
 def test_gemm_with_a_float_bias() -> None:
-    """Real numbers are divided by the scale of the accumulators and rounded to even."""
+    """f32 values are divided by the scale of the accumulators and rounded to even."""
     x, w, bias = drawn((3, 5), np.uint8), drawn((4, 5), np.int8), np.array([0.5, -1.25, 0, 3], dtype=np.float32)
     b = ModelBuilder()
     data = b.dequantize(b.input("x", x.shape, np.uint8), (0.25, 7))
@@ -176,4 +176,4 @@ def test_relu_of_floats_at_the_end() -> None:
     x = drawn((2, 5), np.uint8)
     b = ModelBuilder()
     relu = b.node("Relu", b.dequantize(b.input("x", x.shape, np.uint8), X))
-    assert np.array_equal(run(b.finish(relu, dtype=np.float32), x), np.maximum(reals(x, X), 0))
+    assert np.array_equal(run(b.finish(relu, dtype=np.float32), x), np.maximum(f32_values(x, X), 0))

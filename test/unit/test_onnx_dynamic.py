@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def quantized(x: Array) -> tuple[Array, np.float32, int]:
-    """Codes, scale and zero point by the formulas of the operator, in float32."""
+    """Quantized values, scale and zero point by the formulas of the operator, in float32."""
     low, high = min(np.float32(x.min()), np.float32(0)), max(np.float32(x.max()), np.float32(0))
     scale = (high - low) / np.float32(255) if high != low else np.float32(1)
     point = int(np.rint(np.clip(np.float32(0) - low / scale, 0, 255)))
@@ -64,8 +64,8 @@ def test_a_product_with_run_time_parameters(weight_point: int) -> None:
         "MatMulInteger", "codes", model.constant(weight), "point", model.constant(np.array(weight_point, np.int8))
     )
     factor = model.node("Mul", "scale", model.constant(0.02))
-    real = model.node("Mul", model.node("Cast", sums, to=1), factor)
-    (found,) = run(model.finish(real, dtype=np.float32), x)
+    f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
+    (found,) = run(model.finish(f32, dtype=np.float32), x)
     codes, scale, point = quantized(x)
     wanted = (codes.astype(np.int32) - point) @ (weight.astype(np.int32) - weight_point)
     np.testing.assert_array_equal(found, wanted.astype(np.float32) * (scale * np.float32(0.02)))

@@ -12,7 +12,7 @@ from qdialect.frontends.onnx import import_onnx
 X = (0.043, 117)
 
 
-def refusal(content: bytes, **options: Any) -> ImportModelError:
+def failure(content: bytes, **options: Any) -> ImportModelError:
     with pytest.raises(ImportModelError) as caught:
         import_onnx(content, **options)
     return caught.value
@@ -25,14 +25,14 @@ def test_open_extents_are_given_by_name_or_by_place() -> None:
     b = ModelBuilder()
     b.input("x", ("batch", 3, "width", ""))
     content = b.finish("x", dtype=np.float32)
-    assert str(refusal(content)) == "'model.onnx': extent 2 of input 'x' is open: " + OPEN.format("width")
-    found = str(refusal(content, dims={"width": 5}))
+    assert str(failure(content)) == "'model.onnx': extent 2 of input 'x' is open: " + OPEN.format("width")
+    found = str(failure(content, dims={"width": 5}))
     assert found == "'model.onnx': extent 3 of input 'x' is open: " + OPEN.format("x:3")
     for dims, shape in (({"width": 5, "x:3": 7}, "1x3x5x7"), ({"x:2": 4, "x:3": 7, "batch": 2}, "2x3x4x7")):
         assert f"tensor<{shape}xf32>" in str(import_onnx(content, dims=dims))
     wrong = {"width": 5, "x:3": 7, "x:1": 3, "depth": 1}
     assert (
-        str(refusal(content, dims=wrong)) == "'model.onnx': dims must name open extents of inputs, but got depth, x:1"
+        str(failure(content, dims=wrong)) == "'model.onnx': dims must name open extents of inputs, but got depth, x:1"
     )
     with pytest.raises(ImportModelError, match="dim 'width' must be at least 1, but got 0"):
         import_onnx(content, dims={"width": 0})
@@ -46,7 +46,7 @@ def test_a_refusal_tells_of_extents_that_were_assumed() -> None:
     turned = b.node("Transpose", data, perm=[3, 1, 0, 2])
     pooled = b.node("MaxPool", turned, kernel_shape=[2, 2], name="pool")
     content = b.finish(b.quantize(pooled, X))
-    assert [note.message for note in refusal(content).diagnostics[0].notes] == [
+    assert [note.message for note in failure(content).diagnostics[0].notes] == [
         "node 2 MaxPool ('pool'): kernel must fit into the padded input [1, 8], but is [2, 2]",
         "extent 0 of input 'x' is open and was taken as 1: batch, as --batch N does, sets another",
     ]
@@ -57,6 +57,6 @@ def test_tensors_of_too_many_elements_are_refused() -> None:
     b = ModelBuilder()
     content = b.finish(b.node("Relu", b.input("x", ("batch", "width"))), dtype=np.float32)
     for batch in (2**30, 10**20):
-        found = [note.message for note in refusal(content, batch=batch, dims={"width": 3}).diagnostics[0].notes]
+        found = [note.message for note in failure(content, batch=batch, dims={"width": 3}).diagnostics[0].notes]
         wanted = f"shape must have at most 2147483647 elements, but got [{batch}, 3]"
         assert f"input 'x': {wanted}" in found

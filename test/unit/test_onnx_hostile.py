@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, numpy_helper
-from onnx_graphs import ModelBuilder, codes_of, reals, run
+from onnx_graphs import ModelBuilder, codes_of, f32_values, run
 
 import qdialect
 from qdialect._mlir import ir
@@ -68,7 +68,7 @@ def test_an_operand_named_twice_counts_twice() -> None:
         value = b.node("Add", value, value)
     b.node("QuantizeLinear", value, *b.parameters(X, np.int8), output="y")
     codes = np.array([[1, -2, 15, 100]], np.int8)
-    expected = codes_of(reals(codes, X) * np.float32(8), X, np.int8)
+    expected = codes_of(f32_values(codes, X) * np.float32(8), X, np.int8)
     assert run(b.finish("y", dtype=np.int8), codes).tolist() == expected.tolist()
 
 

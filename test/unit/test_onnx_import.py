@@ -9,7 +9,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import external_data_helper
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, reals
+from onnx_graphs import CONTRIB, ModelBuilder, codes_of, f32_values
 
 from qdialect import read_model
 from qdialect._mlir import ir
@@ -67,12 +67,12 @@ def test_units_become_integer_ops_with_channels_last() -> None:
     convolution = ["qnn.conv2d", "qnn.requantize"]
     chain = [*convolution, "qnn.clip", *convolution, "qnn.add", "qnn.mean"]
     assert names(module) == ["qnn.quantize", "qnn.transpose", *chain, "qnn.transpose", "qnn.dequantize"]
-    flavours = [
+    choices = [
         (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
         for op in operations(module)
         if op.name == "qnn.requantize"
     ]
-    assert flavours == [("f32_rne_zp_last", "f32")] * 2
+    assert choices == [("f32_rne_zp_last", "f32")] * 2
     text = str(module).splitlines()[1]
     argument = '%arg0: tensor<2x4x8x8xf32> {qnn.name = "image"}'
     assert text == f'  func.func public @main({argument}) -> (tensor<2x4x1x1xf32> {{qnn.name = "score"}}) {{'
@@ -137,7 +137,7 @@ def test_constants_of_every_kind_are_folded() -> None:
     content = b.finish(b.node("Mul", data, total), dtype=np.float32)
     x = np.array([[1, 100, 200]], dtype=np.uint8)
     factors = np.array([0.5, 3.5, 2.5], dtype=np.float32)
-    assert np.array_equal(interpreter.run(import_onnx(content), [x])[0], reals(x, X) * factors)
+    assert np.array_equal(interpreter.run(import_onnx(content), [x])[0], f32_values(x, X) * factors)
 
 
 def test_casts_and_identities_that_change_nothing_go() -> None:
@@ -155,7 +155,7 @@ def test_every_offender_is_named_at_once() -> None:
     b = ModelBuilder()
     data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
     b.node("StringNormalizer", data, output="a", name="soft")
-    # It depends on an offender, and is one.
+    # It depends on an unsupported op, and is one.
     b.node("Unique", "a", output="b")
     b.node("Relu", "b", output="c")
     b.node("Conv", data, b.weight(WEIGHT, 0.02), group=3, output="d")

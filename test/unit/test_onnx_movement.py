@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_graphs import ModelBuilder, codes_of, drawn, reals, run
+from onnx_graphs import ModelBuilder, codes_of, drawn, f32_values, run
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
@@ -171,6 +171,6 @@ def test_a_pad_between_two_codes_is_rounded_by_the_quantization_after_it(fill: f
     b = ModelBuilder()
     data = b.dequantize(b.input("x", x.shape, np.uint8), before)
     padded = b.node("Pad", data, b.constant(np.array([0, 1, 0, 0])), b.constant(fill))
-    wanted = np.pad(reals(x, before), ((0, 0), (1, 0)), constant_values=np.float32(fill))
+    wanted = np.pad(f32_values(x, before), ((0, 0), (1, 0)), constant_values=np.float32(fill))
     with np.errstate(invalid="ignore"):
         assert np.array_equal(run(b.finish(b.quantize(padded, after)), x), codes_of(wanted, after))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, reals, run
+from onnx_graphs import CONTRIB, ModelBuilder, codes_of, f32_values, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
@@ -50,7 +50,7 @@ def test_function_between_quantizations(
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
     content = b.finish(b.quantize(b.node(kind, data, **attributes), (0.011, 3)))
-    assert np.array_equal(run(content, ALL), codes_of(function(reals(ALL, X)), (0.011, 3)))
+    assert np.array_equal(run(content, ALL), codes_of(function(f32_values(ALL, X)), (0.011, 3)))
 
 
 @pytest.mark.parametrize(("kind", "function"), [("Sigmoid", sigmoid), ("LeakyRelu", leaky)])
@@ -59,7 +59,7 @@ def test_qlinear_function_with_omitted_zero_points(kind: str, function: Callable
     b = ModelBuilder()
     inputs = (b.input("x", ALL.shape, np.int8), b.constant(0.05), "", b.constant(0.013))
     content = b.finish(b.node(f"{CONTRIB}.QLinear{kind}", *inputs, **attributes), dtype=np.int8)
-    assert np.array_equal(run(content, codes), codes_of(function(reals(codes, (0.05, 0))), (0.013, 0), np.int8))
+    assert np.array_equal(run(content, codes), codes_of(function(f32_values(codes, (0.05, 0))), (0.013, 0), np.int8))
 
 
 @pytest.mark.parametrize("in_attributes", [True, False])
@@ -70,7 +70,7 @@ def test_clip_takes_bounds_either_way(in_attributes: bool) -> None:
         clipped = b.node("Clip", data, min=-1.0, max=3.0)
     else:
         clipped = b.node("Clip", data, b.constant(-1.0), b.constant(3.0))
-    assert np.array_equal(run(b.finish(b.quantize(clipped, Y)), ALL), codes_of(np.clip(reals(ALL, X), -1, 3), Y))
+    assert np.array_equal(run(b.finish(b.quantize(clipped, Y)), ALL), codes_of(np.clip(f32_values(ALL, X), -1, 3), Y))
 
 
 def summed(lhs: Array, rhs: Array, to: tuple[float, int] = Z) -> Array:
@@ -112,7 +112,7 @@ def test_arithmetic_with_a_float_constant_runs_in_float32(kind: str, function: C
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
     content = b.finish(b.quantize(b.node(kind, data, b.constant(1.7)), Y))
-    assert np.array_equal(run(content, ALL), codes_of(function(reals(ALL, X), np.float32(1.7)), Y))
+    assert np.array_equal(run(content, ALL), codes_of(function(f32_values(ALL, X), np.float32(1.7)), Y))
 
 
 def test_dequantize_and_quantize_alone_are_a_table() -> None:
@@ -120,7 +120,7 @@ def test_dequantize_and_quantize_alone_are_a_table() -> None:
     content = b.finish(
         b.quantize(b.dequantize(b.input("x", ALL.shape, np.uint8), X), (0.02, -9), np.int8), dtype=np.int8
     )
-    assert np.array_equal(run(content, ALL), codes_of(reals(ALL, X), (0.02, -9), np.int8))
+    assert np.array_equal(run(content, ALL), codes_of(f32_values(ALL, X), (0.02, -9), np.int8))
 
 
 @pytest.mark.parametrize("is_qlinear", [True, False])
@@ -133,7 +133,7 @@ def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
         out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=-2)
     else:
         out = b.quantize(b.node("Concat", b.dequantize(data, X), b.dequantize(other, Y), axis=1), Z)
-    wanted = np.concatenate([codes_of(reals(x, X), Z), codes_of(reals(constant, Y), Z)], axis=1)
+    wanted = np.concatenate([codes_of(f32_values(x, X), Z), codes_of(f32_values(constant, Y), Z)], axis=1)
     assert np.array_equal(run(b.finish(out), x), wanted)
 
 
@@ -152,7 +152,7 @@ MOVEMENTS: list[tuple[str, list[Array], dict[str, Any], Callable[[Array], Array]
 def test_movement_on_either_side_of_a_quantization(
     kind: str, operands: list[Array], attributes: dict[str, Any], function: Callable[[Array], Array], before: bool
 ) -> None:
-    """Before: of real numbers that are quantized afterwards. After: of codes that are dequantized first."""
+    """Before: of f32 values that are quantized afterwards. After: of quantized values that are dequantized first."""
     b = ModelBuilder()
     given = [b.constant(operand) for operand in operands]
     if before:
@@ -163,7 +163,7 @@ def test_movement_on_either_side_of_a_quantization(
         x = image((2, 3, 4))
         data = b.dequantize(b.input("x", x.shape, np.uint8), X)
         content = b.finish(b.node(kind, data, *given, **attributes), dtype=np.float32)
-        wanted = function(reals(x, X))
+        wanted = function(f32_values(x, X))
     found = run(content, x)
     assert found.shape == wanted.shape
     assert np.array_equal(found, wanted)
@@ -209,7 +209,7 @@ def test_decomposed_hard_swish_becomes_one_table() -> None:
     PassManager("fuse-qnn").run(module)
     names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
     assert names == ["qnn.lut", "func.return"]
-    x = reals(ALL, X)
+    x = f32_values(ALL, X)
     wanted = codes_of(x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6)), Y)
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
 
@@ -287,10 +287,10 @@ def test_prelu_of_floats(slope: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("bounds", "least", "most"), [((-3, 70), -3, 70), ((None, 5), -128, 5), ((9, 2), 2, 2)])
-def test_clip_of_integers(bounds: tuple[int | None, int], least: int, most: int) -> None:
+def test_clip_of_integers(bounds: tuple[int | None, int], minimum: int, maximum: int) -> None:
     """Where the bounds are the wrong way round the upper one wins."""
     x = ALL.view(np.int8)
     b = ModelBuilder()
     names = ["" if bound is None else b.constant(np.array(bound, dtype=np.int8)) for bound in bounds]
     content = b.finish(b.node("Clip", b.input("x", x.shape, np.int8), *names), dtype=np.int8)
-    assert np.array_equal(run(content, x), np.clip(x, least, most))
+    assert np.array_equal(run(content, x), np.clip(x, minimum, maximum))

@@ -79,7 +79,7 @@ def test_average_pool(window: dict[str, Any], output: tuple[int, int], counts_pa
 
 
 def test_ties_of_windows_that_count_differently() -> None:
-    """Codes 0 and 1 average to one half, which goes to even after the zero point is added."""
+    """Quantized values 0 and 1 average to one half, which goes to even after the zero point is added."""
     x = np.arange(2, dtype=np.uint8).reshape(1, 1, 1, 2)
     for zero_point, wanted in ((4, [[4, 4, 5]]), (5, [[5, 6, 6]])):
         b = ModelBuilder()

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_quads, pad_channels, signed_parts
+from qdialect.lowering.packing import center, clip_outliers, folded_bias, pack_k_groups, pad_channels, signed_parts
 
 INT32 = np.iinfo(np.int32)
 
 
 @st.composite
 def weights(draw: st.DrawFn) -> tuple[NDArray[Any], tuple[int, ...]]:
-    """Weights [OC, K] of either type, with codes and zero points that are often at the ends."""
+    """Weights [OC, K] of either type, with quantized values and zero points that are often at the ends."""
     dtype = draw(st.sampled_from([np.uint8, np.int8]))
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     code = st.one_of(st.sampled_from([low, high]), st.integers(low, high))
@@ -50,30 +50,35 @@ def test_signed_weights_of_zero_point_zero_stay() -> None:
 @given(weights())
 def test_clipped_codes_and_their_excess_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
     weight, points = drawn
-    clipped, excess = clip_outliers(center(weight, points))
-    found = clipped.codes.astype(np.int64) - clipped.zero_points[:, None] + excess
+    clipped, remainder = clip_outliers(center(weight, points))
+    found = clipped.codes.astype(np.int64) - clipped.zero_points[:, None] + remainder
     np.testing.assert_array_equal(found, weight.astype(np.int64) - np.array(points)[:, None])
-    assert not (clipped.zero_points.any() and excess.any())
+    assert not (clipped.zero_points.any() and remainder.any())
 
 
 def test_few_outliers_are_clipped_and_many_are_not() -> None:
     weight = np.full((4, 1, 1, 16), 100, np.uint8)
     weight[[0, 1, 1, 2], 0, 0, [3, 5, 7, 11]] = 255
-    clipped, excess = clip_outliers(center(weight, (100,)))
+    clipped, remainder = clip_outliers(center(weight, (100,)))
     assert not clipped.zero_points.any()
-    assert sorted(map(tuple, np.argwhere(excess).tolist())) == [(0, 0, 0, 3), (1, 0, 0, 5), (1, 0, 0, 7), (2, 0, 0, 11)]
+    assert sorted(map(tuple, np.argwhere(remainder).tolist())) == [
+        (0, 0, 0, 3),
+        (1, 0, 0, 5),
+        (1, 0, 0, 7),
+        (2, 0, 0, 11),
+    ]
     weight[2, 0, 0, 15] = 255
     centered = center(weight, (100,))
-    clipped, excess = clip_outliers(centered)
+    clipped, remainder = clip_outliers(centered)
     assert clipped is centered
-    assert not excess.any()
+    assert not remainder.any()
 
 
 def test_an_excess_that_does_not_fit_is_none() -> None:
     weight = np.array([[255, 0, 7, 9]], np.uint8)
-    clipped, excess = clip_outliers(center(weight, (0,)))
+    clipped, remainder = clip_outliers(center(weight, (0,)))
     assert clipped.zero_points.tolist() == [-128]
-    assert not excess.any()
+    assert not remainder.any()
 
 
 @given(
@@ -111,13 +116,13 @@ def test_packed_taps_lie_in_the_order_of_the_loops(
     channels: int, outer: list[int], run: int, lanes: int, vectors: int
 ) -> None:
     taps = np.random.default_rng(channels * run).integers(-128, 128, (channels, *outer, run), np.int8)
-    packed = pack_quads(taps, lanes, vectors)
-    tile, quads = lanes * vectors, -(-run // 4)
-    assert packed.shape == (-(-channels // tile), *outer, quads, vectors, lanes, 4)
+    packed = pack_k_groups(taps, lanes, vectors)
+    tile, k_groups = lanes * vectors, -(-run // 4)
+    assert packed.shape == (-(-channels // tile), *outer, k_groups, vectors, lanes, 4)
     assert packed.flags.c_contiguous
     for index in np.ndindex(*packed.shape):
-        block, (*place, quad, vector, lane, tap) = index[0], index[1:]
-        channel, position = block * tile + vector * lanes + lane, quad * 4 + tap
+        block, (*place, k_group, vector, lane, tap) = index[0], index[1:]
+        channel, position = block * tile + vector * lanes + lane, k_group * 4 + tap
         inside = channel < channels and position < run
         assert packed[index] == (taps[(channel, *place, position)] if inside else 0)
 

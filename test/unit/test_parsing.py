@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import ParseError, Severity, make_context, parse, verify
-from qdialect.context import place_of
+from qdialect.context import location_of
 from qdialect.text_limits import LIMIT
 
 GOOD = "func.func @f() {\n  return\n}\n"
@@ -41,7 +41,7 @@ def test_ops_of_a_file_have_its_name(tmp_path: Path) -> None:
     file = tmp_path / 'odd "name" é.mlir'
     file.write_text(GOOD)
     function = parse(file).body.operations[0]
-    assert place_of(function.location) == (str(file), 1, 1)
+    assert location_of(function.location) == (str(file), 1, 1)
 
 
 @pytest.mark.parametrize(

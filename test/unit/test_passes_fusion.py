@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Results, graph, op_names, ops_of, refusals, run_both
+from graphs import Results, failures, graph, op_names, ops_of, run_both
 from quantized_layers import (
     CHANNELS,
     SCALE,
@@ -93,14 +93,14 @@ def test_one_weight_scale_matches_the_same_scale_for_each_channel() -> None:
     ],
 )
 def test_requantize_with_other_parameters_is_refused(changes: dict[str, Any], reason: str) -> None:
-    (found,) = refusals(graph([IMAGE], lambda x: requantize(conv(x), **changes)), FuseRequantizePass())
+    (found,) = failures(graph([IMAGE], lambda x: requantize(conv(x), **changes)), FuseRequantizePass())
     assert found.startswith("[fuse-requantize] 'qnn.requantize'")
     assert reason in found
 
 
 def test_requantize_along_another_axis_is_refused() -> None:
     square = "tensor<1x5x5x4xui8>"
-    (found,) = refusals(graph([square], lambda x: requantize(conv(x), axis=1)), FuseRequantizePass())
+    (found,) = failures(graph([square], lambda x: requantize(conv(x), axis=1)), FuseRequantizePass())
     assert "axis must be 3, but got 1" in found
 
 
@@ -109,16 +109,16 @@ def test_requantize_of_accumulators_used_twice_is_refused() -> None:
         accumulators = conv(x)
         return [requantize(accumulators), accumulators]
 
-    (found,) = refusals(graph([IMAGE], body), FuseRequantizePass())
+    (found,) = failures(graph([IMAGE], body), FuseRequantizePass())
     assert "needs the result of 'qnn.conv2d' alone, but it has 2 uses" in found
 
 
 def test_requantize_with_a_weight_or_bias_of_run_time_is_refused() -> None:
     weight, bias = "tensor<5x3x3x4xi8>", "tensor<5xi32>"
     module = graph([IMAGE, weight], lambda x, w: requantize(conv(x, weight=w)))
-    assert "needs a constant weight" in refusals(module, FuseRequantizePass())[0]
+    assert "needs a constant weight" in failures(module, FuseRequantizePass())[0]
     module = graph([IMAGE, bias], lambda x, b: requantize(conv(x, bias=b)))
-    assert "needs a constant bias" in refusals(module, FuseRequantizePass())[0]
+    assert "needs a constant bias" in failures(module, FuseRequantizePass())[0]
 
 
 # fuse-bias (R12)
@@ -147,18 +147,18 @@ def test_addition_that_is_no_bias_is_refused() -> None:
         rows = np.arange(6, dtype=np.int32).reshape(1, 6, 1, 1)
         return plus(conv(x), constant(np.broadcast_to(rows, (1, 6, 7, CHANNELS))))
 
-    assert "depend on the last dimension alone" in refusals(graph([IMAGE], by_row), FuseBiasPass())[0]
+    assert "depend on the last dimension alone" in failures(graph([IMAGE], by_row), FuseBiasPass())[0]
     accumulators = "tensor<1x6x7x5xi32>"
     module = graph([IMAGE, accumulators], lambda x, a: plus(conv(x), a))
-    assert "needs the value added to the contraction to be constant" in refusals(module, FuseBiasPass())[0]
+    assert "needs the value added to the contraction to be constant" in failures(module, FuseBiasPass())[0]
     module = graph([IMAGE, "tensor<5xi32>"], lambda x, b: plus(conv(x, bias=b), per_channel((1, 6, 7, CHANNELS))))
-    assert "needs the contraction's own bias to be constant" in refusals(module, FuseBiasPass())[0]
+    assert "needs the contraction's own bias to be constant" in failures(module, FuseBiasPass())[0]
 
     def twice(x: ir.Value) -> list[ir.Value]:
         found = conv(x)
         return [plus(found, per_channel((1, 6, 7, CHANNELS))), found]
 
-    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseBiasPass())[0]
+    assert "has 2 uses" in failures(graph([IMAGE], twice), FuseBiasPass())[0]
 
 
 # fold-padding (R12, R8)
@@ -188,12 +188,12 @@ def padded_conv(high: tuple[int, ...], x: ir.Value) -> ir.Value:
 
 
 def test_other_pads_are_refused() -> None:
-    found = refusals(graph([IMAGE], lambda x: conv(padded(x, value=0))), FoldPaddingPass())
+    found = failures(graph([IMAGE], lambda x: conv(padded(x, value=0))), FoldPaddingPass())
     assert found == ["[fold-padding] 'qnn.conv2d' pad value must be 3, but got 0"]
     for dimension in (0, 3):
         high = tuple(int(i == dimension) for i in range(4))
         module = graph([IMAGE], partial(padded_conv, high))
-        assert f"it grows dimension {dimension}" in refusals(module, FoldPaddingPass())[0]
+        assert f"it grows dimension {dimension}" in failures(module, FoldPaddingPass())[0]
 
 
 # fuse-clamp (R12)
@@ -254,14 +254,14 @@ def test_clamps_that_must_not_fuse_are_refused() -> None:
         found = fused(x)
         return [clip(found, 3, 9), found]
 
-    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseClampPass())[0]
+    assert "has 2 uses" in failures(graph([IMAGE], twice), FuseClampPass())[0]
     moved = graph([IMAGE], lambda x: unary(ReluOp, fused(x), output_scale=SCALE, output_zero_point=0))
-    assert "same parameters before and after" in refusals(moved, FuseClampPass())[0]
+    assert "same parameters before and after" in failures(moved, FuseClampPass())[0]
     same: dict[str, Any] = {"input_scale": 0.06, "output_scale": 0.06, "output_zero_point": ZERO_POINT}
     mismatched = graph([IMAGE], lambda x: unary(ReluOp, fused(x), **same))
-    assert "input_scale must be 0.05, but got 0.06" in refusals(mismatched, FuseClampPass())[0]
+    assert "input_scale must be 0.05, but got 0.06" in failures(mismatched, FuseClampPass())[0]
     late = graph([IMAGE], lambda x: clip(fused(x, "ui8", LutStage(table=random_table())), 3, 9))
-    assert "must come before the table" in refusals(late, FuseClampPass())[0]
+    assert "must come before the table" in failures(late, FuseClampPass())[0]
 
 
 # fuse-lut (R1)
@@ -293,11 +293,11 @@ def test_tables_that_must_not_fuse_are_refused() -> None:
         found = fused(x)
         return [lut(found, random_table()), found]
 
-    assert "has 2 uses" in refusals(graph([IMAGE], twice), FuseLutPass())[0]
+    assert "has 2 uses" in failures(graph([IMAGE], twice), FuseLutPass())[0]
     module = graph([IMAGE], lambda x: lut(fused(x), random_table(), input_scale=0.06))
-    assert "input_scale must be 0.05, but got 0.06" in refusals(module, FuseLutPass())[0]
+    assert "input_scale must be 0.05, but got 0.06" in failures(module, FuseLutPass())[0]
     module = graph([IMAGE], lambda x: lut(fused(x), random_table(), input_zero_point=8))
-    assert "input_zero_point must be 7, but got 8" in refusals(module, FuseLutPass())[0]
+    assert "input_zero_point must be 7, but got 8" in failures(module, FuseLutPass())[0]
 
 
 # fuse-residual (N6)
@@ -351,9 +351,9 @@ def test_residuals_that_must_not_fuse_are_refused() -> None:
         (lambda x, r: add(fused(x, "ui8", LutStage(table=random_table())), r), "ends in its clamp, but it has a table"),
     ]
     for body, reason in cases:
-        assert reason in refusals(graph([IMAGE, OUT], body), FuseResidualPass())[0]
+        assert reason in failures(graph([IMAGE, OUT], body), FuseResidualPass())[0]
     broadcast = graph([IMAGE, "tensor<5xui8>"], lambda x, r: add(fused(x), r))
-    assert "must have operands of one shape" in refusals(broadcast, FuseResidualPass())[0]
+    assert "must have operands of one shape" in failures(broadcast, FuseResidualPass())[0]
     second: dict[str, Any] = {"lhs_scale": 0.09, "lhs_zero_point": 20}
     module = graph([IMAGE, OUT], lambda x, r: add(add(fused(x), r), r, **second))
-    assert "ends in its clamp, but it has a residual" in refusals(module, FuseResidualPass())[0]
+    assert "ends in its clamp, but it has a residual" in failures(module, FuseResidualPass())[0]

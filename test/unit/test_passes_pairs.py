@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import graph, op_names, refusals, run_both
+from graphs import failures, graph, op_names, run_both
 from quantized_layers import SCALE, ZERO_POINT, sigmoid
 
 from qdialect._mlir import ir
@@ -79,11 +79,11 @@ def test_a_piece_that_others_look_into_stays() -> None:
         return [pair(MulOp, how, first, gate), first]
 
     module = graph([EVERY], body)
-    assert any("needs the result of 'qnn.mul' alone" in reason for reason in refusals(module, ComposeLutsPass()))
+    assert any("needs the result of 'qnn.mul' alone" in reason for reason in failures(module, ComposeLutsPass()))
 
 
 def test_hard_swish_written_out_is_one_table() -> None:
-    """Add 3, clamp to 0..6, times x, times 1/6: every step has codes of its own."""
+    """Add 3, clamp to 0..6, times x, times 1/6: every step has quantized values of its own."""
 
     def body(x: ir.Value) -> ir.Value:
         three = constant(np.full((1,), 3, dtype=np.uint8))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Results, graph, op_names, ops_of, refusals, run_both
+from graphs import Results, failures, graph, op_names, ops_of, run_both
 from quantized_layers import (
     CHANNELS,
     SCALE,
@@ -76,7 +76,7 @@ def gathered(x: ir.Value, axis: int, indices: tuple[int, ...]) -> ir.Value:
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 def test_requantize_to_the_same_parameters_is_nothing(rounding: Rounding) -> None:
-    """N1: the multiplier is exactly one, in every flavour."""
+    """N1: the multiplier is exactly one, in every rounding mode."""
     assert op_names(run_both(graph([IMAGE], lambda x: rescale(x, rounding=rounding)), CanonicalizePass())) == []
 
 
@@ -118,15 +118,15 @@ def test_movement_of_constants_is_done() -> None:
 
 def test_what_changes_something_is_kept() -> None:
     moved = graph([IMAGE], lambda x: rescale(x, output_zero_point=9))
-    assert refusals(moved, CanonicalizePass()) == [
+    assert failures(moved, CanonicalizePass()) == [
         "[remove-identity] 'qnn.requantize' keeps the scale but moves the zero point"
     ]
     wide = graph(["tensor<4xi32>"], rescale)
-    assert "a 32-bit code may be rounded" in refusals(wide, CanonicalizePass())[0]
+    assert "a 32-bit code may be rounded" in failures(wide, CanonicalizePass())[0]
     meaning = graph([IMAGE], lambda x: lut(x, identity_table()))
-    assert "keeps every code but changes what the codes mean" in refusals(meaning, CanonicalizePass())[0]
+    assert "keeps every code but changes what the quantized values mean" in failures(meaning, CanonicalizePass())[0]
     kept = graph([IMAGE], lambda x: clip(rescale(x, output_scale=0.1), 0, 254))
-    assert refusals(kept, CanonicalizePass()) == []
+    assert failures(kept, CanonicalizePass()) == []
     assert op_names(kept) == ["qnn.requantize", "qnn.clip"]
 
 
@@ -184,11 +184,11 @@ def test_a_transpose_stays_for_its_other_users() -> None:
 def test_operands_that_are_not_transposed_alike_are_refused() -> None:
     square = "tensor<1x4x4x4xui8>"
     different = graph([square, square], lambda x, y: add(transpose(x, TO_NHWC), transpose(y, TO_NCHW)))
-    assert "transposed alike, but got [[0, 2, 3, 1], [0, 3, 1, 2]]" in refusals(different, SinkTransposePass())[0]
+    assert "transposed alike, but got [[0, 2, 3, 1], [0, 3, 1, 2]]" in failures(different, SinkTransposePass())[0]
     one = graph([square, square], lambda x, y: add(transpose(x, TO_NHWC), y))
-    assert "all operands transposed or constant, of one rank" in refusals(one, SinkTransposePass())[0]
+    assert "all operands transposed or constant, of one rank" in failures(one, SinkTransposePass())[0]
     scalar = graph([square], lambda x: add(transpose(x, TO_NHWC), constant(np.arange(4, dtype=np.uint8))))
-    assert "all operands transposed or constant, of one rank" in refusals(scalar, SinkTransposePass())[0]
+    assert "all operands transposed or constant, of one rank" in failures(scalar, SinkTransposePass())[0]
 
 
 def test_a_network_in_planes_has_transposes_at_its_edges_alone() -> None:
@@ -287,8 +287,8 @@ def test_weight_scales_are_derived_where_those_of_the_contraction_do_not_give_th
     (found,), (convolution,) = ops_of(after, "qnn.requantize"), ops_of(after, "qnn.conv2d")
     assert op_names(after) == ["qnn.conv2d", "qnn.requantize"]
     assert found.weight_scales == convolution.weight_scales != WEIGHT_SCALES
-    real = found.input_scale * np.array(found.weight_scales) / found.output_scale
-    np.testing.assert_allclose(real, uneven, rtol=1e-6)
+    f32 = found.input_scale * np.array(found.weight_scales) / found.output_scale
+    np.testing.assert_allclose(f32, uneven, rtol=1e-6)
 
 
 def test_other_float_epilogues_are_refused() -> None:
@@ -312,10 +312,10 @@ def test_other_float_epilogues_are_refused() -> None:
         (lambda x: expanded(conv(x), multipliers=-0.1), "must not fall where the numbers it depends on rise"),
     ]
     for body, reason in cases:
-        found = refusals(graph([IMAGE], body), RaiseRequantizePass())
+        found = failures(graph([IMAGE], body), RaiseRequantizePass())
         assert any(reason in remark for remark in found), (reason, found)
     module = graph([IMAGE, "tensor<1x6x7x5xf32>"], of_run_time)
-    assert "must depend on one tensor, constants aside" in refusals(module, RaiseRequantizePass())[0]
+    assert "must depend on one tensor, constants aside" in failures(module, RaiseRequantizePass())[0]
 
 
 # decompose-fused (R11, R14)

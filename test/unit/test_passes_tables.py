@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Results, graph, op_names, ops_of, refusals, run_both
+from graphs import Results, failures, graph, op_names, ops_of, run_both
 from quantized_layers import SCALE, ZERO_POINT, add, clip, conv, fused, lut, random_table, requantize, sigmoid, unary
 
 from qdialect._mlir import arith, ir
@@ -86,11 +86,11 @@ def test_add_and_mul_with_a_uniform_constant_are_tables(constant_first: bool) ->
 
 def test_what_is_no_table_is_refused() -> None:
     by_channel = graph(["tensor<2x3xui8>"], lambda x: rescale(x, input_zero_points=(1, 2, 3), axis=1))
-    assert "must have the weight scale 1 and one zero point" in refusals(by_channel, TabulateUnaryPass())[0]
+    assert "must have the weight scale 1 and one zero point" in failures(by_channel, TabulateUnaryPass())[0]
     growing = graph(["tensor<3xui8>"], lambda x: add(x, constant(np.full((2, 3), 30, dtype=np.uint8))))
-    assert "must not broadcast" in refusals(growing, TabulateUnaryPass())[0]
+    assert "must not broadcast" in failures(growing, TabulateUnaryPass())[0]
     assert (
-        refusals(graph([EVERY], lambda x: add(x, constant(np.arange(20, dtype=np.uint8)))), TabulateUnaryPass()) == []
+        failures(graph([EVERY], lambda x: add(x, constant(np.arange(20, dtype=np.uint8)))), TabulateUnaryPass()) == []
     )
 
 
@@ -129,7 +129,7 @@ def test_the_three_arithmetics_are_within_one_code_of_each_other() -> None:
 
 def test_alpha_that_an_arithmetic_cannot_have_is_refused() -> None:
     for mode, alpha in (("fixed", 1.5), ("tflite", -0.5)):
-        (found,) = refusals(graph([EVERY], partial(leaky, alpha=alpha)), TabulateUnaryPass(leaky_relu=mode))[:1]
+        (found,) = failures(graph([EVERY], partial(leaky, alpha=alpha)), TabulateUnaryPass(leaky_relu=mode))[:1]
         assert found.startswith("[set-leaky-mode]")
         assert f"for {mode}, but got {alpha}" in found
 
@@ -241,16 +241,16 @@ def test_what_must_not_be_composed_is_refused() -> None:
         (lambda x: lut(sigmoid(x), random_table()), "input_scale must be 0.00390625, but got 0.05"),
         (lambda x: mul(x, sigmoid(x), rhs_scale=0.5), "input_scale must be 0.00390625, but got 0.5"),
         (lambda x: mul(x, sigmoid(x), lhs_zero_point=8), "input_zero_point must be 8, but got 7"),
-        (lambda x: lut(x, identity_table()), "keeps every code but changes what the codes mean"),
+        (lambda x: lut(x, identity_table()), "keeps every code but changes what the quantized values mean"),
     ]
     for body, reason in cases:
-        assert any(reason in message for message in refusals(graph([EVERY], body), ComposeLutsPass())), reason
+        assert any(reason in message for message in failures(graph([EVERY], body), ComposeLutsPass())), reason
 
 
 # raise-qdq (R4)
 
 
-def real(x: ir.Value, scale: float = SCALE, zero_point: int = ZERO_POINT) -> ir.Value:
+def f32(x: ir.Value, scale: float = SCALE, zero_point: int = ZERO_POINT) -> ir.Value:
     return build(DequantizeOp, x, element="f32", scales=(scale,), zero_points=(zero_point,)).output
 
 
@@ -264,25 +264,25 @@ def number(value: float, like: ir.Value) -> ir.Value:
 
 
 def leaky_detour(x: ir.Value) -> ir.Value:
-    v = real(x)
+    v = f32(x)
     positive = arith.CmpFOp(arith.CmpFPredicate.OGE, v, number(0, v)).result
     return coded(arith.SelectOp(positive, v, arith.MulFOp(v, number(0.01, v)).result).result)
 
 
 def swish_detour(x: ir.Value) -> ir.Value:
-    v = real(x)
+    v = f32(x)
     one = number(1, v)
     exponential = math_dialect.ExpOp(arith.NegFOp(v).result).result
     return coded(arith.MulFOp(v, arith.DivFOp(one, arith.AddFOp(one, exponential).result).result).result, "i8")
 
 
 def special_detour(x: ir.Value) -> ir.Value:
-    v = real(x)
+    v = f32(x)
     return coded(math_dialect.RsqrtOp(math_dialect.LogOp(v).result).result)
 
 
 def plain_detour(x: ir.Value) -> ir.Value:
-    return coded(real(x), "i8")
+    return coded(f32(x), "i8")
 
 
 @pytest.mark.parametrize("body", [leaky_detour, swish_detour, special_detour, plain_detour])
@@ -298,7 +298,7 @@ def test_a_float_detour_of_one_tensor_is_a_table(body: Any, rounding: FloatRound
 
 def test_a_float_op_that_others_use_stays_for_them() -> None:
     def body(x: ir.Value) -> list[ir.Value]:
-        v = math_dialect.TanhOp(real(x)).result
+        v = math_dialect.TanhOp(f32(x)).result
         return [coded(v), v]
 
     assert op_names(run_both(graph([EVERY], body), RaiseQdqPass())) == ["qnn.dequantize", "math.tanh", "qnn.lut"]
@@ -306,7 +306,7 @@ def test_a_float_op_that_others_use_stays_for_them() -> None:
 
 def test_a_float_sum_becomes_an_add_where_all_pairs_agree() -> None:
     def body(x: ir.Value, y: ir.Value) -> ir.Value:
-        return coded(arith.AddFOp(real(x, 0.5, 3), real(y, 0.25, 9)).result, scales=(0.5,), zero_points=(100,))
+        return coded(arith.AddFOp(f32(x, 0.5, 3), f32(y, 0.25, 9)).result, scales=(0.5,), zero_points=(100,))
 
     after = run_both(graph([EVERY, EVERY], body), RaiseQdqPass())
     (found,) = ops_of(after, "qnn.add")
@@ -315,7 +315,7 @@ def test_a_float_sum_becomes_an_add_where_all_pairs_agree() -> None:
 
 def test_a_float_product_becomes_a_mul_with_the_clamp_of_its_relu() -> None:
     def body(x: ir.Value, y: ir.Value) -> ir.Value:
-        product = arith.MulFOp(real(x, 0.5, 3), real(y, 0.25, 9)).result
+        product = arith.MulFOp(f32(x, 0.5, 3), f32(y, 0.25, 9)).result
         return coded(arith.MaximumFOp(product, number(0, product)).result, scales=(1.0,))
 
     after = run_both(graph([EVERY, EVERY], body), RaiseQdqPass())
@@ -325,29 +325,29 @@ def test_a_float_product_becomes_a_mul_with_the_clamp_of_its_relu() -> None:
 def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
     def several(*count: ir.Value) -> ir.Value:
         a, b, *_ = count
-        total = arith.AddFOp(arith.AddFOp(real(a), real(b)).result, real(clip(a, 3, 9))).result
+        total = arith.AddFOp(arith.AddFOp(f32(a), f32(b)).result, f32(clip(a, 3, 9))).result
         return coded(total)
 
     def per_place(x: ir.Value) -> ir.Value:
         places = constant(np.arange(320, dtype=np.float32).reshape(16, 20))
-        return coded(arith.MulFOp(real(x), places).result)
+        return coded(arith.MulFOp(f32(x), places).result)
 
     def by_channel(x: ir.Value) -> ir.Value:
         v = build(DequantizeOp, x, element="f32", scales=(0.1,) * 20, zero_points=(3,) * 20, axis=1).output
         return coded(math_dialect.TanhOp(v).result)
 
     def from_accumulators(x: ir.Value) -> ir.Value:
-        return coded(math_dialect.TanhOp(real(conv(x))).result)
+        return coded(math_dialect.TanhOp(f32(conv(x))).result)
 
     def tiny(x: ir.Value) -> ir.Value:
-        return coded(real(x, 2.0**-70))
+        return coded(f32(x, 2.0**-70))
 
     def unknown(x: ir.Value) -> ir.Value:
-        return coded(arith.MulFOp(math_dialect.SinOp(real(x)).result, real(x)).result)
+        return coded(arith.MulFOp(math_dialect.SinOp(f32(x)).result, f32(x)).result)
 
     def ceiling(x: ir.Value, y: ir.Value) -> ir.Value:
-        root = math_dialect.SqrtOp(math_dialect.AbsFOp(real(y)).result).result
-        return coded(arith.AddFOp(real(x), root).result)
+        root = math_dialect.SqrtOp(math_dialect.AbsFOp(f32(y)).result).result
+        return coded(arith.AddFOp(f32(x), root).result)
 
     pair = [EVERY, EVERY]
     cases: list[tuple[list[str], Any, str]] = [
@@ -357,18 +357,18 @@ def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
         (["tensor<1x6x7x4xui8>"], from_accumulators, "what was dequantized from 8 bits"),
         ([EVERY], tiny, "must have scales of at least 2^-60"),
         ([EVERY], unknown, "there is 'math.sin'"),
-        (pair, ceiling, "on all 65536 pairs of codes, but the closest misses"),
+        (pair, ceiling, "on all 65536 pairs of quantized values, but the closest misses"),
     ]
     for inputs, body, reason in cases:
-        assert reason in refusals(graph(inputs, body), RaiseQdqPass())[0], reason
-    assert refusals(graph(["tensor<4xf32>"], coded), RaiseQdqPass()) == []
+        assert reason in failures(graph(inputs, body), RaiseQdqPass())[0], reason
+    assert failures(graph(["tensor<4xf32>"], coded), RaiseQdqPass()) == []
 
 
 # All together
 
 
 def test_every_code_reaches_the_table_of_a_fused_conv() -> None:
-    """R1: the three seed layers' shape in small; all 256 codes enter the table."""
+    """R1: the three seed layers' shape in small; all 256 quantized values enter the table."""
     module = graph(["tensor<1x40x40x4xui8>"], lambda x: sigmoid(requantize(conv(x))))
     after = run_both(module, FuseQnnPass())
     (op,) = ops_of(after, "qnn.fused_conv2d")

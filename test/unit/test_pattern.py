@@ -12,23 +12,23 @@ from qdialect.context import parse
 from qdialect.diagnostics import PassError, Severity
 from qdialect.dialect import AddOp, ClipOp
 from qdialect.passes.matching import produced_by, rebuilt
-from qdialect.passes.pattern import Pattern, Refusal, Rewriter, apply_patterns, explain_matches
+from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter, apply_patterns, explain_matches
 
 TENSOR = "tensor<4xui8>"
 
 
 @dataclass(frozen=True)
 class MergeClips(Pattern[ClipOp]):
-    """clip(clip(x)): the outer bounds alone; refuses bounds that differ by more than `most`."""
+    """clip(clip(x)): the outer bounds alone; refuses bounds that differ by more than `maximum`."""
 
     name: ClassVar[str] = "merge-clips"
     roots: ClassVar[tuple[str, ...]] = ("qnn.clip",)
-    most: int = 255
+    maximum: int = 255
 
-    def check(self, op: ClipOp) -> ClipOp | Refusal | None:
+    def check(self, op: ClipOp) -> ClipOp | MatchFailure | None:
         inner = produced_by(op.input, ClipOp)
-        if inner is not None and op.max - op.min > self.most:
-            return Refusal(f"is too wide: {op.max - op.min}")
+        if inner is not None and op.max - op.min > self.maximum:
+            return MatchFailure(f"is too wide: {op.max - op.min}")
         return inner
 
     def rewrite(self, op: ClipOp, match: ClipOp, rewriter: Rewriter) -> None:
@@ -120,7 +120,7 @@ def test_producers_that_share_a_producer_die_once() -> None:
 
 def test_the_first_matching_pattern_wins() -> None:
     module = chain(2)
-    assert apply_patterns(module, [MergeClips(most=0), MergeClips()]) == 1
+    assert apply_patterns(module, [MergeClips(maximum=0), MergeClips()]) == 1
 
 
 def test_the_new_op_is_located_where_all_that_it_stands_for_were() -> None:
@@ -143,8 +143,8 @@ def test_a_refusal_becomes_one_located_remark() -> None:
     }"""
     module = parse(text, file_name="graph.mlir")
     with explain_matches() as remarks:
-        apply_patterns(module, [MergeClips(most=5)])
-        apply_patterns(module, [MergeClips(most=5)])
+        apply_patterns(module, [MergeClips(maximum=5)])
+        apply_patterns(module, [MergeClips(maximum=5)])
     (remark,) = remarks
     assert (remark.severity, remark.line, remark.column) == (Severity.REMARK, 3, 12)
     assert remark.message == "[merge-clips] 'qnn.clip' is too wide: 9"
@@ -152,14 +152,14 @@ def test_a_refusal_becomes_one_located_remark() -> None:
 
 def test_a_refusal_that_another_rewrite_settles_is_no_remark() -> None:
     with explain_matches() as remarks:
-        apply_patterns(chain(3), [MergeClips(most=0), MergeClips()])
+        apply_patterns(chain(3), [MergeClips(maximum=0), MergeClips()])
     assert remarks == []
 
 
 def test_nothing_is_recorded_outside_of_explain_matches() -> None:
     with explain_matches() as remarks:
         pass
-    apply_patterns(chain(2), [MergeClips(most=0)])
+    apply_patterns(chain(2), [MergeClips(maximum=0)])
     assert remarks == []
 
 

@@ -50,7 +50,7 @@ def test_real_numbers_are_quantized_by_a_profile(profile: Profile) -> None:
 
 
 def test_who_rounds_once() -> None:
-    assert {name for name, profile in PROFILES.items() if profile.order is ActivationOrder.REALS} == {
+    assert {name for name, profile in PROFILES.items() if profile.order is ActivationOrder.F32_VALUES} == {
         "pytorch",
         "onednn",
     }

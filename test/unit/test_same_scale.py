@@ -1,4 +1,4 @@
-"""Scales that are one float32 number are the same to every pass: real numbers are computed with no more of them.
+"""Scales that are one float32 number are the same to every pass: f32 values are computed with no more of them.
 
 `NEAR` is what a double of a file becomes when a text gives six digits of it.  Each test also runs the graph before and
 after its pass; where an arithmetic reads doubles, a pass must keep those that were read.
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Body, graph, op_names, refusals, run_both
+from graphs import Body, failures, graph, op_names, run_both
 from quantized_layers import WEIGHT_SCALES, add, clip, conv, fused, lut, random_table, requantize, unary
 
 from qdialect.dialect import MulOp, Relu6Op, ReluOp, build
@@ -100,7 +100,7 @@ FUSIONS: dict[str, tuple[Pass, list[str], Body, list[str]]] = {
     "residual_right": (
         FuseResidualPass(),
         [IMAGE, OUT],
-        lambda x, y: add(y, fused(x, **FUSED), rhs_scale=NEAR, arithmetic=AddArithmetic.REAL_RECIPROCAL),
+        lambda x, y: add(y, fused(x, **FUSED), rhs_scale=NEAR, arithmetic=AddArithmetic.F32_RECIPROCAL),
         ["qnn.fused_conv2d"],
     ),
     "requantize": (
@@ -165,7 +165,7 @@ def test_scales_that_are_one_float32_number_fuse(name: str) -> None:
 def test_the_next_float32_number_is_another_scale(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "NEAR", float(np.nextafter(np.float32(EXACT), np.float32(1))))
     one, inputs, body, _ = FUSIONS[name]
-    assert "input_scale must be" in refusals(graph(inputs, body), one)[0]
+    assert "input_scale must be" in failures(graph(inputs, body), one)[0]
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_the_next_float32_number_is_another_scale(name: str, monkeypatch: pytest
 )
 def test_a_sum_that_reads_doubles_keeps_its_own(how: dict[str, Any]) -> None:
     module = graph([IMAGE, OUT], lambda x, y: add(fused(x, **FUSED), y, lhs_scale=NEAR, **how))
-    assert "lhs_scale must be" in refusals(module, FuseResidualPass())[0]
+    assert "lhs_scale must be" in failures(module, FuseResidualPass())[0]

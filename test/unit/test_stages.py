@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
-from graphs import graph, refusals
+from graphs import failures, graph
 from quantized_layers import fused
 
 from qdialect.dialect.stages.clamp import ClampStage
@@ -67,6 +67,6 @@ def test_nothing_is_registered_twice(register: Callable[[], object], message: st
 def test_a_stage_without_decomposition_is_a_match_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(DECOMPOSITIONS, ClampStage)
     module = graph(["tensor<1x6x7x4xui8>"], lambda x: fused(x, "ui8", ClampStage(min=3, max=9)))
-    assert refusals(module, DecomposeFusedPass()) == [
+    assert failures(module, DecomposeFusedPass()) == [
         "[decompose-fused] 'qnn.fused_conv2d' has a stage 'clamp' that stands for no ops"
     ]

@@ -12,9 +12,9 @@ from qdialect.lowering.storage import (
     NO_HALO,
     Halo,
     Storage,
+    dense_storage_of,
     image_shape,
     lanes_for,
-    plain_storage_of,
     signed_shift,
     storage_of,
 )
@@ -69,9 +69,9 @@ def test_sizes_in_bytes() -> None:
 
 
 def test_a_users_array_has_no_spare_lanes() -> None:
-    assert plain_storage_of(tensor("1x2x2x3xui8")).length == 12
+    assert dense_storage_of(tensor("1x2x2x3xui8")).length == 12
     assert storage_of(tensor("1x2x2x3xui8")).length == 16
-    assert plain_storage_of(tensor("1x2x2x8xui8")) == storage_of(tensor("1x2x2x8xui8"))
+    assert dense_storage_of(tensor("1x2x2x8xui8")) == storage_of(tensor("1x2x2x8xui8"))
 
 
 @given(

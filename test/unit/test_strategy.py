@@ -121,9 +121,9 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
     ],
 )
 def test_a_short_axis_shares_the_tile_with_the_one_before(
-    extents: list[int], most: int, expected: list[list[tuple[int, int, int]]]
+    extents: list[int], maximum: int, expected: list[list[tuple[int, int, int]]]
 ) -> None:
-    assert row_tiles(extents, most) == expected
+    assert row_tiles(extents, maximum) == expected
 
 
 @given(EXTENTS)
@@ -138,7 +138,7 @@ def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
 
 def test_a_target_with_dot_products_has_the_large_tiles() -> None:
     found = {name: strategy_of(target) for name, target in TARGETS.items()}
-    assert found == {"generic": GENERIC, "avx512vnni": replace(AVX512, quad_rows=0), "avx512vbmi": AVX512}
+    assert found == {"generic": GENERIC, "avx512vnni": replace(AVX512, interleaved_rows=0), "avx512vbmi": AVX512}
 
 
 @given(EXTENTS, st.integers(1, 70))
@@ -151,17 +151,17 @@ def test_splits_are_whole_tiles_and_one_rest(extent: int, tile: int) -> None:
 
 
 @given(EXTENTS, st.integers(2, 24))
-def test_rows_leave_no_tiny_rest(extent: int, most: int) -> None:
-    rows = rows_for(extent, most)
-    assert 1 <= rows <= min(most, extent)
+def test_rows_leave_no_tiny_rest(extent: int, maximum: int) -> None:
+    rows = rows_for(extent, maximum)
+    assert 1 <= rows <= min(maximum, extent)
     tiles = -(-extent // rows)
     # No more tiles than with the largest tile, unless that makes them all equal.
-    assert extent % rows == 0 or tiles == -(-extent // most)
+    assert extent % rows == 0 or tiles == -(-extent // maximum)
 
 
 @pytest.mark.parametrize(("extent", "most", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
-def test_rows_for(extent: int, most: int, rows: int) -> None:
-    assert rows_for(extent, most) == rows
+def test_rows_for(extent: int, maximum: int, rows: int) -> None:
+    assert rows_for(extent, maximum) == rows
 
 
 @given(CHANNELS, st.integers(1, 30), st.booleans())
@@ -197,11 +197,11 @@ def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tup
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:
-    assert 4 * AVX512.quad_rows + 4 + 4 <= 32
+    assert 4 * AVX512.interleaved_rows + 4 + 4 <= 32
 
 
 @given(EXTENTS)
 def test_every_row_of_pixels_is_covered_once(extent: int) -> None:
     parts = AVX512.depthwise_rows(extent)
     assert covered(parts) == list(range(extent))
-    assert all(size % tile == 0 and tile <= AVX512.quad_rows for _, size, tile in parts)
+    assert all(size % tile == 0 and tile <= AVX512.interleaved_rows for _, size, tile in parts)

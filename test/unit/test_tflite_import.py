@@ -128,12 +128,12 @@ def test_fully_connected_rounds_once_and_ties_away_from_zero(dtype: type[np.gene
 
 
 def test_convolutions_form_their_multiplier_by_type(mobilenet: Path) -> None:
-    flavours = {
+    choices = {
         (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
         for op in operations(import_tflite(mobilenet))
         if op.name == "qnn.requantize"
     }
-    assert flavours == {("fixed32_double", "f32_product")}
+    assert choices == {("fixed32_double", "f32_product")}
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def hard_swish(output_scale: float) -> bytes:
 
 def test_hard_swish_has_the_bound_of_its_op() -> None:
     """At the bound the kernel would shift by a negative number."""
-    least = 0.5 / 128
-    (note,) = notes_of(hard_swish(least))
-    assert note == f"node 0 HARD_SWISH ('y'): output scale must be greater than {least}, but got {least}"
-    import_tflite(hard_swish(float(np.nextafter(np.float32(least), np.float32(1)))))
+    minimum = 0.5 / 128
+    (note,) = notes_of(hard_swish(minimum))
+    assert note == f"node 0 HARD_SWISH ('y'): output scale must be greater than {minimum}, but got {minimum}"
+    import_tflite(hard_swish(float(np.nextafter(np.float32(minimum), np.float32(1)))))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Every operator of the front end against numbers that the reference kernels of ai-edge-litert 2.3.0 gave.
 
 The files `vectors/tflite_*.npz` hold, for each case, a model of one node with drawn shapes, options and parameters, its
-inputs and its outputs.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two codes.
+inputs and its outputs.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two quantized values.
 ELU has no reference kernel; its numbers are those of the built-in one.
 """
 
@@ -18,10 +18,10 @@ VECTORS = sorted((Path(__file__).parent / "vectors").glob("tflite_*.npz"))
 ARRAYS = {key: array for path in VECTORS for key, array in np.load(path).items()}
 CASES = sorted({key.split(".")[0] for key in ARRAYS})
 
-# What only moves or renames codes and shapes is in test_tflite_import.
+# What only moves or renames quantized values and shapes is in test_tflite_import.
 MOVEMENTS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
-# What is computed on real numbers alone is in test_tflite_real.
-REALS = {"CEIL", "FLOOR", "ROUND", "SQUARE"}
+# What is computed on f32 values alone is in test_tflite_real.
+F32_VALUES = {"CEIL", "FLOOR", "ROUND", "SQUARE"}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -38,4 +38,4 @@ def test_equals_the_recorded_output(case: str) -> None:
 
 def test_every_operator_has_a_case() -> None:
     kinds = {read_graph(ARRAYS[f"{case}.model"].tobytes()).operators[0].kind for case in CASES}
-    assert kinds == set(supported_operators()) - MOVEMENTS - REALS
+    assert kinds == set(supported_operators()) - MOVEMENTS - F32_VALUES

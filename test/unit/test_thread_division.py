@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect.lowering.threads.accesses import Run
-from qdialect.lowering.threads.division import Cut, Work, cut, largest_share
+from qdialect.lowering.threads.division import Partition, Work, largest_share, partition
 
 DIMS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 4)), max_size=3).map(tuple)
 RUNS = st.builds(Run, st.integers(0, 12), DIMS)
@@ -52,7 +52,7 @@ def works(draw: st.DrawFn) -> Work:
 
 @given(st.lists(works(), min_size=1, max_size=4), st.integers(2, 9))
 def test_every_unit_belongs_to_one_part(drawn: list[Work], parts: int) -> None:
-    for work, found in zip(drawn, cut(drawn, parts), strict=True):
+    for work, found in zip(drawn, partition(drawn, parts), strict=True):
         assert found.bounds[0] == 0
         assert found.bounds[-1] == work.units(found.depth)
         assert list(found.bounds) == sorted(found.bounds)
@@ -61,20 +61,24 @@ def test_every_unit_belongs_to_one_part(drawn: list[Work], parts: int) -> None:
 
 def test_an_even_loop_is_cut_at_the_outermost_level() -> None:
     work = Work((8, 5), 100.0, 0, (50, 10))
-    assert cut([work], 2) == [Cut(1, (0, 4, 8))]
-    assert largest_share([work], cut([work], 2)) == pytest.approx(0.5)
+    assert partition([work], 2) == [Partition(1, (0, 4, 8))]
+    assert largest_share([work], partition([work], 2)) == pytest.approx(0.5)
 
 
 def test_an_odd_loop_is_cut_inside_a_step() -> None:
-    assert cut([Work((3, 10), 90.0, 0, (100, 10))], 2) == [Cut(2, (0, 15, 30))]
+    assert partition([Work((3, 10), 90.0, 0, (100, 10))], 2) == [Partition(2, (0, 15, 30))]
 
 
 def test_borders_go_with_their_rows() -> None:
     top, rows, bottom = Work((10,), 10.0, 0, (1,)), Work((20,), 100.0, 10, (5,)), Work((10,), 10.0, 120, (1,))
-    assert cut([top, rows, bottom], 2) == [Cut(1, (0, 10, 10)), Cut(1, (0, 10, 20)), Cut(1, (0, 0, 10))]
+    assert partition([top, rows, bottom], 2) == [
+        Partition(1, (0, 10, 10)),
+        Partition(1, (0, 10, 20)),
+        Partition(1, (0, 0, 10)),
+    ]
 
 
 def test_the_rest_of_a_row_makes_up_for_a_coarse_cut() -> None:
     tiles, rest = Work((3,), 90.0, 0, (40,)), Work((8,), 8.0, 120, (1,))
-    found = cut([tiles, rest], 2)
-    assert found == [Cut(1, (0, 2, 3)), Cut(1, (0, 0, 8))]
+    found = partition([tiles, rest], 2)
+    assert found == [Partition(1, (0, 2, 3)), Partition(1, (0, 0, 8))]

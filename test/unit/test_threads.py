@@ -24,7 +24,7 @@ from qdialect.lowering.pipeline import Phase, compile_to, lower
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, openmp
 from qdialect.target import GENERIC
-from qdialect.threads import MOST
+from qdialect.threads import MAX
 
 COUNTS = (2, 3, 5, 8)
 CALLS = 2000
@@ -150,9 +150,9 @@ def test_an_interrupt_is_an_exception_of_python() -> None:
     assert same(called(executable, inputs), wanted)
 
 
-@pytest.mark.parametrize("threads", [0, -1, MOST + 1, 2.0, "2", True, None])
+@pytest.mark.parametrize("threads", [0, -1, MAX + 1, 2.0, "2", True, None])
 def test_other_counts_are_refused(threads: Any) -> None:
-    with pytest.raises(CompileError, match=f"threads must be an integer from 1 to {MOST}, but got"):
+    with pytest.raises(CompileError, match=f"threads must be an integer from 1 to {MAX}, but got"):
         qdialect.compile(chain(), threads=threads)
 
 
@@ -187,8 +187,8 @@ text = '''func.func @main(%x: tensor<64x64xui8>) -> tensor<64x64xui8> {
   %0 = "qnn.clip"(%x) {min = 10 : i64, max = 200 : i64} : (tensor<64x64xui8>) -> tensor<64x64xui8>
   return %0 : tensor<64x64xui8>
 }'''
-codes = np.arange(4096, dtype=np.uint8).reshape(64, 64)
-assert (qdialect.compile(qdialect.parse(text), threads=4)(codes) == codes.clip(10, 200)).all()
+quantized values = np.arange(4096, dtype=np.uint8).reshape(64, 64)
+assert (qdialect.compile(qdialect.parse(text), threads=4)(quantized values) == quantized values.clip(10, 200)).all()
 """
     for limit in ("1", "3"):
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "OMP_THREAD_LIMIT": limit}, check=True)

@@ -1,4 +1,4 @@
-"""The steps of the activations against PyTorch's CPU kernels: the same codes, whatever the last bits of the floats."""
+"""The steps of the activations against PyTorch's CPU kernels: the same quantized values, whatever the last bits of the floats."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import torch
 from tolerances import assert_within, tolerance_of
 from torch.nn import functional
 
-from qdialect.quant_math import Activation, Rounding, Scaling, activate, requantize_real
+from qdialect.quant_math import Activation, Rounding, Scaling, activate, requantize_f32
 
 ALPHA = 0.1
 KERNELS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -38,6 +38,6 @@ def test_codes_are_those_of_pytorch(activation: Activation) -> None:
     how = (0.03, 5, -128, 127, Rounding.F32_RNE_ZP_LAST, Scaling.RECIPROCAL)
     name = activation.removesuffix("_tanh")
     tolerance = tolerance_of(".pt2", f"aten.{name}.default")
-    assert_within(requantize_real(found, *how), requantize_real(wanted, *how), tolerance)
+    assert_within(requantize_f32(found, *how), requantize_f32(wanted, *how), tolerance)
     if activation in SAME_FLOATS:
         np.testing.assert_array_equal(found, wanted)

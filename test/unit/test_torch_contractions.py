@@ -107,7 +107,7 @@ def test_transposed_groups() -> None:
     assert np.array_equal(qdialect.compile(module)(codes.numpy()), model(codes).detach().numpy())
 
 
-REALS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+F32_VALUES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "linear": (lambda x: nnf.linear(x, weights(7, 13), weights(7)), (2, 3, 13)),
     "linear_of_reals": (lambda x: nnf.linear(torch.relu(x) * 0.5, weights(7, 13)), (3, 13)),
     "mm": (lambda x: torch.mm(x, weights(13, 4)), (3, 13)),
@@ -118,10 +118,10 @@ REALS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", REALS)
+@pytest.mark.parametrize("name", F32_VALUES)
 def test_real_layer(name: str) -> None:
     """What is not quantized runs in float32."""
-    function, shape = REALS[name]
+    function, shape = F32_VALUES[name]
 
     class Net(nn.Module):
         def forward(self, codes: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class Lambda(nn.Module):
         return self.function(*arguments)
 
 
-def reals(codes: Tensor) -> Tensor:
+def f32_values(codes: Tensor) -> Tensor:
     return dequantized(codes, SCALE, 0, torch.int8)
 
 
@@ -72,7 +72,7 @@ def notes_of(error: qdialect.QDialectError) -> list[str]:
     return [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
 
 
-def refusal(function: Callable[[Any], Any], *arguments: Tensor) -> list[str]:
+def failure(function: Callable[[Any], Any], *arguments: Tensor) -> list[str]:
     with pytest.raises(qdialect.ImportModelError) as caught:
         import_torch(program(function, *arguments))
     return notes_of(caught.value)
@@ -80,7 +80,7 @@ def refusal(function: Callable[[Any], Any], *arguments: Tensor) -> list[str]:
 
 def test_interface() -> None:
     def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return quantized(x, SCALE, 3, torch.uint8), reals(y)
+        return quantized(x, SCALE, 3, torch.uint8), f32_values(y)
 
     module = import_torch(program(both, torch.zeros(2, 3), torch.zeros(5, dtype=torch.int8)))
     text = str(module)
@@ -102,7 +102,7 @@ def test_parameters_are_constants() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             weight = dequantized(quantized(self.weight * 2, 0.125, 0, torch.int8), 0.125, 0, torch.int8)
-            return nnf.linear(reals(x), weight)
+            return nnf.linear(f32_values(x), weight)
 
     net = Net()
     x = torch.tensor([[1, 2, 3, -4]], dtype=torch.int8)
@@ -122,7 +122,7 @@ def test_codes_narrower_than_their_type() -> None:
 
 def test_several_results_of_a_node() -> None:
     def parts(x: Tensor) -> tuple[Tensor, Tensor]:
-        left, right = torch.chunk(reals(x), 2, 1)
+        left, right = torch.chunk(f32_values(x), 2, 1)
         return codes(left), codes(nnf.max_pool2d(right, 2))
 
     x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
@@ -133,8 +133,8 @@ def test_several_results_of_a_node() -> None:
 
 def test_what_no_result_depends_on_does_not_matter() -> None:
     def pooled(x: Tensor) -> Tensor:
-        largest, _ = nnf.max_pool2d(reals(x), 2, return_indices=True)
-        torch.sin(reals(x))
+        largest, _ = nnf.max_pool2d(f32_values(x), 2, return_indices=True)
+        torch.sin(f32_values(x))
         return codes(largest)
 
     x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
@@ -144,9 +144,9 @@ def test_what_no_result_depends_on_does_not_matter() -> None:
 
 def test_all_offenders_are_listed() -> None:
     def net(x: Tensor) -> Tensor:
-        return codes(torch.sin(reals(x)) + torch.cumsum(reals(x), 1))
+        return codes(torch.sin(f32_values(x)) + torch.cumsum(f32_values(x), 1))
 
-    first, second = refusal(net, image())
+    first, second = failure(net, image())
     assert first == "node 'sin' aten.sin: operator is not supported"
     assert second == "node 'cumsum' aten.cumsum: operator is not supported"
 
@@ -158,7 +158,7 @@ def test_offender_is_named_with_its_module() -> None:
             self.inner = nn.Sequential(Lambda(torch.sin))
 
         def forward(self, x: Tensor) -> Tensor:
-            return self.inner(reals(x))
+            return self.inner(f32_values(x))
 
     with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place$") as caught:
         import_torch(torch.export.export(Net(), (image(),)))
@@ -179,18 +179,18 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_refused_options(reason: str) -> None:
-    (note,) = refusal(lambda x: REFUSED[reason](reals(x)), image())
+    (note,) = failure(lambda x: REFUSED[reason](f32_values(x)), image())
     assert note.endswith(f": {reason}")
 
 
 def test_overwritten_tensors_that_others_read_are_refused() -> None:
     def net(x: Tensor) -> Tensor:
-        y = reals(x)
+        y = f32_values(x)
         z = y + 1
         torch.relu_(y)
         return codes(y + z)
 
-    (note,) = refusal(net, image())
+    (note,) = failure(net, image())
     assert note == "node 'relu_' aten.relu_: operator is not supported"
 
 
@@ -198,7 +198,7 @@ def test_other_types_are_refused() -> None:
     def double(x: Tensor) -> Tensor:
         return x * 2
 
-    note, *_ = refusal(double, torch.zeros(3, dtype=torch.float64))
+    note, *_ = failure(double, torch.zeros(3, dtype=torch.float64))
     assert note == "input 'arguments_0': type must be i8, ui8, i16, i32 or f32, but got float64"
 
 

@@ -1,4 +1,4 @@
-"""Every PyTorch operator between dequantize and quantize, imported, against what PyTorch computes for all codes."""
+"""Every PyTorch operator between dequantize and quantize, imported, against what PyTorch computes for all quantized values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """An operator on codes of `shapes`; results are quantized by `scale` and `zero_point`."""
+    """An operator on quantized values of `shapes`; results are quantized by `scale` and `zero_point`."""
 
     function: Callable[..., Any]
     shapes: Shapes
@@ -51,8 +51,10 @@ class Between(nn.Module):
     def forward(self, *codes: Tensor) -> Tensor:
         scales = (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)
         points = (7, 100, 0)
-        reals = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
-        return quantized(self.case.function(*reals), single(self.case.scale), self.case.zero_point, self.case.dtype)
+        f32_values = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
+        return quantized(
+            self.case.function(*f32_values), single(self.case.scale), self.case.zero_point, self.case.dtype
+        )
 
 
 IMAGE = (2, 5, 7, 6)

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 def inputs_of(module: ir.Module, seed: int, bits: int) -> list[Array]:
-    """Random codes; those of 32 bits keep to `bits`."""
+    """Random quantized values; those of 32 bits keep to `bits`."""
     rng = np.random.default_rng(seed)
     function = module.body.operations[0].operation
     found: list[Array] = []
@@ -286,12 +286,12 @@ def test_regions_read_converted_values_and_constants() -> None:
         %number = tensor.extract %which[%first] : tensor<5xi32>
         %zero = arith.constant 0 : i32
         %holds = arith.cmpi sgt, %number, %zero : i32
-        %codes = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
+        %quantized values = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
         %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<5xi8>) -> tensor<5xi8>
         %y = scf.if %holds -> tensor<5xi8> {
           scf.yield %clamped : tensor<5xi8>
         } else {
-          scf.yield %codes : tensor<5xi8>
+          scf.yield %quantized values : tensor<5xi8>
         }
         return %y : tensor<5xi8>
       }""")
@@ -305,9 +305,9 @@ def test_other_ops_read_constants() -> None:
     text = str(
         import_tosa("""
       func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {
-        %codes = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
+        %quantized values = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
         %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<2xi8>) -> tensor<2xi8>
-        %y = arith.maxsi %clamped, %codes : tensor<2xi8>
+        %y = arith.maxsi %clamped, %quantized values : tensor<2xi8>
         return %y : tensor<2xi8>
       }""")
     )

@@ -50,10 +50,10 @@ class _Network:
         codes = self.constant(self.rng.integers(-127, 128, shape).astype(np.int8))
         return self.node("DequantizeLinear", codes, *self.parameters(_WEIGHT_SCALE, np.int8))
 
-    def finish(self, reals: list[str], scale: float) -> bytes:
+    def finish(self, f32_values: list[str], scale: float) -> bytes:
         outputs = [
-            self.node("QuantizeLinear", real, *self.parameters(scale * (k + 1), self.dtype))
-            for k, real in enumerate(reals)
+            self.node("QuantizeLinear", f32, *self.parameters(scale * (k + 1), self.dtype))
+            for k, f32 in enumerate(f32_values)
         ]
         element = self.helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
         ends = [self.helper.make_tensor_value_info(name, element, None) for name in outputs]
@@ -123,8 +123,8 @@ def main() -> None:
             rng = np.random.default_rng(index)
             network = _Network(rng, (np.uint8, np.int8)[index % 2])
             scale = rng.uniform(0.01, 0.05)
-            real = network.node("DequantizeLinear", "x", *network.parameters(scale, network.dtype))
-            found, ratio = build(network, real)
+            f32 = network.node("DequantizeLinear", "x", *network.parameters(scale, network.dtype))
+            found, ratio = build(network, f32)
             model = network.finish([found] * (2 if kind in _READ_TWICE else 1), scale * ratio)
             info = np.iinfo(np.dtype(network.dtype).name)
             codes = rng.integers(info.min, info.max + 1, _SHAPE).astype(network.dtype)

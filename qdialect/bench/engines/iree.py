@@ -59,7 +59,7 @@ class IreeSession:
     def outputs(self) -> Sequence[Array]:
         view = self._results.get_as_object(0, self._runtime.HalBufferView)
         dtype = self._runtime.HalElementType.map_to_dtype(view.element_type)
-        # Codes have no sign in the virtual machine.
+        # Quantized values have no sign in the virtual machine.
         return [np.array(view.map().asarray(view.shape, dtype)).view(self._dtype)]
 
 

@@ -1,4 +1,4 @@
-"""A layer as linalg on signed codes, as it suits IREE best: NHWC, zero point in the bias, float requantization."""
+"""A layer as linalg on signed quantized values, as it suits IREE best: NHWC, zero point in the bias, float requantization."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Layer:
 
 
 def _rounded(source: str, result: str, zero_point: int) -> list[str]:
-    """A real number as a code in a float: rounded, shifted, clamped."""
+    """An f32 value as a code in a float: rounded, shifted, clamped."""
     return [
         _constant(f"{result}_zero", zero_point),
         f"%{result}0 = math.roundeven %{source} : f32",

@@ -35,4 +35,4 @@ class LutStage(QuantizedStage):
 
     def check(self, position: StagePosition) -> None:
         super().check(position)
-        require(position.is_last, "C2", f"{position.path} must be the last stage, but another one follows it")
+        require(position.is_channels_last, "C2", f"{position.path} must be the last stage, but another one follows it")

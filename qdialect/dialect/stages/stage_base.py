@@ -61,7 +61,7 @@ class StagePosition:
     """What the values mean that it takes; None where they are not quantized."""
     residual: str | None
     """Element type of the residual operand, None without one."""
-    is_last: bool
+    is_channels_last: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ Operands = Sequence[Array]
 ResultShape = Callable[[Node, Operands], Sequence[int]]
 
 _LARGEST_ITEM = 8
-_MOST_DIMENSIONS = 32
+_MAX_DIMENSIONS = 32
 # Booleans, integers and floats; no strings, whose elements have any size.
 _NUMBERS = "biuf"
 
@@ -122,7 +122,7 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
     require(len(present) in arity, f"must have {_count(arity)} inputs, but got {len(present)}")
     for index, operand in enumerate(present):
         require(operand.dtype.kind in _NUMBERS, f"constant input {index} must hold numbers, but got {operand.dtype}")
-        require(operand.ndim <= _MOST_DIMENSIONS, f"constant input {index} must have at most 32 dimensions")
+        require(operand.ndim <= _MAX_DIMENSIONS, f"constant input {index} must have at most 32 dimensions")
     try:
         shape = result_shape(node, present)
     except ValueError as error:
@@ -141,7 +141,7 @@ def folded_shape(node: Node, shape: Shape) -> Array:
 def _count(arity: range) -> str:
     if len(arity) == 1:
         return str(arity.start)
-    return f"at least {arity.start}" if len(arity) > _MOST_DIMENSIONS else f"{arity.start} to {arity.stop - 1}"
+    return f"at least {arity.start}" if len(arity) > _MAX_DIMENSIONS else f"{arity.start} to {arity.stop - 1}"
 
 
 def _evaluated(node: Node, operands: Operands) -> Array:

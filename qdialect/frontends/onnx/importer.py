@@ -25,7 +25,7 @@ from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.schema import check_attributes
-from qdialect.frontends.onnx.tensors import Computed, Real, Tensor
+from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
 from qdialect.frontends.planning.tensors import Constant, Plan, known
@@ -77,7 +77,7 @@ def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extent
 
 @dataclass
 class _Planner:
-    """Finds what every name of the graph stands for; None is what an offender gives."""
+    """Finds what every name of the graph stands for; None is what an unsupported op gives."""
 
     graph: Graph
     name: str
@@ -120,7 +120,7 @@ class _Planner:
             self._define(node, self._tensors(node, inputs))
 
     def _check_operator(self, node: Node) -> None:
-        """What depends on an offender cannot be planned, but its operator can be one too."""
+        """What depends on an unsupported op cannot be planned, but its operator can be one too."""
         if not _asks_for_shape(node):
             planner_of(node.kind)
 
@@ -154,7 +154,7 @@ class _Planner:
     def _value(self, name: str, tensor: Tensor) -> Value:
         if isinstance(tensor, Constant):
             return known(name, tensor.array)
-        return tensor.real(self.plan, name) if isinstance(tensor, Real) else tensor
+        return tensor.f32(self.plan, name) if isinstance(tensor, F32Tensor) else tensor
 
 
 def _asks_for_shape(node: Node) -> bool:

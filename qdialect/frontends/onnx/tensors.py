@@ -1,7 +1,7 @@
 """What a name of an ONNX graph stands for while the import is planned; nothing is built yet.
 
-A quantized graph alternates between codes and the real numbers they stand for.  A real number is not computed: it waits
-for the QuantizeLinear that asks for its codes, and then the whole unit becomes one integer op.
+A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed: it waits
+for the QuantizeLinear that asks for its quantized values, and then the whole unit becomes one integer op.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from qdialect.quant_math import (
 
 @dataclass(frozen=True)
 class Parameters(Quantization):
-    """How a tensor is quantized as a whole."""
+    """How a tensor is quantized per tensor."""
 
     @property
     def range(self) -> tuple[int, int]:
         """Smallest and largest code."""
         return ELEMENT_RANGES[self.element]
 
-    def codes(self, reals: Array) -> Array:
-        """The codes of real numbers: float32 quotients by the scale, rounded to even (ONNX QuantizeLinear)."""
+    def codes(self, f32_values: Array) -> Array:
+        """The quantized values of f32 values: float32 quotients by the scale, rounded to even (ONNX QuantizeLinear)."""
         rounding = (ORT.float_rounding, ORT.scaling, ORT.nan)
-        return quantize_array(reals, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
+        return quantize_array(f32_values, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
 
 
 @dataclass(frozen=True, eq=False)
-class Real(ABC):
-    """Real numbers of `shape`."""
+class F32Tensor(ABC):
+    """f32 values of `shape`."""
 
     shape: Shape
 
@@ -66,12 +66,12 @@ class Real(ABC):
         self.table()
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        """Their codes; raises `UnsupportedError` where no integer op gives them."""
+        """Their quantized values; raises `UnsupportedError` where no integer op gives them."""
         return plan.ask((self, to), lambda: self._quantized(plan, name, to))
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def f32(self, plan: Plan, name: str) -> Value:
         """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
-        return plan.ask((self, None), lambda: self._real(plan, name))
+        return plan.ask((self, None), lambda: self._f32(plan, name))
 
     def table(self) -> Table | None:
         """Themselves as a function of one 8-bit tensor, where they are one."""
@@ -84,49 +84,51 @@ class Real(ABC):
     @abstractmethod
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value: ...
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
 
     def _table(self) -> Table | None:
         return None
 
 
-Tensor = Constant | Value | Real
-"""What a name stands for: something known, codes, or real numbers."""
+Tensor = Constant | Value | F32Tensor
+"""What a name stands for: something known, quantized values, or f32 values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized(CodedTensor, Real):
-    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+class Quantized(CodedTensor, F32Tensor):
+    """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     @property
     def parameters(self) -> Parameters:
-        """Of codes that are quantized as a whole; raises `UnsupportedError` where they are not."""
+        """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
         return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
 
     def _table(self) -> Table | None:
         is_held = self.is_eight_bit and self.codes.data is None
-        return Table(self.shape, self, lambda reals: reals) if is_held else None
+        return Table(self.shape, self, lambda f32_values: f32_values) if is_held else None
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        reals = self.reals()
-        if reals is not None:
-            return Value(name, self.shape, to.element, data=to.codes(reals))
+        f32_values = self.f32_values()
+        if f32_values is not None:
+            return Value(name, self.shape, to.element, data=to.codes(f32_values))
         if len(self.scales) > 1 or self.codes.element not in EIGHT_BIT or to.element not in EIGHT_BIT:
-            return quantize(plan, name, self.real(plan, name), to)
-        return self.codes if self.parameters == to else look_up(plan, name, self, to, lambda reals: reals)
+            return quantize(plan, name, self.f32(plan, name), to)
+        return self.codes if self.parameters == to else look_up(plan, name, self, to, lambda f32_values: f32_values)
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         def emit(emitter: Emitter) -> Placed:
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": self.axis}
-            return emitter.build(DequantizeOp, emitter.plain(self.codes), element="f32", **parameters), False
+            return emitter.build(
+                DequantizeOp, emitter.to_channels_first(self.codes), element="f32", **parameters
+            ), False
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True, eq=False)
-class Computed(Real):
+class Computed(F32Tensor):
     """An f32 value of the module."""
 
     value: Value
@@ -134,35 +136,35 @@ class Computed(Real):
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return quantize(plan, name, self.value, to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         return self.value
 
 
 @dataclass(frozen=True, eq=False)
-class Clamped(Real):
-    """The real numbers of `source` between two bounds.
+class Clamped(F32Tensor):
+    """The f32 values of `source` between two bounds.
 
-    Quantization is monotonic: the codes of clamped numbers are the codes clamped to those of the bounds.
+    Quantization is monotonic: the quantized values of clamped numbers are the quantized values clamped to those of the bounds.
     """
 
-    source: Real
-    least: float
-    most: float
+    source: F32Tensor
+    minimum: float
+    maximum: float
 
     def _table(self) -> Table | None:
         table = self.source.table()
-        return None if table is None else table.then(lambda reals: np.clip(reals, self.least, self.most))
+        return None if table is None else table.then(lambda f32_values: np.clip(f32_values, self.minimum, self.maximum))
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
-        return clip(plan, name, source, to.code(self.least), to.code(self.most))
+        return clip(plan, name, source, to.code(self.minimum), to.code(self.maximum))
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, name)
+    def _f32(self, plan: Plan, name: str) -> Value:
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Placed:
-            value = emitter.plain(source)
-            for op, bound in (("arith.maximumf", self.least), ("arith.minimumf", self.most)):
+            value = emitter.to_channels_first(source)
+            for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
                 if np.isfinite(bound):
                     value = emitter.float_op(
                         op, value, emitter.constant(np.broadcast_to(np.float32(bound), self.shape))
@@ -173,8 +175,8 @@ class Clamped(Real):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Real):
-    """A function of an 8-bit tensor, evaluated in float32 on each of its codes."""
+class Table(F32Tensor):
+    """A function of an 8-bit tensor, evaluated in float32 on each of its quantized values."""
 
     source: Quantized
     function: ElementFunction
@@ -204,14 +206,14 @@ class Table(Real):
         return look_up(plan, name, self.source, to, self.function)
 
 
-def clamp_integers(plan: Plan, name: str, source: Value, least: float, most: float) -> Value:
+def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum: float) -> Value:
     """8-bit integers between two bounds."""
     low, high = ELEMENT_RANGES[source.element]
-    return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (least, most)))
+    return clip(plan, name, source, *(int(min(max(bound, low), high)) for bound in (minimum, maximum)))
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
-    """The codes of an f32 value (ONNX QuantizeLinear; NaN becomes the smallest code as in ONNX Runtime)."""
+    """The quantized values of an f32 value (ONNX QuantizeLinear; NaN becomes the smallest code as in ONNX Runtime)."""
     return quantize_along(plan, name, value, to.element, (to.scale,), (to.zero_point,), 0)
 
 
@@ -222,14 +224,16 @@ def quantize_along(
 
     def emit(emitter: Emitter) -> Placed:
         parameters = {"scales": scales, "zero_points": zero_points, "axis": axis}
-        held, is_last = emitter.either(value) if len(scales) == 1 else (emitter.plain(value), False)
-        return emitter.build(QuantizeOp, held, element=element, **parameters, **ORT.quantization), is_last
+        held, is_channels_last = (
+            emitter.either(value) if len(scales) == 1 else (emitter.to_channels_first(value), False)
+        )
+        return emitter.build(QuantizeOp, held, element=element, **parameters, **ORT.quantization), is_channels_last
 
     return plan.compute(name, value.shape, element, emit)
 
 
 def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: ElementFunction) -> Value:
-    """The codes of `function` of 8-bit numbers: a table, entries divided and rounded to even (ONNX Runtime)."""
+    """The quantized values of `function` of 8-bit numbers: a table, entries divided and rounded to even (ONNX Runtime)."""
     before = source.parameters
     require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
     require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")

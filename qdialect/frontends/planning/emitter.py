@@ -54,10 +54,10 @@ class Emitter(OpBuilder):
         if value.emission is None:
             return
         self.enter(value.name)
-        held, is_last = value.emission(self)
-        (self._last if is_last else self._plain)[value] = held
+        held, is_channels_last = value.emission(self)
+        (self._last if is_channels_last else self._plain)[value] = held
 
-    def plain(self, value: Value) -> ir.Value:
+    def to_channels_first(self, value: Value) -> ir.Value:
         """`value` with the model's order of dimensions."""
         if value not in self._plain:
             if value.data is not None:
@@ -78,14 +78,14 @@ class Emitter(OpBuilder):
 
     def either(self, value: Value) -> Placed:
         """`value` as it is held; with its channels last where it is held both ways."""
-        return (self._last[value], True) if value in self._last else (self.plain(value), False)
+        return (self._last[value], True) if value in self._last else (self.to_channels_first(value), False)
 
     def alike(self, values: Sequence[Value]) -> tuple[list[ir.Value], bool]:
         """Operands that broadcast, all with their channels last where one of the highest rank is held so."""
         rank = max(len(value.shape) for value in values)
-        is_last = any(value in self._last and len(value.shape) == rank for value in values)
-        if not is_last:
-            return [self.plain(value) for value in values], False
+        is_channels_last = any(value in self._last and len(value.shape) == rank for value in values)
+        if not is_channels_last:
+            return [self.to_channels_first(value) for value in values], False
         return [self._last_of_rank(value, rank) for value in values], True
 
     def _last_of_rank(self, value: Value, rank: int) -> ir.Value:
@@ -94,7 +94,7 @@ class Emitter(OpBuilder):
         shape = (1,) * (rank - len(value.shape)) + value.shape
         if value.data is not None:
             return self.constant(value.data.reshape(shape).transpose(channels_last(rank)))
-        return self.transpose(self.reshape(self.plain(value), shape), channels_last(rank))
+        return self.transpose(self.reshape(self.to_channels_first(value), shape), channels_last(rank))
 
     def upstream(self, name: str, element: str, *operands: ir.Value) -> ir.Value:
         """An element-wise upstream op of the value being emitted, whose result has another element type."""

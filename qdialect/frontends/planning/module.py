@@ -69,7 +69,7 @@ def _build(planned: Planned, name: str) -> ir.Module:
     with ir.InsertionPoint(block):
         for value in planned.values:
             _emit(emitter, value, name)
-        func.ReturnOp([emitter.plain(value) for _, value in planned.results])
+        func.ReturnOp([emitter.to_channels_first(value) for _, value in planned.results])
     return module
 
 

@@ -25,19 +25,19 @@ EIGHT_BIT = ("i8", "ui8")
 
 @dataclass(frozen=True)
 class Quantization(ABC):
-    """How a tensor is quantized as a whole."""
+    """How a tensor is quantized per tensor."""
 
     element: str
     scale: float
     zero_point: int
 
     @abstractmethod
-    def codes(self, reals: Array) -> Array:
-        """The codes of real numbers."""
+    def codes(self, f32_values: Array) -> Array:
+        """The quantized values of f32 values."""
 
-    def code(self, real: float) -> int:
-        """The code of a real number."""
-        return int(self.codes(np.array([real], dtype=np.float32))[0])
+    def code(self, f32: float) -> int:
+        """The code of an f32 value."""
+        return int(self.codes(np.array([f32], dtype=np.float32))[0])
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """Known integers or real numbers."""
+    """Known integers or f32 values."""
 
     array: Array
 
@@ -77,7 +77,7 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class CodedTensor:
-    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+    """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     shape: Shape
     codes: Value
@@ -87,17 +87,17 @@ class CodedTensor:
 
     @property
     def is_eight_bit(self) -> bool:
-        """Whether it is quantized as a whole to 8 bits."""
+        """Whether it is quantized per tensor to 8 bits."""
         return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
 
-    def reals(self) -> Array | None:
-        """The real numbers, where the codes are constant."""
+    def f32_values(self) -> Array | None:
+        """The f32 values, where the quantized values are constant."""
         if self.codes.data is None:
             return None
         return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
 
     def with_codes(self, codes: Value) -> Self:
-        """Other codes with the same parameters."""
+        """Other quantized values with the same parameters."""
         return replace(self, shape=codes.shape, codes=codes)
 
 
@@ -110,24 +110,24 @@ def known(name: str, array: Array) -> Value:
     return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
 
 
-def clip(plan: Plan, name: str, codes: Value, least: int, most: int) -> Value:
-    """`codes` between two bounds; themselves where their type has no others."""
-    if (least, most) == ELEMENT_RANGES[codes.element]:
+def clip(plan: Plan, name: str, codes: Value, minimum: int, maximum: int) -> Value:
+    """`quantized values` between two bounds; themselves where their type has no others."""
+    if (minimum, maximum) == ELEMENT_RANGES[codes.element]:
         return codes
 
     def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(codes)
-        return emitter.build(ClipOp, value, element=codes.element, min=least, max=most), is_last
+        value, is_channels_last = emitter.either(codes)
+        return emitter.build(ClipOp, value, element=codes.element, min=minimum, max=maximum), is_channels_last
 
     return plan.compute(name, codes.shape, codes.element, emit)
 
 
 def look_up_codes(plan: Plan, name: str, source: Value, table: Array, before: Quantization, to: Quantization) -> Value:
-    """The codes at the place of each 8-bit code in a table."""
+    """The quantized values at the place of each 8-bit code in a table."""
 
     def emit(emitter: Emitter) -> Placed:
-        value, is_last = emitter.either(source)
-        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_last
+        value, is_channels_last = emitter.either(source)
+        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_channels_last
 
     return plan.compute(name, source.shape, to.element, emit)
 

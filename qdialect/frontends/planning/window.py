@@ -24,9 +24,9 @@ class Window:
         return (*self.before, *self.after)
 
     @property
-    def reach(self) -> Shape:
+    def kernel_extent(self) -> Shape:
         """The extent of the dilated kernel."""
-        return reach_of(self.kernel, self.dilation)
+        return effective_kernel_extent(self.kernel, self.dilation)
 
     def two_dimensional(self) -> Window:
         """The same over an image of height 1 where there is one dimension, over each image where there are three."""
@@ -46,6 +46,6 @@ class Window:
         )
 
 
-def reach_of(kernel: Shape, dilation: Shape) -> Shape:
+def effective_kernel_extent(kernel: Shape, dilation: Shape) -> Shape:
     """The extent of a dilated kernel."""
     return tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))

@@ -25,7 +25,7 @@ Folder = Callable[[Operator, Sequence[Array]], Array]
 
 _INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
 # Shapes have few entries; weights are none of this module's business.
-_MOST_ENTRIES = 1024
+_MAX_ENTRIES = 1024
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -61,7 +61,7 @@ def _folded(operator: Operator) -> Array | None:
     present = [array for array in arrays if array is not None]
     if output.element not in _INTEGERS or len(present) < len(arrays) or output.data is not None:
         return None
-    if max(math.prod(output.shape), *(array.size for array in present)) > _MOST_ENTRIES:
+    if max(math.prod(output.shape), *(array.size for array in present)) > _MAX_ENTRIES:
         return None
     try:
         result = np.asarray(folder(operator, present)).astype(_INTEGERS[output.element])
@@ -80,7 +80,7 @@ def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     data, *entries = arrays
     begins, ends, strides = ([int(value) for value in entry.ravel()] for entry in entries)
     selection = select(operator, data.shape, begins, ends, strides)
-    places = [cut.indices for cut in selection.cuts]
+    places = [take_slices.indices for take_slices in selection.slices]
     return data[np.ix_(*places)].reshape(selection.shape) if places else data.reshape(selection.shape)
 
 

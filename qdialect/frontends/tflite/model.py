@@ -39,12 +39,12 @@ class Tensor:
 
     @property
     def scale(self) -> float:
-        """Scale of a tensor quantized as a whole."""
+        """Scale of a tensor quantized per tensor."""
         return self.scales[0]
 
     @property
     def zero_point(self) -> int:
-        """Zero point of a tensor quantized as a whole."""
+        """Zero point of a tensor quantized per tensor."""
         return self.zero_points[0]
 
 

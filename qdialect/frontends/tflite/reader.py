@@ -18,7 +18,7 @@ import tflite
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError
-from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.budget import Budget, is_shape
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 
@@ -28,9 +28,9 @@ Table = TypeVar("Table", bound=OptionsTable)
 _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
 _SCHEMA_VERSION = 3
-_MOST_DIMENSIONS = 8
+_MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
-_MOST_READ = 8
+_MAX_READ = 8
 
 _ELEMENTS = {
     tflite.TensorType.FLOAT32: "f32",
@@ -104,7 +104,7 @@ def _present(value: T | None, what: str) -> T:
 class _Reader:
     def __init__(self, content: bytes, model: tflite.Model) -> None:
         self._size = len(content)
-        self._left = _MOST_READ * len(content)
+        self._left = _MAX_READ * len(content)
         self._budget = Budget.of_file(len(content))
         self._model = model
         with reading("the subgraph"):
@@ -131,7 +131,7 @@ class _Reader:
 
     def _spend(self, count: int) -> None:
         self._left -= count
-        allowed = f"tables must have their contents to themselves: {_MOST_READ * self._size} bytes may be read"
+        allowed = f"tables must have their contents to themselves: {_MAX_READ * self._size} bytes may be read"
         _require(self._left >= 0, f"{allowed} of a file of {self._size}, but its tables hold more")
 
     def _integers(self, values: NDArray[Any] | Literal[0]) -> tuple[int, ...]:
@@ -174,12 +174,12 @@ class _Reader:
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()
-        _require(rank <= _MOST_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions, but got {rank}")
+        _require(rank <= _MAX_DIMENSIONS, f"tensor '{name}' must have at most 8 dimensions, but got {rank}")
         shape = self._integers(tensor.ShapeAsNumpy())
         holds = all(extent >= 0 for extent in shape)
         _require(holds, f"file is damaged: tensor '{name}' must have extents of at least 0, but got {list(shape)}")
-        most = f"tensor '{name}' must have at most {MOST_ELEMENTS} elements"
-        _require(is_shape(shape), f"{most}, but has the shape {list(shape)}")
+        maximum = f"tensor '{name}' must have at most {MAX_ELEMENTS} elements"
+        _require(is_shape(shape), f"{maximum}, but has the shape {list(shape)}")
         return shape
 
     def _operator(self, index: int, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Operator:

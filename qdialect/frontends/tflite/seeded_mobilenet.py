@@ -28,7 +28,7 @@ _ACTIVATION = Quantization((6 / 255,), (0,))
 _INPUT = Quantization((1 / 128,), (128,))
 _LOGITS = Quantization((8 / 165,), (90,))
 _PROBABILITIES = Quantization((1 / 256,), (0,))
-# Share of the accumulators that may saturate, so that the rest uses the whole range of codes.
+# Share of the accumulators that may saturate, so that the rest uses the whole range of quantized values.
 _PERCENTILE = 99.5
 
 
@@ -51,7 +51,7 @@ def _codes(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
 
 
 class _Network:
-    """The layers written so far, with the codes that a random image has after them."""
+    """The layers written so far, with the quantized values that a random image has after them."""
 
     def __init__(self, seed: int, size: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -112,22 +112,22 @@ class _Network:
         groups: int,
         output: Quantization,
     ) -> tuple[int, int, int]:
-        """Add weight and bias of a layer and compute its codes; the inputs of its node.
+        """Add weight and bias of a layer and compute its quantized values; the inputs of its node.
 
         The weight's scale is chosen for the accumulators to fill the range of `output`.
         """
         window, strides = (channels_first.shape[1], channels_first.shape[2]), (stride, stride)
         size = (self._codes.shape[1], self._codes.shape[2])
         padding = explicit_padding(tflite.Padding.SAME, size, window, strides, (1, 1))
-        zero_point, most = output.zero_points[0], 255 - output.zero_points[0]
+        zero_point, maximum = output.zero_points[0], 255 - output.zero_points[0]
         parameters = (self._quantization.zero_points[0], [_WEIGHT_ZERO_POINT], strides, padding, (1, 1), groups)
         acc = conv2d_accumulate(self._codes, channels_first, *parameters)
         spread = float(np.std(acc.astype(np.float64)))
         bias = self._random.normal(0.3 * spread, 0.5 * spread, (channels_first.shape[0],)).astype(np.int32)
         acc += bias
-        reach = max(float(np.percentile(np.abs(acc), _PERCENTILE)), 1.0)
-        self._codes = _codes(acc * (most / reach) + zero_point)
-        weight_scale = output.scales[0] * most / (reach * self._quantization.scales[0])
+        kernel_extent = max(float(np.percentile(np.abs(acc), _PERCENTILE)), 1.0)
+        self._codes = _codes(acc * (maximum / kernel_extent) + zero_point)
+        weight_scale = output.scales[0] * maximum / (kernel_extent * self._quantization.scales[0])
         product = float(np.float32(self._quantization.scales[0]) * np.float32(weight_scale))
         quantization = Quantization((weight_scale,), (_WEIGHT_ZERO_POINT,))
         weight_index = self._writer.constant(f"{name}/weights", weight, quantization)

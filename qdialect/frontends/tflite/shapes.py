@@ -33,7 +33,7 @@ from qdialect.frontends.tflite.reader import read_options
 Rule = Callable[[Operator], Sequence[Shape]]
 """The shapes of an operator's outputs; raises `UnsupportedError` where its inputs do not give them."""
 
-_MOST_DIMENSIONS = 8
+_MAX_DIMENSIONS = 8
 
 
 def is_open(tensor: Tensor) -> bool:
@@ -80,7 +80,7 @@ def _reshape(operator: Operator) -> Sequence[Shape]:
 def _new_shape(operator: Operator) -> Shape:
     def read(options: tflite.ReshapeOptions) -> Shape:
         count = options.NewShapeLength()
-        require(count <= _MOST_DIMENSIONS, f"shape must have at most {_MOST_DIMENSIONS} extents, but got {count}")
+        require(count <= _MAX_DIMENSIONS, f"shape must have at most {_MAX_DIMENSIONS} extents, but got {count}")
         return tuple(options.NewShape(index) for index in range(count))
 
     return read_options(operator, tflite.ReshapeOptions, read)
@@ -89,7 +89,7 @@ def _new_shape(operator: Operator) -> Shape:
 def _squeeze(operator: Operator) -> Sequence[Shape]:
     def read(options: tflite.SqueezeOptions) -> Shape:
         count = options.SqueezeDimsLength()
-        require(count <= _MOST_DIMENSIONS, f"dimensions must be at most {_MOST_DIMENSIONS}, but got {count}")
+        require(count <= _MAX_DIMENSIONS, f"dimensions must be at most {_MAX_DIMENSIONS}, but got {count}")
         return tuple(options.SqueezeDims(index) for index in range(count))
 
     (data,) = operands(operator, 1)

@@ -9,7 +9,7 @@ from enum import Enum
 import tflite
 
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import Cut, check_indices
+from qdialect.frontends.slices import Slice, check_indices
 from qdialect.frontends.tflite.model import Operator, Shape
 from qdialect.frontends.tflite.reader import read_options
 
@@ -29,7 +29,7 @@ class Masks:
 class Selection:
     """A cut of every dimension, and the shape of the result."""
 
-    cuts: tuple[Cut, ...]
+    slices: tuple[Slice, ...]
     shape: Shape
 
 
@@ -71,20 +71,20 @@ def select(
     require(kinds.count(_Kind.REST) == 1, f"ellipsis must stand at most once, but got {kinds.count(_Kind.REST)}")
     left = len(shape) - kinds.count(_Kind.CUT)
     require(left >= 0, f"entries must index at most {len(shape)} dimensions, but got {kinds.count(_Kind.CUT)}")
-    cuts: list[Cut] = []
+    slices: list[Slice] = []
     result: list[int] = []
     for i, kind in enumerate(kinds):
         if kind is _Kind.NEW:
             result.append(1)
             continue
         if kind is _Kind.REST:
-            found = [Cut(0, 1, extent) for extent in shape[len(cuts) : len(cuts) + left]]
+            found = [Slice(0, 1, extent) for extent in shape[len(slices) : len(slices) + left]]
         else:
-            found = [_cut(shape[len(cuts)], begins[i], ends[i], strides[i], i, masks)]
+            found = [_slice_of(shape[len(slices)], begins[i], ends[i], strides[i], i, masks)]
         check_indices(sum(one.count for one in found if one.step < 0), operator.budget)
-        cuts += found
-        result += [cut.count for cut in found if not cut.is_shrunk]
-    return Selection(tuple(cuts), tuple(result))
+        slices += found
+        result += [take_slices.count for take_slices in found if not take_slices.is_shrunk]
+    return Selection(tuple(slices), tuple(result))
 
 
 def _kind(place: int, masks: Masks) -> _Kind:
@@ -93,14 +93,14 @@ def _kind(place: int, masks: Masks) -> _Kind:
     return _Kind.NEW if masks.new_axis >> place & 1 else _Kind.CUT
 
 
-def _cut(extent: int, begin: int, end: int, step: int, place: int, masks: Masks) -> Cut:
+def _slice_of(extent: int, begin: int, end: int, step: int, place: int, masks: Masks) -> Slice:
     require(step != 0, "stride must not be 0")
     if masks.shrink >> place & 1:
         holds = -extent <= begin < extent
         require(holds, f"begin must be in [-{extent}, {extent}), but got {begin}")
-        return Cut(begin % extent, 1, 1, is_shrunk=True)
+        return Slice(begin % extent, 1, 1, is_shrunk=True)
     first = None if masks.begin >> place & 1 else begin
     last = None if masks.end >> place & 1 else end
     taken = range(extent)[slice(first, last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{begin}, {end}) of {extent}")
-    return Cut(taken.start, step, len(taken))
+    return Slice(taken.start, step, len(taken))

@@ -1,8 +1,8 @@
 """The arithmetic of TFLite's XNNPACK delegate, which desktop builds use, instead of the reference kernels'.
 
-The delegate computes the same operators on the same codes, but rounds elsewhere: contractions, products and means are
+The delegate computes the same operators on the same quantized values, but rounds elsewhere: contractions, products and means are
 rescaled once by a float32 factor, ties to even, zero point last; sums are one integer expression; `leaky_relu` and a
-rescale of 8-bit codes have factors of 8 fractional bits.  What it does not take, and factors outside its ranges, fall
+rescale of 8-bit quantized values have factors of 8 fractional bits.  What it does not take, and factors outside its ranges, fall
 back to TFLite's own kernels.
 """
 

@@ -24,7 +24,7 @@ from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import read_program
-from qdialect.frontends.torch.tensors import Computed, Plan, Quantized, Real, Result, Tensor
+from qdialect.frontends.torch.tensors import Computed, F32Tensor, Plan, Quantized, Result, Tensor
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -141,7 +141,7 @@ class _Planner:
         if depth < _MAX_DEPTH or isinstance(result, tuple):
             self.depths[node.name] = depth
             return result
-        return Computed(result.shape, result.real(self.plan, node.name))
+        return Computed(result.shape, result.f32(self.plan, node.name))
 
     def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
@@ -151,8 +151,8 @@ class _Planner:
         require(not isinstance(result, tuple), "must be one tensor")
         if isinstance(result, Constant):
             return known(name, result.array)
-        if isinstance(result, Real):
-            return result.real(self.plan, name)
+        if isinstance(result, F32Tensor):
+            return result.f32(self.plan, name)
         assert isinstance(result, Value)
         return result
 

@@ -119,10 +119,10 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _array(tensor: Any) -> Array:
-    plain = tensor.detach().cpu()
-    if str(plain.dtype) == "torch.bfloat16":
+    to_channels_first = tensor.detach().cpu()
+    if str(to_channels_first.dtype) == "torch.bfloat16":
         raise ImportModelError("constants must not be bfloat16")
-    return np.array(plain.contiguous().numpy())
+    return np.array(to_channels_first.contiguous().numpy())
 
 
 def _value(node: Any) -> Any:

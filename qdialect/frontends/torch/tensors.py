@@ -1,6 +1,6 @@
 """What a node's result stands for while the import is planned; nothing is built yet.
 
-As in the ONNX front end, a real number is not computed but waits for the quantization that asks for its codes.
+As in the ONNX front end, an f32 value is not computed but waits for the quantization that asks for its quantized values.
 PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``, both
 in float32 (``quantized_decomposed``).
 """
@@ -38,60 +38,60 @@ from qdialect.quant_math import (
 )
 
 Function = Callable[[Array], Array]
-"""A function of real numbers, float32 to float32, place by place."""
+"""A function of f32 values, float32 to float32, place by place."""
 
 ROUNDING = PYTORCH.quantization
 
 
 @dataclass(frozen=True)
 class Parameters(Quantization):
-    """How a tensor is quantized as a whole; codes are clamped to [`least`, `most`]."""
+    """How a tensor is quantized per tensor; quantized values are clamped to [`minimum`, `maximum`]."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the codes leave out some of the type's."""
-        return (self.least, self.most) != ELEMENT_RANGES[self.element]
+        """Whether the quantized values leave out some of the type's."""
+        return (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]
 
     def same_meaning(self, other: Parameters) -> bool:
         """Whether a code of both stands for the same number."""
         same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
         return same_points and same_scale(self.scale, other.scale)
 
-    def codes(self, reals: Array) -> Array:
-        """The codes of real numbers."""
+    def codes(self, f32_values: Array) -> Array:
+        """The quantized values of f32 values."""
         how = (PYTORCH.float_rounding, PYTORCH.scaling, PYTORCH.nan)
         codes = quantize_array(
-            reals.astype(np.float32), self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *how
+            f32_values.astype(np.float32), self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *how
         )
-        return np.clip(codes, self.least, self.most)
+        return np.clip(codes, self.minimum, self.maximum)
 
-    def reals(self, codes: Array) -> Array:
-        """The numbers that codes stand for."""
+    def f32_values(self, codes: Array) -> Array:
+        """The numbers that quantized values stand for."""
         return dequantize_array(codes, self.scale, self.zero_point, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Real(ABC):
-    """Real numbers of `shape`."""
+class F32Tensor(ABC):
+    """f32 values of `shape`."""
 
     shape: Shape
 
     @abstractmethod
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        """Their codes; raises `UnsupportedError` where the module cannot compute them."""
+        """Their quantized values; raises `UnsupportedError` where the module cannot compute them."""
 
     @abstractmethod
     def computed(self, plan: Plan, name: str) -> Value:
         """Themselves as an f32 value; raises `UnsupportedError` where the module cannot compute them."""
 
-    def real(self, plan: Plan, name: str) -> Value:
+    def f32(self, plan: Plan, name: str) -> Value:
         """As `computed`, once for all readers."""
-        if self not in plan.reals:
-            plan.reals[self] = self.computed(plan, name)
-        return plan.reals[self]
+        if self not in plan.f32_values:
+            plan.f32_values[self] = self.computed(plan, name)
+        return plan.f32_values[self]
 
     def encoded(self, plan: Plan, name: str, to: Parameters) -> Value:
         """As `quantized`, once for all readers."""
@@ -111,8 +111,10 @@ class Plan(planning.Plan):
 
     limit: int = 0
     counted: int = 0
-    reals: dict[Real, Value] = field(default_factory=dict["Real", Value])
-    encoded: dict[tuple[Real, Parameters], Value] = field(default_factory=dict[tuple["Real", Parameters], Value])
+    f32_values: dict[F32Tensor, Value] = field(default_factory=dict["F32Tensor", Value])
+    encoded: dict[tuple[F32Tensor, Parameters], Value] = field(
+        default_factory=dict[tuple["F32Tensor", Parameters], Value]
+    )
 
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
         self.count()
@@ -124,49 +126,49 @@ class Plan(planning.Plan):
         require(self.counted <= self.limit, f"program must not take more than {self.limit} ops and evaluations")
 
 
-Tensor = Constant | Value | Real
-"""Something known, integers, or real numbers."""
+Tensor = Constant | Value | F32Tensor
+"""Something known, integers, or f32 values."""
 Result = Tensor | tuple[Tensor, ...]
 """What a node gives."""
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized(CodedTensor, Real):
-    """The real numbers of codes, by one scale and zero point or by those of each index of `axis`."""
+class Quantized(CodedTensor, F32Tensor):
+    """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     @property
     def parameters(self) -> Parameters:
-        """Of codes that are quantized as a whole; raises `UnsupportedError` where they are not."""
+        """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
         return Parameters(self.codes.element, self.scales[0], self.zero_points[0], *ELEMENT_RANGES[self.codes.element])
 
     @property
     def key(self) -> tuple[Value, Floats, Integers]:
-        """Equal for tensors that hold the same numbers: a graph dequantizes the same codes once for each reader."""
+        """Equal for tensors that hold the same numbers: a graph dequantizes the same quantized values once for each reader."""
         return self.codes, self.scales, self.zero_points
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        reals = self.reals()
-        if reals is not None:
-            return Value(name, self.shape, to.element, data=to.codes(reals))
+        f32_values = self.f32_values()
+        if f32_values is not None:
+            return Value(name, self.shape, to.element, data=to.codes(f32_values))
         if not self.is_eight_bit or to.element not in EIGHT_BIT:
-            return quantize(plan, name, self.real(plan, name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
         if self.parameters.same_meaning(to):
             return limit(plan, name, self.codes, to)
-        return look_up(plan, name, self, to, lambda reals: reals)
+        return look_up(plan, name, self, to, lambda f32_values: f32_values)
 
     def computed(self, plan: Plan, name: str) -> Value:
         def emit(emitter: Emitter) -> Placed:
-            codes, is_last = emitter.either(self.codes)
-            axis = place_of(self.axis, len(self.shape), is_last)
+            codes, is_channels_last = emitter.either(self.codes)
+            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
-            return emitter.build(DequantizeOp, codes, element="f32", **parameters), is_last
+            return emitter.build(DequantizeOp, codes, element="f32", **parameters), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True, eq=False)
-class Computed(Real):
+class Computed(F32Tensor):
     """An f32 value of the module."""
 
     value: Value
@@ -178,31 +180,31 @@ class Computed(Real):
         return self.value
 
 
-def place_of(axis: int, rank: int, is_last: bool) -> int:
+def stored_axis(axis: int, rank: int, is_channels_last: bool) -> int:
     """Where dimension `axis` of the model lies, given whether the channels come last."""
-    return (0, rank - 1, *range(1, rank - 1))[axis] if is_last else axis
+    return (0, rank - 1, *range(1, rank - 1))[axis] if is_channels_last else axis
 
 
 def limit(plan: Plan, name: str, codes: Value, to: Parameters) -> Value:
-    """`codes`, of the parameters `to`, between its bounds."""
-    return clip(plan, name, codes, to.least, to.most) if to.is_narrow else codes
+    """`quantized values`, of the parameters `to`, between its bounds."""
+    return clip(plan, name, codes, to.minimum, to.maximum) if to.is_narrow else codes
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
-    """The codes of an f32 value."""
+    """The quantized values of an f32 value."""
 
     def emit(emitter: Emitter) -> Placed:
         parameters = {"scales": (to.scale,), "zero_points": (to.zero_point,), **ROUNDING}
-        held, is_last = emitter.either(value)
-        return emitter.build(QuantizeOp, held, element=to.element, **parameters), is_last
+        held, is_channels_last = emitter.either(value)
+        return emitter.build(QuantizeOp, held, element=to.element, **parameters), is_channels_last
 
     return limit(plan, name, plan.compute(name, value.shape, to.element, emit), to)
 
 
 def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: Function) -> Value:
-    """The codes of `function` of 8-bit numbers: a table, of which each entry is computed as PyTorch does."""
+    """The quantized values of `function` of 8-bit numbers: a table, of which each entry is computed as PyTorch does."""
     before = source.parameters
     dtype = NUMPY_DTYPES[before.element]
-    results = to.codes(function(before.reals(table_codes(dtype))).astype(np.float32))
+    results = to.codes(function(before.f32_values(table_codes(dtype))).astype(np.float32))
     table = encode_table(results.astype(np.int64), NUMPY_DTYPES[to.element])
     return look_up_codes(plan, name, source.codes, table, before, to)

@@ -24,7 +24,7 @@ from qdialect.lowering.program import Kernel
 
 @dataclass(frozen=True)
 class _Keys:
-    """Unsigned keys: 8 bits of code above `places` bits that fall towards the place that wins among equal codes."""
+    """Unsigned keys: 8 bits of code above `places` bits that fall towards the place that wins among equal quantized values."""
 
     element: str
     places: int
@@ -125,7 +125,7 @@ def _places(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteger]
 
 
 def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
-    """The smallest key of codes and their places."""
+    """The smallest key of quantized values and their places."""
 
     def emit(body: Body, acc: str, values: Sequence[str]) -> str:
         # The largest code has the smallest complement.

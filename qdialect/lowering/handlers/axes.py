@@ -11,14 +11,14 @@ from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 
 ROWS = 8
 
 
 @dataclass(frozen=True)
 class OverAxes:
-    """What is reduced: the codes of `input` over `axes` (ascending), to `output`."""
+    """What is reduced: the quantized values of `input` over `axes` (ascending), to `output`."""
 
     input: ir.Value
     output: ir.Value
@@ -65,8 +65,8 @@ class OverAxes:
         lowering.program.call(kernel, label)
 
 
-def _on_stored_codes(fold: Fold, finish: Finish, data: Place, output: Place) -> tuple[Fold, Finish]:
-    """Both where codes are those of users' arrays."""
+def _on_stored_codes(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
+    """Both where quantized values are those of users' arrays."""
 
     def add(body: Body, acc: str, values: Sequence[str]) -> str:
         return fold.emit(body, acc, [flipped(body, values[0]), *values[1:]])

@@ -77,13 +77,13 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
 
 
 def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, str], str]:
-    """Emit the stored code of a product of offsets from the zero points of stored codes."""
-    real = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
-    parameters, shift = requantize_parameters(op.rounding, real), signed_shift(op.output.type)
+    """Emit the stored code of a product of offsets from the zero points of stored quantized values."""
+    f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
+    parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
     bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_CODE - point) for point in points]
     products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
-    reach = products.min(axis=0), products.max(axis=0)
-    form = code_form(op.rounding, parameters, op.output_zero_point, bounds, shift, reach)
+    acc_range = products.min(axis=0), products.max(axis=0)
+    form = code_form(op.rounding, parameters, op.output_zero_point, bounds, shift, acc_range)
     if form is None:
         how = requantization(op.rounding, parameters, _LARGEST_CODE * _LARGEST_CODE)
         rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")

@@ -1,4 +1,4 @@
-"""Concatenation: each input is written into its slice of the result, through a table where its codes change.
+"""Concatenation: each input is written into its slice of the result, through a table where its quantized values change.
 
 `tensor.concat` is the same on elements that stay what they are.
 """
@@ -42,11 +42,11 @@ def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: 
     places = [lowering.place(value) for value in values]
     output = lowering.result(result)
     strides = dim_strides(shape_of(result.type), output.storage)
-    is_last = axis == len(strides) - 1
+    is_channels_last = axis == len(strides) - 1
     start = 0
     for index, (value, place) in enumerate(zip(values, places, strict=True)):
         shape = shape_of(value.type)
-        lanes = shape[-1] if is_last else min(place.storage.pitch, output.storage.pitch)
+        lanes = shape[-1] if is_channels_last else min(place.storage.pitch, output.storage.pitch)
         source = MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
         target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
@@ -56,7 +56,7 @@ def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: 
 
 
 def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
-    """The way of an input's stored codes to stored codes of the result."""
+    """The way of an input's stored quantized values to stored quantized values of the result."""
     affine, output = (
         Affine(op.input_scales[index], op.input_zero_points[index]),
         Affine(op.output_scale, op.output_zero_point),

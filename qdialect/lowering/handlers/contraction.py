@@ -16,7 +16,7 @@ from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, stage_kernels
 from qdialect.lowering.kernels.window import Window
-from qdialect.lowering.packing import CenteredWeights, accumulator_reach, center, folded_bias
+from qdialect.lowering.packing import CenteredWeights, accumulator_bounds, center, folded_bias
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
@@ -24,13 +24,13 @@ from qdialect.quant_math import IntArray
 @lowers(Conv2DOp, FusedConv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.reach))
+    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.acc_range))
 
 
 @lowers(DenseOp, FusedDenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.reach))
+    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.acc_range))
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Matrix:
 
     weights: CenteredWeights
     bias: NDArray[np.int32]
-    reach: tuple[IntArray, IntArray]
+    acc_range: tuple[IntArray, IntArray]
 
 
 def taps_of(op: AnyContraction | AnyFused) -> NDArray[Any]:
@@ -52,7 +52,7 @@ def matrix_of(op: AnyContraction | AnyFused, taps: NDArray[Any]) -> Matrix:
     """What kernels need of `taps`, which are `op`'s weights or a part of each channel's."""
     weights, start = center(taps, op.weight_zero_points), bias_of(op)
     zero_point = op.input_zero_point + signed_shift(op.data.type)
-    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_reach(weights, start, zero_point))
+    return Matrix(weights, folded_bias(weights, start, zero_point), accumulator_bounds(weights, start, zero_point))
 
 
 def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
@@ -96,9 +96,11 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
     emit_contraction(lowering.program, contraction, op.operation.name)
 
 
-def epilogue_of(lowering: GraphLowering, op: AnyContraction | AnyFused, reach: tuple[IntArray, IntArray]) -> Epilogue:
-    """The stages of a fused op for accumulators in `reach`, by channel; no stages of any other op."""
+def epilogue_of(
+    lowering: GraphLowering, op: AnyContraction | AnyFused, acc_range: tuple[IntArray, IntArray]
+) -> Epilogue:
+    """The stages of a fused op for accumulators in `acc_range`, by channel; no stages of any other op."""
     if not isinstance(op, AnyFused):
         return Epilogue()
     residual = None if op.residual is None else lowering.place(op.residual)
-    return Epilogue(stage_kernels(op, reach), residual)
+    return Epilogue(stage_kernels(op, acc_range), residual)

@@ -13,8 +13,8 @@ from qdialect.lowering.kernels.gathering import emit_gather
 def _gather(lowering: GraphLowering, op: GatherOp) -> None:
     data, output = lowering.place(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
-    is_last = op.axis == len(before) - 1
-    lanes = after[-1] if is_last else min(data.storage.pitch, output.storage.pitch)
+    is_channels_last = op.axis == len(before) - 1
+    lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
     source = MapOperand(data, dim_strides(before, data.storage), data.storage.origin)
     target = MapOperand(output, dim_strides(after, output.storage), output.storage.origin)
     shape = (*after[:-1], lanes)

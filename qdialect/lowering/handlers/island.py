@@ -15,8 +15,8 @@ from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
 from qdialect.lowering.graph import GraphLowering, lowers_each
+from qdialect.lowering.handlers.f32 import dequantization, quantization
 from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
-from qdialect.lowering.handlers.real import dequantization, quantization
 from qdialect.lowering.islands import MEMBERS
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped

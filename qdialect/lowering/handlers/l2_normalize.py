@@ -14,12 +14,12 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
 from qdialect.lowering.kernels.normalize import doubling_high
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 
 _LANES, _ROWS = 16, 4
-# Codes lie around 128, and 2^7 of them make one.
+# Quantized values lie around 128, and 2^7 of them make one.
 _MIDDLE, _PLACES = 128, 7
 
 
@@ -42,7 +42,7 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _operand(kernel: Kernel, name: str, place: Place, shape: tuple[int, ...]) -> MapOperand:
+def _operand(kernel: Kernel, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
     return MapOperand(kernel.place(name, place), dim_strides(shape, place.storage), place.storage.origin)
 
 
@@ -68,7 +68,7 @@ def _of_one(emit_number: Callable[[Body, str], str]) -> Emit:
 
 
 def _scaled(op: L2NormalizeOp, zero_point: str) -> Emit:
-    """Stored codes of either type lie around 128."""
+    """Stored quantized values of either type lie around 128."""
 
     def emit(body: Body, values: Sequence[str]) -> str:
         offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i64"), zero_point, "i64")

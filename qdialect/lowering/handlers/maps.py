@@ -15,7 +15,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import signed_shift
 from qdialect.lowering.strides import row_major
 
@@ -42,7 +42,7 @@ class Known:
 class Stored:
     """A tensor as it is stored, and its logical shape."""
 
-    place: Place
+    place: BufferSlot
     shape: tuple[int, ...]
 
 
@@ -50,7 +50,7 @@ Source = Stored | Known | AxisArray
 
 
 def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
-    """Zero points of the codes of a tensor type as those of stored codes; raises `CompileError` beyond 32 bits."""
+    """Zero points of the quantized values of a tensor type as those of stored quantized values; raises `CompileError` beyond 32 bits."""
     points = np.array(zero_points, dtype=np.int64) + signed_shift(type_)
     for point in (int(points.min()), int(points.max())):
         if not -(2**31) <= point < 2**31:
@@ -94,7 +94,7 @@ def map_stored(
 
 
 def _on_stored_codes(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
-    """`emit` where some codes are those of users' arrays."""
+    """`emit` where some quantized values are those of users' arrays."""
     signed = [isinstance(source, Stored) and source.place.signed for source in sources]
 
     def emit_flipped(body: Body, values: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.contraction import bias_of, epilogue_of
 from qdialect.lowering.kernels.contraction import emit_contraction
 from qdialect.lowering.kernels.product import Matrices, PackedMatrices, Product, emit_packing, emit_start
-from qdialect.lowering.program import Place
+from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.storage import signed_shift
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, collapse
@@ -55,7 +55,7 @@ def _matrices(lowering: GraphLowering, value: ir.Value) -> Matrices:
     return Matrices(place, tuple(collapse(leading)), strides[-2], shape[-2], shape[-1])
 
 
-def _axes(op: MatMulOp | FusedMatMulOp, places: list[tuple[ir.Value, Place]]) -> list[Axis]:
+def _axes(op: MatMulOp | FusedMatMulOp, places: list[tuple[ir.Value, BufferSlot]]) -> list[Axis]:
     """The dimensions before the channels: steps of each place, and of the matrix; merged where all walk them as one."""
     *leading, rows, _ = shape_of(op.operation.results[0].type)
     tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), place.storage)) for value, place in places]

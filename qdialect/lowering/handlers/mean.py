@@ -22,7 +22,7 @@ from qdialect.quant_math import FixedMultiplier, real_multiplier, requantize_par
 from qdialect.reference.pool import folded_count_multiplier
 
 _LANES = 16
-_MOST_ELEMENTS = 2**23
+_MAX_ELEMENTS = 2**23
 _LARGEST_CODE = 255
 
 
@@ -35,16 +35,16 @@ def _mean(lowering: GraphLowering, op: MeanOp) -> None:
 @lowers(SumOp, takes_arrays=True)
 def _sum(lowering: GraphLowering, op: SumOp) -> None:
     count = _count(op)
-    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), _LARGEST_CODE * count)
+    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _LARGEST_CODE * count)
     _lower(lowering, op, count, how)
 
 
 def _count(op: MeanOp | SumOp) -> int:
     shape = shape_of(op.input.type)
     count = prod(shape[axis] for axis in op.axes)
-    if count > _MOST_ELEMENTS:
-        raise CompileError(f"must reduce at most {_MOST_ELEMENTS} elements to be compiled, but got {count}")
+    if count > _MAX_ELEMENTS:
+        raise CompileError(f"must reduce at most {_MAX_ELEMENTS} elements to be compiled, but got {count}")
     return count
 
 
@@ -64,9 +64,9 @@ def _lower(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Requant
 
 def _multiplier(op: MeanOp, count: int) -> Requantization:
     """The multiplier with the division by `count` in it, as `qdialect.reference.pool.mean` forms it."""
-    real = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
+    f32 = real_multiplier(op.input_scale, [1.0], op.output_scale, op.multiplier)
     if not op.rounding.is_fixed:
-        return requantization(op.rounding, requantize_parameters(op.rounding, real / count))
-    q, e = folded_count_multiplier(float(real[0]), count)
+        return requantization(op.rounding, requantize_parameters(op.rounding, f32 / count))
+    q, e = folded_count_multiplier(float(f32[0]), count)
     pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
     return requantization(op.rounding, pair, _LARGEST_CODE * count)

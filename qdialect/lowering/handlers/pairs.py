@@ -14,9 +14,9 @@ from qdialect.lowering.handlers.maps import Declare, map_values
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Quantization, Rescale
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
-from qdialect.lowering.kernels.real_pair import (
-    EmitReal,
-    RealPair,
+from qdialect.lowering.kernels.f32_pair import (
+    EmitF32,
+    F32Pair,
     difference,
     larger,
     quotient,
@@ -36,7 +36,7 @@ _SQUARE_LEFT_SHIFT = 7
 @lowers(SubOp, takes_arrays=True)
 def _sub(lowering: GraphLowering, op: SubOp) -> None:
     if op.arithmetic is SubArithmetic.FLOAT:
-        _lower_real(lowering, op, difference)
+        _lower_f32(lowering, op, difference)
         return
     add_or_subtract(lowering, op, AddArithmetic(str(op.arithmetic)))
 
@@ -51,20 +51,20 @@ def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
     _extreme(lowering, op, "arith.minui", smaller)
 
 
-def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, of_reals: EmitReal) -> None:
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, of_f32: EmitF32) -> None:
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
     lhs, rhs, output, low, high = pair_parameters(op)
     if not lhs == rhs == output or len(shifts) > 1:
-        _lower_real(lowering, op, of_reals)
+        _lower_f32(lowering, op, of_f32)
         return
     (shift,) = shifts
 
     def declare(kernel: Kernel) -> Emit:
-        least, most = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
+        minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
 
         def emit(body: Body, values: Sequence[str]) -> str:
             found = body.binary(of_codes, values[0], values[1], "i8")
-            return body.binary("arith.minui", body.binary("arith.maxui", found, least, "i8"), most, "i8")
+            return body.binary("arith.minui", body.binary("arith.maxui", found, minimum, "i8"), maximum, "i8")
 
         return emit
 
@@ -74,7 +74,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, 
 @lowers(PreluOp, takes_arrays=True)
 def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
     if op.arithmetic is PairArithmetic.FLOAT:
-        _lower_real(lowering, op, with_slope)
+        _lower_f32(lowering, op, with_slope)
         return
 
     def declare(kernel: Kernel) -> Emit:
@@ -103,8 +103,8 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
     output = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * op.output_scale)
 
     def declare(kernel: Kernel) -> Emit:
-        reals = {"lhs": op.lhs_scale / twice_max, "rhs": op.rhs_scale / twice_max, "square": output}
-        *sides, square = (Rescale.fixed(kernel, name, real) for name, real in reals.items())
+        f32_values = {"lhs": op.lhs_scale / twice_max, "rhs": op.rhs_scale / twice_max, "square": output}
+        *sides, square = (Rescale.fixed(kernel, name, f32) for name, f32 in f32_values.items())
         ends = _Ends(kernel, op)
 
         def lifted(body: Body, value: str, rescale: Rescale) -> str:
@@ -123,9 +123,9 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
 
 @lowers(DivOp, takes_arrays=True)
 def _div(lowering: GraphLowering, op: DivOp) -> None:
-    """The fixed-point quotient is a table of all pairs of codes: it has a reciprocal for each divisor, and no rule."""
+    """The fixed-point quotient is a table of all pairs of quantized values: it has a reciprocal for each divisor, and no rule."""
     if op.arithmetic is PairArithmetic.FLOAT:
-        _lower_real(lowering, op, quotient)
+        _lower_f32(lowering, op, quotient)
         return
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
@@ -147,7 +147,7 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
 
 
 class _Ends:
-    """How stored codes become 64-bit offsets from their zero points, and a 64-bit result a stored code."""
+    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored code."""
 
     def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
         shift = signed_shift(op.output.type)
@@ -169,8 +169,8 @@ class _Ends:
         return body.narrow(code, "i64")
 
 
-def _lower_real(lowering: GraphLowering, op: BinaryOp, function: EmitReal) -> None:
-    pair = RealPair(
+def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:
+    pair = F32Pair(
         Quantization(op.lhs_scale, op.lhs_zero_point, signed_shift(op.lhs.type)),
         Quantization(op.rhs_scale, op.rhs_zero_point, signed_shift(op.rhs.type)),
         Quantization(op.output_scale, op.output_zero_point, signed_shift(op.output.type)),

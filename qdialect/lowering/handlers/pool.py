@@ -64,8 +64,8 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
     return np.minimum(start + kernel, extent) - np.maximum(start, 0)
 
 
-def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, most: int) -> Finish:
-    """The mean is rounded on the codes' own side of zero or of their zero point, so stored codes lose it first."""
+def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, maximum: int) -> Finish:
+    """The mean is rounded on the quantized values' own side of zero or of their zero point, so stored quantized values lose it first."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
@@ -74,7 +74,7 @@ def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, most: int) 
     def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
         cells = count or extras[0]
         total = body.binary("arith.subi", acc, body.binary("arith.muli", cells, offset, "i32"), "i32")
-        mean = emit_quotient(body, total, cells, division, most)
+        mean = emit_quotient(body, total, cells, division, maximum)
         code = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
         return body.narrow(code, "i32")
 

@@ -29,16 +29,16 @@ def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
         lower_table(lowering, op, _table(op))
         return
     zero_points = AxisArray(stored_points(op.input_zero_points, op.input.type), op.axis)
-    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    how = requantization(op.rounding, requantize_parameters(op.rounding, real), _bound(op))
+    f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    how = requantization(op.rounding, requantize_parameters(op.rounding, f32), _bound(op))
     arrays = [zero_points, *(AxisArray(p.values, op.axis) for p in how.parameters)]
     map_values(lowering, op.output, [op.input, *arrays], _declare(op, how), op.operation.name, _LANES)
 
 
 def _table(op: RequantizeOp) -> Table:
-    real = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+    f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     offsets = table_codes(dtype_of(op.input.type)) - op.input_zero_points[0]
-    parameters, bounds = requantize_parameters(op.rounding, real), range_of(op.output.type)
+    parameters, bounds = requantize_parameters(op.rounding, f32), range_of(op.output.type)
     codes = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
     return codes.astype(dtype_of(op.output.type)).view(np.uint8)
 

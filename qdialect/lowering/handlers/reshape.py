@@ -10,7 +10,7 @@ from qdialect.dialect import ReshapeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import NO_HALO, Storage, image_shape
 
 Shape = tuple[int, ...]
@@ -41,7 +41,7 @@ def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _seen_as(place: Place, before: Shape, after: Shape) -> Place | None:
+def _seen_as(place: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
     """The bytes at `place` as a tensor of shape `after`; None where they lie otherwise."""
     storage, image = place.storage, image_shape(after)
     is_dense = storage.pitch == storage.shape[3]
@@ -49,10 +49,10 @@ def _seen_as(place: Place, before: Shape, after: Shape) -> Place | None:
     fits = is_dense or before[-1:] == after[-1:]
     if storage.halo != NO_HALO or not fits:
         return None
-    return Place(place.kind, place.index, Storage(image, storage.element, pitch), place.offset)
+    return BufferSlot(place.kind, place.index, Storage(image, storage.element, pitch), place.offset)
 
 
-def _dense(place: Place, shape: Shape) -> Storage:
+def _dense(place: BufferSlot, shape: Shape) -> Storage:
     image = image_shape(shape)
     return Storage(image, place.storage.element, image[3])
 

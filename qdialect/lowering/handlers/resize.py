@@ -21,7 +21,7 @@ from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
 _CHANNELS = 3
-# What of float32 weights along a dimension is exact, and where codes below zero are rounded in a way of their own.
+# What of float32 weights along a dimension is exact, and where quantized values below zero are rounded in a way of their own.
 _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
 # The two weights along a dimension add up to 2 to the power of so many.
@@ -93,7 +93,7 @@ def _lines(taps: Taps) -> list[Line]:
 
 
 def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
-    """Half up, but for codes below zero, which are stored with `shift`.
+    """Half up, but for quantized values below zero, which are stored with `shift`.
 
     There TFLite's integers round half away from zero, down; ONNX Runtime cuts the fraction off everywhere, which is up.
     """
@@ -127,7 +127,7 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     # Cells come rows outermost.
     order = (0, 1, 2, 3) if is_onnx else (0, 2, 1, 3)
 
-    def real(body: Body, value: str) -> str:
+    def f32(body: Body, value: str) -> str:
         if is_float:
             return value
         code = body.cast("arith.extui", value, "i8", "i32")
@@ -137,8 +137,8 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     def term(body: Body, value: str, weight: Weight) -> str:
         row, column = weight
         if is_onnx:
-            return body.binary("arith.mulf", body.binary("arith.mulf", column, row, "f32"), real(body, value), "f32")
-        by_row = body.binary("arith.mulf", real(body, value), row, "f32")
+            return body.binary("arith.mulf", body.binary("arith.mulf", column, row, "f32"), f32(body, value), "f32")
+        by_row = body.binary("arith.mulf", f32(body, value), row, "f32")
         return body.binary("arith.mulf", by_row, column, "f32")
 
     def emit(body: Body, values: Sequence[str], weights: Sequence[Weight]) -> str:

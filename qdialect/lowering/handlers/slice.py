@@ -8,7 +8,7 @@ from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_map
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import NO_HALO, image_shape
 
 
@@ -35,7 +35,7 @@ def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _stretch(place: Place, start: int, before: tuple[int, ...], op: SliceOp) -> Place | None:
+def _stretch(place: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp) -> BufferSlot | None:
     """Where the elements lie already; None where they lie apart, or where a kernel may not read past their end.
 
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.

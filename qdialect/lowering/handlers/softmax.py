@@ -1,6 +1,6 @@
 """Softmax: the largest code of each row, the sum of its exponentials, then each element's share.
 
-Exponentials are entries of a table by the distance from the row's largest code, so what a row needs beside its codes is
+Exponentials are entries of a table by the distance from the row's largest code, so what a row needs beside its quantized values is
 a number or two: no tensor of exponentials is stored.
 """
 
@@ -23,7 +23,7 @@ from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 from qdialect.quant_math import activations
@@ -43,7 +43,7 @@ def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
 class _Rows:
     """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there.
 
-    Everything is in one kernel, nest after nest.
+    Everything is in one kernel, micro-kernel after nest.
     """
 
     lowering: GraphLowering
@@ -58,8 +58,8 @@ class _Rows:
         shape = shape_of(self.op.input.type)
         data, output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
         self.kernel, self.axis = Kernel(self.lowering.program), self.op.axis
-        is_last = self.axis == len(shape) - 1
-        lanes = shape[-1] if is_last else min(data.storage.pitch, output.storage.pitch)
+        is_channels_last = self.axis == len(shape) - 1
+        lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
         self.shape = (*shape[:-1], lanes)
         self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
         self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
@@ -69,7 +69,7 @@ class _Rows:
         return self.kernel.whole(self.kernel.data(name, entries)).name
 
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
-        """Fold the codes of each row and the values of `more` beside them."""
+        """Fold the quantized values of each row and the values of `more` beside them."""
         result = self._per_row(fold.element, name)
         kept = [i for i in range(len(self.shape)) if i != self.axis]
         inputs = [Reduced(_picked(o, kept), (o.strides[self.axis],)) for o in (self.source, *more)]
@@ -107,7 +107,7 @@ class _Rows:
         place = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
         return MapOperand(self.kernel.place(name, place), tuple(strides))
 
-    def _operand(self, name: str, place: Place, shape: tuple[int, ...]) -> MapOperand:
+    def _operand(self, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
         buffer = self.kernel.place(name, place)
         return MapOperand(buffer, dim_strides(shape, place.storage), place.storage.origin)
 

@@ -37,7 +37,7 @@ for _op_class in UNARY_OPS:
 def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
     ends = [(op.input, lowering.place(op.input)), (op.output, lowering.result(op.output))]
-    # A table between signed codes is another table, so that no code need be flipped.
+    # A table between signed quantized values is another table, so that no code need be flipped.
     stored = stored_table(table, *(0 if place.signed else signed_shift(value.type) for value, place in ends))
     source, target = (Stored(replace(place, signed=False), shape_of(value.type)) for value, place in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
@@ -49,7 +49,7 @@ def _copy(_: Kernel) -> Emit:
 
 
 def table_read(table: Table) -> Declare:
-    """``table[x]`` of one operand, between stored codes."""
+    """``table[x]`` of one operand, between stored quantized values."""
 
     def declare(kernel: Kernel) -> Emit:
         name = declare_table(kernel, table)

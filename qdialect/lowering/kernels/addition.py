@@ -1,4 +1,4 @@
-"""Quantized addition of two stored codes, in the arithmetics of `qdialect.reference.elementwise.add`."""
+"""Quantized addition of two stored quantized values, in the arithmetics of `qdialect.reference.elementwise.add`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
+from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.real_codes import Quantization, declare_code_of_real, declare_real
-from qdialect.lowering.pair_line import PairLine, pair_line
+from qdialect.lowering.kernels.f32_codes import Quantization, declare_code_of_f32, declare_f32
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import (
     AddArithmetic,
@@ -41,7 +41,7 @@ _LARGEST_RATIO = 2.0**20
 class Addition:
     """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
 
-    Zero points and bounds are those of the codes, not of stored ones: float32 rounds elsewhere around larger numbers.
+    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds elsewhere around larger numbers.
     """
 
     lhs: Quantization
@@ -69,11 +69,11 @@ class Addition:
             return self._float(kernel)
         if self.arithmetic is AddArithmetic.FIXED_ONCE:
             return self._fixed(kernel)
-        if scaling := self.arithmetic.real_scaling:
-            return self._real(kernel, scaling)
+        if scaling := self.arithmetic.f32_scaling:
+            return self._f32(kernel, scaling)
         return self._each(kernel)
 
-    def _line(self) -> PairLine | None:
+    def _line(self) -> FixedPointSum | None:
         """The sum as one line, where there is one and it is cheaper; rounding each operand leaves none."""
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
@@ -86,9 +86,9 @@ class Addition:
         how = arithmetic, self.rounding, self.multiplier
         codes = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
         ratios = tuple(side.scale / output.scale for side in sides)
-        return pair_line(codes, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
+        return fixed_point_sum(codes, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
 
-    def _along(self, kernel: Kernel, line: PairLine) -> EmitSum:
+    def _along(self, kernel: Kernel, line: FixedPointSum) -> EmitSum:
         named = {"lhs_factor": line.lhs, "rhs_factor": line.rhs, "sum_rest": line.rest, "sum_shift": line.shift}
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
         bounds = self._stored_bounds()
@@ -156,10 +156,10 @@ class Addition:
 
         return emit
 
-    def _real(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        lhs, rhs = (declare_real(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
+    def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
+        lhs, rhs = (declare_f32(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
         last = Rounding.F32_RNE_ZP_LAST
-        to_code = declare_code_of_real(kernel, "sum", self.output, self.bounds, last, scaling)
+        to_code = declare_code_of_f32(kernel, "sum", self.output, self.bounds, last, scaling)
 
         def emit(body: Body, left: str, right: str) -> str:
             a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i8", "i32"))
@@ -172,12 +172,12 @@ class Addition:
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
             return lambda body, code: body.binary("arith.subi", code, shift, "i32")
-        real = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
-        if real[0] >= _LARGEST_RATIO:
+        f32 = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
+        if f32[0] >= _LARGEST_RATIO:
             raise CompileError(
-                f"scales of an addition must be within 2^20 of each other, but got a ratio of {real[0]:g}"
+                f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
             )
-        how = requantization(self.rounding, requantize_parameters(self.rounding, real))
+        how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
         return rescale(kernel, name, how, own.zero_point + own.shift, self.output.zero_point, _BOUNDS)
 
     def _float(self, kernel: Kernel) -> EmitSum:
@@ -190,7 +190,7 @@ class Addition:
 
         shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
 
-        def real(body: Body, code: str, side: int) -> str:
+        def f32(body: Body, code: str, side: int) -> str:
             return body.cast("arith.sitofp", body.binary("arith.subi", code, shifts[side], "i32"), "i32", "f64")
 
         def multiply_add(body: Body, value: str, factor: str, addend: str) -> str:
@@ -199,7 +199,7 @@ class Addition:
             return body.cast("arith.truncf", total, "f64", "f32")
 
         def emit(body: Body, left: str, right: str) -> str:
-            a, b = real(body, left, 0), real(body, body.cast("arith.extui", right, "i8", "i32"), 1)
+            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i8", "i32"), 1)
             first, second = (b, a) if self.swapped else (a, b)
             inner = multiply_add(body, second, factors[1], factors[2])
             value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f32", "f64"))
@@ -211,7 +211,7 @@ class Addition:
     def _fixed(self, kernel: Kernel) -> EmitSum:
         factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
         half = 1 << (factors.shift - 1)
-        # Stored 8-bit codes and the products of their zero points: in range for every factor that XNNPACK takes.
+        # Stored 8-bit quantized values and the products of their zero points: in range for every factor that XNNPACK takes.
         largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
         type_ = "i32" if largest < 2**31 else "i64"
         right = -factors.rhs if self.is_difference else factors.rhs
@@ -241,9 +241,9 @@ class Rescale:
     names: list[str]
 
     @classmethod
-    def fixed(cls, kernel: Kernel, name: str, real: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
-        """The multiplier nearest to `real`."""
-        q, e = quantize_multiplier(real)
+    def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
+        """The multiplier nearest to `f32`."""
+        q, e = quantize_multiplier(f32)
         pair = FixedMultiplier(np.array([q], dtype=np.int32), np.array([e], dtype=np.int32))
         how = requantization(rounding, pair)
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])

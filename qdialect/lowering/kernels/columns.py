@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Operand, Tensor
-from qdialect.lowering.kernels.contraction_nest import ContractionNest
+from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel
 from qdialect.lowering.packing import CenteredWeights
 
 
@@ -21,14 +21,14 @@ class ConstantColumns:
     beyond: NDArray[np.int8]
     """What is added to the taps, which alone would not fit s8."""
 
-    def weights(self, nest: ContractionNest) -> Tensor:
-        """The taps of the nest's channels."""
-        return nest.packed("weights", nest.reduction.ordered(nest.group.taps(self.taps.codes)))
+    def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
+        """The taps of the micro-kernel's channels."""
+        return micro_kernel.packed("weights", micro_kernel.reduction.ordered(micro_kernel.group.taps(self.taps.codes)))
 
-    def bias(self, nest: ContractionNest) -> Operand:
-        """The bias of the nest's channels."""
-        return Operand(nest.per_channel("bias", self.start), nest.channel_loops)
+    def bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
+        """The bias of the micro-kernel's channels."""
+        return Operand(micro_kernel.per_channel("bias", self.start), micro_kernel.channel_loops)
 
-    def excess(self, nest: ContractionNest) -> NDArray[np.int8]:
-        """The excess of the nest's channels."""
-        return nest.reduction.ordered(nest.group.taps(self.beyond))
+    def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8]:
+        """The excess of the micro-kernel's channels."""
+        return micro_kernel.reduction.ordered(micro_kernel.group.taps(self.beyond))

@@ -5,7 +5,7 @@ kernel size become strides of a view, and a run of bytes that lie side by side (
 kernel row where nothing is dilated; the whole window where the filter is as wide as the input) is one reduction axis.
 
 Channels are cut into blocks of whole vectors, pixels into whole register tiles and one smaller tile for the rest; every
-combination is a loop nest of its own (see `contraction_nest`).
+combination is a loop nest of its own (see `contraction_micro_kernel`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.columns import ConstantColumns
-from qdialect.lowering.kernels.contraction_nest import Columns, ContractionNest, Reduction, SumOfProducts
+from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
 from qdialect.lowering.kernels.segments import tile_segments
@@ -82,11 +82,11 @@ class Contraction(SumOfProducts):
         return Reduction(tuple(axis.size for axis in axes), strides, spare, ones)
 
     def declare_columns(self, kernel: Kernel) -> Columns:
-        weights, excess = self._clipped
-        return ConstantColumns(weights, self.bias, excess)
+        weights, remainder = self._clipped
+        return ConstantColumns(weights, self.bias, remainder)
 
 
-def declare_places(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
+def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
     """A buffer parameter for each of the op's places."""
     names = ("data", "output", "residual")
     return [kernel.place(name, place) for name, place in zip(names, op.places, strict=False)]
@@ -97,17 +97,17 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     axes = op.pixel_axes()
     sums = emit_window_sums(program, op, axes)
     kernel = Kernel(program)
-    buffers = declare_places(kernel, op)
+    buffers = declare_slots(kernel, op)
     summed = kernel.place("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     for group in op.channel_groups():
         reduction = op.reduction(group)
         for block in program.strategy.channel_blocks(group.lanes, reduction.taps):
-            nest = ContractionNest(kernel, op, columns, stages, group, block, reduction, summed)
+            micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, reduction, summed)
             parts = row_tiles([axis.size for axis in axes], block.rows)
             for segment in tile_segments(with_sums(axes), parts):
-                nest.emit(buffers, segment)
+                micro_kernel.emit(buffers, segment)
     program.call(kernel, label, op.macs)
 
 

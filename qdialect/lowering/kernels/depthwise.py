@@ -1,6 +1,6 @@
 """Depthwise convolution: every channel with its own taps, vectors along the channels.
 
-Where the target has dot products they sum four taps of a row at a time, see `depthwise_quads`.  Elsewhere, and for what
+Where the target has dot products they sum four taps of a row at a time, see `depthwise_interleaved`.  Elsewhere, and for what
 fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of weights,
 element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the window is
 needed.
@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.kernels.contraction import Contraction, declare_places
-from qdialect.lowering.kernels.depthwise_quads import calls_of, emit_pieces
+from qdialect.lowering.kernels.contraction import Contraction, declare_slots
+from qdialect.lowering.kernels.depthwise_interleaved import calls_of, emit_pieces
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
 from qdialect.lowering.packing import pad_channels
@@ -24,14 +24,14 @@ from qdialect.lowering.strategy import ChannelBlock, depthwise_blocks
 from qdialect.lowering.views import View
 
 Emit = Callable[[Kernel, Contraction, Stages, Sequence[Buffer]], None]
-"""Writes the nests of a kernel, whose buffers are data, output and perhaps residual."""
+"""Writes the micro-kernels of a kernel, whose buffers are data, output and perhaps residual."""
 
 _TAPS = ("kh", "kw")
 
 
 def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     """Append the kernel call of a convolution with one input and one output channel per group."""
-    calls = calls_of(op) if program.strategy.quad_rows else []
+    calls = calls_of(op) if program.strategy.interleaved_rows else []
     if not calls:
         _append(program, op, label, op.macs, _emit_taps)
     for index, pieces in enumerate(calls):
@@ -41,7 +41,7 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
 
 def _append(program: Program, op: Contraction, label: str, macs: int, emit: Emit) -> None:
     kernel = Kernel(program)
-    buffers = declare_places(kernel, op)
+    buffers = declare_slots(kernel, op)
     emit(kernel, op, declare_stages(kernel, op.epilogue), buffers)
     program.call(kernel, label, macs)
 
@@ -51,7 +51,7 @@ def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequenc
     constants = _declare_constants(kernel, op)
     for block in depthwise_blocks(op.output.storage.pitch):
         for segment in segments(op.pixel_axes(), kernel.program.strategy.depthwise_segments):
-            _emit_nest(kernel, op, stages, buffers, constants, block, segment)
+            _emit_micro_kernel(kernel, op, stages, buffers, constants, block, segment)
 
 
 def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
@@ -65,7 +65,7 @@ def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
     return [kernel.data(name, array) for name, array in arrays.items()]
 
 
-def _emit_nest(
+def _emit_micro_kernel(
     kernel: Kernel,
     op: Contraction,
     stages: Stages,
@@ -74,12 +74,12 @@ def _emit_nest(
     block: ChannelBlock,
     segment: Segment,
 ) -> None:
-    nest = kernel.next_nest()
+    micro_kernel = kernel.next_micro_kernel()
     loops = (*segment.loops, "c")
     weights, bias, *parameters = constants
     channel = View((block.channels,), (1,), block.start)
-    start = _start(kernel, Operand(kernel.read(bias, channel), ("c",)), segment, block, nest)
-    inputs = [Operand(_accumulate(kernel, op, buffers[0], weights, block, segment, start, nest), loops)]
+    start = _start(kernel, Operand(kernel.read(bias, channel), ("c",)), segment, block, micro_kernel)
+    inputs = [Operand(_accumulate(kernel, op, buffers[0], weights, block, segment, start, micro_kernel), loops)]
     inputs += [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters]
     if len(buffers) > 2:
         inputs.append(Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops))
@@ -87,7 +87,7 @@ def _emit_nest(
     body = kernel.body()
     names = [f"%x{i}" for i in range(1, 1 + len(parameters))]
     value = stages.emit(body, "%x0", names, f"%x{len(inputs) - 1}" if len(buffers) > 2 else None)
-    root = Tag(nest, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes))
+    root = Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes))
     kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
 
@@ -96,11 +96,11 @@ def _pixel_view(op: Contraction, segment: Segment, operand: int, block: ChannelB
     return View((*segment.sizes, block.channels), (*segment.strides(operand), 1), offset)
 
 
-def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock, nest: int) -> Tensor:
+def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock, micro_kernel: int) -> Tensor:
     """Accumulators that start at the bias."""
     loops = (*segment.loops, "c")
     empty = Operand(kernel.empty((*segment.sizes, block.channels), "i32"), loops)
-    return kernel.generic(Loops(loops), [bias], empty, kernel.body(), "%x0", Tag(nest, "contraction_fill"))
+    return kernel.generic(Loops(loops), [bias], empty, kernel.body(), "%x0", Tag(micro_kernel, "contraction_fill"))
 
 
 def _accumulate(
@@ -111,7 +111,7 @@ def _accumulate(
     block: ChannelBlock,
     segment: Segment,
     start: Tensor,
-    nest: int,
+    micro_kernel: int,
 ) -> Tensor:
     """``acc[pixel, c] += data[pixel + tap, c] * weight[tap, c]`` over the taps."""
     loops, kernel_size, lanes = segment.loops, op.window.kernel, op.output.storage.pitch
@@ -124,5 +124,5 @@ def _accumulate(
     x = body.cast("arith.extui", "%x0", "i8", "i32")
     total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, "%x1", "i32"), "i32")
     operands = [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))]
-    tag = Tag(nest, "contraction", (0,) * (len(loops) + 1) + (1, 1))
+    tag = Tag(micro_kernel, "contraction", (0,) * (len(loops) + 1) + (1, 1))
     return kernel.generic(Loops((*loops, "c"), _TAPS), operands, Operand(start, (*loops, "c")), body, total, tag)

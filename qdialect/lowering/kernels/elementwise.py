@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
@@ -27,7 +27,7 @@ class MapOperand:
     A stride of 0 means that the operand is the same all along that dimension.
     """
 
-    source: Place | NDArray[Any] | Buffer
+    source: BufferSlot | NDArray[Any] | Buffer
     """A buffer is a parameter that the kernel has already."""
     strides: tuple[int, ...]
     offset: int = 0
@@ -62,7 +62,7 @@ def emit_map(
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
 
-    `width` elements of the innermost axis are one step, fewer where the arithmetic is wider than the codes; and `rows`
+    `width` elements of the innermost axis are one step, fewer where the arithmetic is wider than the quantized values; and `rows`
     of the axis before it, which they must divide.
     """
     declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
@@ -82,7 +82,7 @@ def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
     """Declare the buffer of `operand` as a parameter of `kernel`, if it is none yet."""
     if isinstance(operand.source, Buffer):
         return Declared(operand.source, operand.offset, operand.start)
-    if isinstance(operand.source, Place):
+    if isinstance(operand.source, BufferSlot):
         return Declared(kernel.place(name, operand.source), operand.offset, operand.start)
     return Declared(kernel.data(name, operand.source), operand.offset, operand.start)
 
@@ -104,7 +104,7 @@ def _emit_part(
     destination, where = kernel.write(target.buffer, View(sizes, strides, offset), index)
     body = kernel.body()
     value = emit(body, [f"%x{i}" for i in range(last)])
-    tag = Tag(kernel.next_nest(), "root", tiles)
+    tag = Tag(kernel.next_micro_kernel(), "root", tiles)
     done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
     kernel.store(done, where)
 
@@ -129,7 +129,7 @@ def flipped(body: Body, code: str) -> str:
     return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")
 
 
-def emit_halo(kernel: Kernel, place: Place, value: str) -> None:
+def emit_halo(kernel: Kernel, place: BufferSlot, value: str) -> None:
     """Fill the halo of `place` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
     buffer = kernel.place("image", place)
     storage = place.storage
@@ -151,6 +151,6 @@ def _fill(kernel: Kernel, buffer: Any, view: View, value: str) -> None:
     loops = tuple(f"d{i}" for i in range(len(view.sizes)))
     for start, extent, tile in split(inner, min(VECTOR, inner)):
         destination, where = kernel.write(buffer, View((*outer, extent), view.strides, view.offset + start))
-        tag = Tag(kernel.next_nest(), "root", (1,) * len(outer) + (tile,))
+        tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
         done = kernel.generic(Loops(loops), (), Operand(destination, loops), kernel.body(), value, tag)
         kernel.store(done, where)

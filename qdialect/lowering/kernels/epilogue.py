@@ -14,7 +14,7 @@ from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.lowering import stages
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, Bounds, EmitStage, StageKernel, StageSite
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
@@ -28,7 +28,7 @@ class Epilogue:
     """The stages of a fused op and its residual; without stages the accumulators are the result."""
 
     stages: tuple[StageKernel, ...] = ()
-    residual: Place | None = None
+    residual: BufferSlot | None = None
 
     def start(self, bias: NDArray[np.int32]) -> NDArray[np.int32]:
         """What accumulators start at, modulo 2^32, where they would start at `bias`."""
@@ -68,8 +68,8 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     return Stages(epilogue, tuple(stage.declare(kernel) for stage in epilogue.stages))
 
 
-def stage_kernels(op: AnyFused, reach: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
-    """What computes the stages of `op`, for accumulators in `reach`, by channel.
+def stage_kernels(op: AnyFused, acc_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
+    """What computes the stages of `op`, for accumulators in `acc_range`, by channel.
 
     Raises `CompileError` where a stage cannot be compiled.
     """
@@ -82,7 +82,7 @@ def stage_kernels(op: AnyFused, reach: tuple[IntArray, IntArray]) -> tuple[Stage
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, reach, follower)))
+        found.append(kinds[index].of(StageSite(op, placed.stage, *around, acc_range, follower)))
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 

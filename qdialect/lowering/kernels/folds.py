@@ -8,7 +8,7 @@ from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.quant_math import Division
 
-_MOST_IN_FLOAT32 = 65_000
+_MAX_IN_FLOAT32 = 65_000
 
 
 def _add_code(body: Body, acc: str, values: Sequence[str]) -> str:
@@ -24,7 +24,7 @@ def _smallest_code(body: Body, acc: str, values: Sequence[str]) -> str:
 
 
 SUM = Fold("i32", 0, _add_code, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
-"""The sum of stored codes."""
+"""The sum of stored quantized values."""
 
 MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
 """The largest stored code."""
@@ -33,15 +33,15 @@ MIN = Fold("i8", -1, _smallest_code, lambda body, a, b: body.binary("arith.minui
 """The smallest stored code, from 255 as a signless byte."""
 
 
-def emit_quotient(body: Body, total: str, count: str, division: Division, most: int) -> str:
-    """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `most`.
+def emit_quotient(body: Body, total: str, count: str, division: Division, maximum: int) -> str:
+    """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `maximum`.
 
     The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r and
     r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from within
     (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b <= 257 * count, float32 serves up to 2^24 / 257
     elements.
     """
-    float_ = "f32" if most <= _MOST_IN_FLOAT32 else "f64"
+    float_ = "f32" if maximum <= _MAX_IN_FLOAT32 else "f64"
     zero = body.constant(0, "i32")
     is_negative = body.op(f"arith.cmpi slt, {total}, {zero} : i32")
     negated = body.binary("arith.subi", zero, total, "i32")

@@ -13,7 +13,7 @@ from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
-_MOST_RUNS = 4
+_MAX_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def emit_gather(
     `shape` is the extents of the target.
     """
     runs = _runs(indices)
-    if len(runs) > _MOST_RUNS:
+    if len(runs) > _MAX_RUNS:
         kernel = Kernel(program)
         _emit_loop(kernel, shape, source, target, axis, indices)
         program.call(kernel, label)
@@ -93,6 +93,6 @@ def _emit_loop(
             shift = kernel.constant(first, "index")
             operand = Operand(kernel.read(data, View(sizes, froms), kernel.sum(start, shift)), loops)
             destination, where = kernel.write(output, View(sizes, tos), kernel.sum(place, shift))
-            tag = Tag(kernel.next_nest(), "root", (1,) * len(outer) + (tile,))
+            tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
             done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
             kernel.store(done, where)

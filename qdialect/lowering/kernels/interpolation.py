@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for, split
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """From a blend of stored codes, with some fraction bits, to a stored code."""
+    """From a blend of stored quantized values, with some fraction bits, to a stored code."""
 
     bias: Callable[[int], int]
     """By the number of fraction bits: what is added to the blend."""
@@ -34,8 +34,8 @@ class Rounding:
     """(body, biased blend, its type, fraction bits) -> stored code of that type."""
 
 
-_MOST_RUNS, _MOST_CELLS = 4, 8
-# Blends of codes below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
+_MAX_RUNS, _MAX_CELLS = 4, 8
+# Blends of quantized values below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
 _NARROW_BITS = 7
 
 
@@ -60,7 +60,7 @@ class Blends:
 class Bilinear:
     """From what and how; `rows` and `columns` are those of the result."""
 
-    data: Place
+    data: BufferSlot
     rows: Blends
     columns: Blends
     rounding: Rounding
@@ -101,7 +101,7 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class Cells:
-    """Some cells of a row of the result, and what computes their codes."""
+    """Some cells of a row of the result, and what computes their quantized values."""
 
     row: str
     """An index of the kernel."""
@@ -138,8 +138,8 @@ class _Run:
     count: int
 
 
-def emit_interpolation(kernel: Kernel, op: Bilinear, output: Place) -> None:
-    """Write the codes of every cell to `output`."""
+def emit_interpolation(kernel: Kernel, op: Bilinear, output: BufferSlot) -> None:
+    """Write the quantized values of every cell to `output`."""
     target, storage = kernel.place("target", output), output.storage
     lanes = min(op.data.storage.pitch, storage.pitch)
 
@@ -185,7 +185,7 @@ class _Columns:
         self._parts = kernel.data("parts", op.numbers(op.columns))
         self._runs = _runs(op.columns)
         self._starts: Buffer | None = None
-        if len(self._runs) > _MOST_RUNS:
+        if len(self._runs) > _MAX_RUNS:
             self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
 
     def emit(self, row: str, write: Callable[[Cells], None]) -> None:
@@ -205,7 +205,7 @@ class _Columns:
         op, pitch, count = self._op, self._op.data.storage.pitch, len(run.parts)
         strides = (self._blend.strides[0], run.step * pitch, 0, 1)
         pair = [MapOperand(self._blend.source, strides, (run.low + more) * pitch) for more in (0, 1)]
-        for first, size, tile in split(count, rows_for(count, _MOST_CELLS)):
+        for first, size, tile in split(count, rows_for(count, _MAX_CELLS)):
             parts = MapOperand(self._parts, (0, 0, 1, 0), run.start + first)
             shape = op.data.storage.shape[0], run.count, size
             yield Cells(row, run.start + first, shape, count, tile, [*pair, parts], self._between)

@@ -17,7 +17,7 @@ _SHIFT_WITHOUT_ZEROS = 12 + 31 - 8
 
 
 def emit_entry(body: Body, table: str, element: str, code: str, largest: str) -> str:
-    """``table[largest - code]`` of 256 entries, from stored codes with code <= largest."""
+    """``table[largest - code]`` of 256 entries, from stored quantized values with code <= largest."""
     top, own = (body.cast("arith.extui", value, "i8", "i32") for value in (largest, code))
     distance = body.cast("arith.index_cast", body.binary("arith.subi", top, own, "i32"), "i32", "index")
     return body.op(f"tensor.extract {table}[{distance}] : tensor<256x{element}>")

@@ -1,7 +1,7 @@
 """Products of two stored tensors: the right operand is packed at run time, then it is a contraction like any other.
 
-The packed form is that of constant weights: signed, in quads (`pack_quads`), one region for each block of channels,
-there one stretch for each matrix.  With stored codes x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
+The packed form is that of constant weights: signed, in K groups (`pack_k_groups`), one region for each block of channels,
+there one stretch for each matrix.  With stored quantized values x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
 
   sum (x - z_x)(w - z_w) = sum x w'  -  z' sum x  +  K z_x z_w  -  z_x sum w
 
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.kernels.contraction_nest import Columns, ContractionNest, Reduction, SumOfProducts
+from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction import Reduced, emit_reduction
 from qdialect.lowering.kernels.reduction import Reduction as Fold
 from qdialect.lowering.packing import pad_channels
-from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.storage import Storage, lanes_for
 from qdialect.lowering.strategy import ChannelBlock, split
 from qdialect.lowering.strides import row_major
@@ -34,14 +34,14 @@ from qdialect.lowering.views import Axis, View
 
 _LANES = 16
 _ROWS = 8
-_QUAD = 4
+_K_GROUP = 4
 
 
 @dataclass(frozen=True)
 class Matrices:
     """The right operand as it is stored: `leading` axes over matrices, then [depth, channels]."""
 
-    place: Place
+    place: BufferSlot
     leading: tuple[Axis, ...]
     row_stride: int
     depth: int
@@ -58,18 +58,18 @@ class Matrices:
         return lanes_for(self.channels)
 
     @property
-    def quads(self) -> int:
+    def k_groups(self) -> int:
         """Groups of four rows, the last one filled up with zeros."""
-        return -(-self.depth // _QUAD)
+        return -(-self.depth // _K_GROUP)
 
 
 @dataclass(frozen=True)
 class PackedMatrices:
-    """Matrices where the nests read them; `start` is int32[channels], or a place with [matrix, lane]."""
+    """Matrices where the micro-kernels read them; `start` is int32[channels], or a place with [matrix, lane]."""
 
     matrices: Matrices
-    place: Place
-    start: NDArray[np.int32] | Place
+    place: BufferSlot
+    start: NDArray[np.int32] | BufferSlot
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Product(SumOfProducts):
 
     def declare_columns(self, kernel: Kernel) -> Columns:
         packed, start = kernel.place("packed", self.right.place), self.right.start
-        sums = kernel.place("start", start) if isinstance(start, Place) else start
+        sums = kernel.place("start", start) if isinstance(start, BufferSlot) else start
         return _StoredColumns(self, packed, sums)
 
 
@@ -126,56 +126,58 @@ class _StoredColumns:
     packed: Buffer
     start: Buffer | NDArray[np.int32]
 
-    def weights(self, nest: ContractionNest) -> Tensor:
+    def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
         """The packed channels of the nest, one group after the other."""
-        matrices, block = self.product.right.matrices, nest.block
+        matrices, block = self.product.right.matrices, micro_kernel.block
         view = _packed_view(matrices, block)
-        size = block.channels * matrices.quads * _QUAD
+        size = block.channels * matrices.k_groups * _K_GROUP
         offset = view.offset + self.product.offsets[-1] * size
         count, step = self.product.groups.size, self.product.groups.strides[-1]
         if count == 1:
-            return nest.kernel.read(self.packed, View(view.sizes, view.strides, offset))
-        return nest.kernel.read(self.packed, View((count, *view.sizes), (step * size, *view.strides), offset))
+            return micro_kernel.kernel.read(self.packed, View(view.sizes, view.strides, offset))
+        return micro_kernel.kernel.read(self.packed, View((count, *view.sizes), (step * size, *view.strides), offset))
 
-    def bias(self, nest: ContractionNest) -> Operand:
-        """The start of the nest's channels, one group after the other where they differ."""
+    def bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
+        """The start of the micro-kernel's channels, one group after the other where they differ."""
         if not isinstance(self.start, Buffer):
-            return Operand(nest.per_channel("bias", self.start), nest.channel_loops)
-        lanes, block = self.product.right.matrices.lanes, nest.block
+            return Operand(micro_kernel.per_channel("bias", self.start), micro_kernel.channel_loops)
+        lanes, block = self.product.right.matrices.lanes, micro_kernel.block
         offset = self.product.offsets[-1] * lanes + block.start
         sizes, strides = (block.tiles, block.vectors, block.lanes), (block.vectors * block.lanes, block.lanes, 1)
-        if nest.groups:
+        if micro_kernel.groups:
             step = self.product.groups.strides[-1] * lanes
             sizes, strides = (self.product.groups.size, *sizes), (step, *strides)
-        return Operand(nest.kernel.read(self.start, View(sizes, strides, offset)), (*nest.groups, "nt", "nv", "nl"))
+        return Operand(
+            micro_kernel.kernel.read(self.start, View(sizes, strides, offset)), (*micro_kernel.groups, "nt", "nv", "nl")
+        )
 
-    def excess(self, nest: ContractionNest) -> None:
+    def remainder(self, micro_kernel: ContractionMicroKernel) -> None:
         """None: every stored code minus 128 fits s8."""
 
 
 def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
-    """The first matrix of a block's region as [tile, quad, vector, lane, 4]."""
-    vector = block.lanes * _QUAD
+    """The first matrix of a block's region as [tile, K group, vector, lane, 4]."""
+    vector = block.lanes * _K_GROUP
     tile = block.vectors * vector
-    strides = (matrices.quads * tile, tile, vector, _QUAD, 1)
-    sizes = (block.tiles, matrices.quads, block.vectors, block.lanes, _QUAD)
+    strides = (matrices.k_groups * tile, tile, vector, _K_GROUP, 1)
+    sizes = (block.tiles, matrices.k_groups, block.vectors, block.lanes, _K_GROUP)
     # Regions lie one after the other, each as long as its channels are many.
-    return View(sizes, strides, matrices.count * block.start * matrices.quads * _QUAD)
+    return View(sizes, strides, matrices.count * block.start * matrices.k_groups * _K_GROUP)
 
 
-def emit_packing(program: Program, matrices: Matrices) -> Place:
+def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
     """Append the kernel call that packs `matrices`; the place of the result."""
-    length = matrices.count * matrices.lanes * matrices.quads * _QUAD
+    length = matrices.count * matrices.lanes * matrices.k_groups * _K_GROUP
     place = program.buffer(Storage((1, 1, 1, length), "i8", length))
     kernel = Kernel(program)
     source, target = kernel.place("matrices", matrices.place), kernel.place("packed", place)
-    whole, rest = divmod(matrices.depth, _QUAD)
+    whole, rest = divmod(matrices.depth, _K_GROUP)
     for block in program.strategy.channel_blocks(matrices.lanes, matrices.depth):
         if rest:
-            _emit_rows(kernel, (None, target), matrices, block, (whole, 1, _QUAD))
+            _emit_rows(kernel, (None, target), matrices, block, (whole, 1, _K_GROUP))
             _emit_rows(kernel, (source, target), matrices, block, (whole, 1, rest))
         if whole:
-            _emit_rows(kernel, (source, target), matrices, block, (0, whole, _QUAD))
+            _emit_rows(kernel, (source, target), matrices, block, (0, whole, _K_GROUP))
     program.call(kernel, "pack")
     return place
 
@@ -185,26 +187,26 @@ def _emit_rows(
     buffers: tuple[Buffer | None, Buffer],
     matrices: Matrices,
     block: ChannelBlock,
-    quads: tuple[int, int, int],
+    k_groups: tuple[int, int, int],
 ) -> None:
-    """Pack `quads`, (first, count, rows of each): vectors are read along the channels and written in quads.
+    """Pack `k_groups`, (first, count, rows of each): vectors are read along the channels and written in K groups.
 
-    Without a source buffer the quads are filled with zeros.
+    Without a source buffer the K groups are filled with zeros.
     """
-    first, count, rows = quads
+    first, count, rows = k_groups
     packed = _packed_view(matrices, block)
     channels = block.vectors * block.lanes
-    size = block.channels * matrices.quads * _QUAD
+    size = block.channels * matrices.k_groups * _K_GROUP
     leading = tuple(axis.size for axis in matrices.leading)
     outer = tuple(f"b{i}" for i in range(len(leading)))
     for start, extent, tile in split(channels, min(_LANES, channels)):
-        nest, body = kernel.next_nest(), kernel.body()
+        micro_kernel, body = kernel.next_micro_kernel(), kernel.body()
         loops = (*outer, "nt", "kk", "nl", "k4")
         steps = tuple(size * stride for stride in row_major(leading))
         view = View(
             (*leading, block.tiles, count, extent, rows),
-            (*steps, packed.strides[0], packed.strides[1], _QUAD, 1),
-            packed.offset + first * packed.strides[1] + start * _QUAD,
+            (*steps, packed.strides[0], packed.strides[1], _K_GROUP, 1),
+            packed.offset + first * packed.strides[1] + start * _K_GROUP,
         )
         inputs: list[Operand] = []
         value = body.constant(0, "i8")
@@ -212,13 +214,13 @@ def _emit_rows(
             row = matrices.row_stride
             source = View(
                 (*leading, block.tiles, count, rows, extent),
-                (*(axis.strides[0] for axis in matrices.leading), channels, _QUAD * row, row, 1),
-                matrices.place.storage.origin + first * _QUAD * row + block.start + start,
+                (*(axis.strides[0] for axis in matrices.leading), channels, _K_GROUP * row, row, 1),
+                matrices.place.storage.origin + first * _K_GROUP * row + block.start + start,
             )
             inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
             value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
         destination, where = kernel.write(buffers[1], view)
-        root = Tag(nest, "root", (*(1,) * len(leading), 1, 1, tile, rows))
+        root = Tag(micro_kernel, "root", (*(1,) * len(leading), 1, 1, tile, rows))
         kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
 
@@ -228,10 +230,10 @@ def emit_start(
     bias: NDArray[np.int32],
     data_zero_point: int,
     zero_points: NDArray[np.int32],
-) -> NDArray[np.int32] | Place:
+) -> NDArray[np.int32] | BufferSlot:
     """What accumulators start from, ``bias + K z_x z_w - z_x sum w``; appends the kernel call that sums the columns.
 
-    Zero points are those of stored codes; `zero_points` has one or `channels` entries.
+    Zero points are those of stored quantized values; `zero_points` has one or `channels` entries.
     """
     if data_zero_point == 0:
         return bias

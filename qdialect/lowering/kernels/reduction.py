@@ -2,7 +2,7 @@
 
 Vectors run along the innermost kept axis, one accumulator for each element, where that axis lies side by side in the
 data (channels of a pool); else along the innermost reduced axis, whose lanes meet at the end of each step (the classes
-of a softmax).  In both an accumulation nest starts from `Fold.start`, and its root turns accumulators into results.
+of a softmax).  In both an accumulation micro-kernel starts from `Fold.start`, and its root turns accumulators into results.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ class _Emitter:
 
     def _emit_part(self, part: _Part) -> None:
         kernel, op = self.kernel, self.op
-        nest = kernel.next_nest()
+        micro_kernel = kernel.next_micro_kernel()
         loops = tuple(f"m{i}" for i in range(len(part.axes)))
         accumulators = [
-            self._accumulate(nest, f"fold{i}", part, loops, taps, start)
+            self._accumulate(micro_kernel, f"fold{i}", part, loops, taps, start)
             for i, (taps, start) in enumerate(self._tap_parts())
         ]
         inputs = [Operand(acc, loops) for acc in accumulators]
@@ -127,7 +127,7 @@ class _Emitter:
         for i in range(1, len(accumulators)):
             total = op.fold.join(body, total, f"%x{i}")
         value = op.finish(body, total, [f"%x{i}" for i in range(len(accumulators), len(inputs))])
-        tag = Tag(nest, "root", part.tiles)
+        tag = Tag(micro_kernel, "root", part.tiles)
         done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
         kernel.store(done, view)
 
@@ -142,17 +142,19 @@ class _Emitter:
         return [([*outer, *_split_axis(last, size, tile)], start) for start, size, tile in split(last.size, tile)]
 
     def _accumulate(
-        self, nest: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
+        self, micro_kernel: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
     ) -> Tensor:
         kernel, fold = self.kernel, self.op.fold
         reduction = tuple(f"k{i}" for i in range(len(taps)))
         pairs, steps = list(zip(part.axes, loops, strict=True)), list(zip(taps, reduction, strict=True))
         inputs = [self._reduced_operand(part, pairs, steps, start, index) for index in range(len(self.op.inputs))]
-        first = kernel.filled(tuple(a.size for a in part.axes), fold.element, fold.start, Tag(nest, f"{role}_fill"))
+        first = kernel.filled(
+            tuple(a.size for a in part.axes), fold.element, fold.start, Tag(micro_kernel, f"{role}_fill")
+        )
         body = kernel.body()
         value = fold.emit(body, "%o", [f"%x{i}" for i in range(len(inputs))])
         tiles = (0,) * len(loops) + (1,) * (len(taps) - 1) + (1 if self.is_vertical else 0,)
-        tag = Tag(nest, role, tiles if any(tiles) else ())
+        tag = Tag(micro_kernel, role, tiles if any(tiles) else ())
         return kernel.generic(Loops(loops, reduction), inputs, Operand(first, loops), body, value, tag)
 
     def _kept_operand(self, part: _Part, loops: tuple[str, ...], index: int) -> Operand:

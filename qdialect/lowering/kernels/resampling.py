@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
@@ -39,7 +39,13 @@ class _Entry:
 
 
 def emit_resampling(
-    kernel: Kernel, data: Place, output: Place, rows: Sequence[Line], columns: Sequence[Line], emit: Emit, width: int
+    kernel: Kernel,
+    data: BufferSlot,
+    output: BufferSlot,
+    rows: Sequence[Line],
+    columns: Sequence[Line],
+    emit: Emit,
+    width: int,
 ) -> None:
     """Write ``emit(...)`` to every cell of `output`; it gets the cells at every row and each column there, in order."""
     source, target = kernel.place("source", data), kernel.place("target", output)
@@ -101,5 +107,5 @@ class _Cell:
             destination, where = kernel.write(self.target, View(sizes, tos), kernel.sum(self.start, shift))
             body = kernel.body()
             value = emit(body, [f"%x{i}" for i in range(len(inputs))])
-            tag = Tag(kernel.next_nest(), "root", (1,) * len(images) + (tile,))
+            tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(images) + (tile,))
             kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag), where)

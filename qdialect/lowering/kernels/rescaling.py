@@ -1,4 +1,4 @@
-"""From integers of one scale to stored codes of another: requantization into any integer type."""
+"""From integers of one scale to stored quantized values of another: requantization into any integer type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAR = 2.0**33
 
 @dataclass(frozen=True)
 class Rescaling:
-    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are those of the codes."""
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are those of the quantized values."""
 
     how: Requantization
     zero_point: int
@@ -49,14 +49,14 @@ class Rescaling:
         return emit
 
     def _declare_wide(self, kernel: Kernel) -> EmitRescale:
-        """32-bit codes: float32 does not hold their bounds, so that they are clamped as 64-bit integers."""
+        """32-bit quantized values: float32 does not hold their bounds, so that they are clamped as 64-bit integers."""
         zero_point = kernel.number("zero_point", self.zero_point, "i64")
         low, high = (kernel.number(n, b, "i64") for n, b in zip(("low", "high"), self.bounds, strict=True))
-        real = kernel.number("real_zero_point", self.zero_point, "f32")
+        f32 = kernel.number("f32_zero_point", self.zero_point, "f32")
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
             if self.how.rounding in ZERO_POINT_FIRST:
-                code = self._early(body, value, type_, parameters[0], real)
+                code = self._early(body, value, type_, parameters[0], f32)
             else:
                 code = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
             return body.cast("arith.trunci", body.clamp(code, low, high, "i64"), "i64", "i32")
@@ -69,7 +69,7 @@ class Rescaling:
         return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, code))
 
     def _late(self, body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-        """The scaled value before its zero point; fixed-point flavours saturate it to 32 bits."""
+        """The scaled value before its zero point; fixed-point rounding modes saturate it to 32 bits."""
         scaled = emit_scale(body, self.how, value, type_, parameters)
         if not self.how.rounding.is_fixed:
             return _as_integer(body, scaled)
@@ -83,7 +83,7 @@ def declare_code(
 ) -> EmitRescale:
     """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
 
-    A zero point that joins before the rounding must be the codes' own: float32 rounds elsewhere around a shifted one.
+    A zero point that joins before the rounding must be the quantized values' own: float32 rounds elsewhere around a shifted one.
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)

@@ -9,7 +9,7 @@ from qdialect.quant_math import Table
 
 
 def stored_table(table: Table, input_shift: int, output_shift: int) -> Table:
-    """A table between bit patterns as one between stored codes; shifts are 128 for signed, else 0."""
+    """A table between bit patterns as one between stored quantized values; shifts are 128 for signed, else 0."""
     index = (np.arange(256) - input_shift) % 256
     return ((table[index].astype(np.int64) + output_shift) % 256).astype(np.uint8)
 

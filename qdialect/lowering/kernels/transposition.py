@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
-from qdialect.lowering.program import Kernel, Place
+from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
@@ -43,7 +43,12 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     """The target as 32-bit numbers, one for each pixel; None where it has no pixels of four bytes."""
     place, (*outer, last) = target.source, axes
-    if not isinstance(place, Place) or place.kind != "arena" or place.storage.element != "i8" or last.size > _PIXEL:
+    if (
+        not isinstance(place, BufferSlot)
+        or place.kind != "arena"
+        or place.storage.element != "i8"
+        or last.size > _PIXEL
+    ):
         return None
     steps = [axis.strides[1] for axis in outer]
     if any(number % _PIXEL for number in (*steps, target.offset, place.offset)):
@@ -92,6 +97,6 @@ def _emit_part(
     operand = Operand(kernel.read(buffers[0], view), tuple(loops[i] for i in order))
     view = View(tuple(sizes), tuple(axis.strides[1] for axis in axes), offsets[1])
     destination, where = kernel.write(buffers[1], view)
-    tag = Tag(kernel.next_nest(), "root", tuple(tiles))
+    tag = Tag(kernel.next_micro_kernel(), "root", tuple(tiles))
     done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
     kernel.store(done, where)

@@ -2,7 +2,7 @@
 
 A run of bytes is summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
 added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
-quad and every tile of channels.
+K group and every tile of channels.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Loops, Operand, Tag
-from qdialect.lowering.kernels.contraction_nest import Reduction, SumOfProducts, accumulate
+from qdialect.lowering.kernels.contraction_micro_kernel import Reduction, SumOfProducts, accumulate
 from qdialect.lowering.kernels.segments import Segment, tile_segments
-from qdialect.lowering.program import Kernel, Place, Program
+from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
-_QUAD = 4
+_K_GROUP = 4
 _VECTOR = 16
 # Instructions beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
 _OVERHEAD = 16
 
 
-def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> Place | None:
+def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) -> BufferSlot | None:
     """Append the kernel call that sums up the windows of the pixels along `axes`: an i32 for each, in their order.
 
     None where zero points need no sums, where the sums differ from channel to channel, and where a column of ones is
@@ -41,7 +41,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     ones = _packed_ones(reduction)
     reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
-    is_cheap = reduction.taps // _QUAD * sum(block.tiles for block in blocks) <= _OVERHEAD
+    is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
     if is_cheap or (reads_past_end and not op.data.has_slack):
         return None
     pixels = math.prod(axis.size for axis in axes)
@@ -51,21 +51,21 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     columns = kernel.read(kernel.data("ones", ones), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
-        nest = kernel.next_nest()
+        micro_kernel = kernel.next_micro_kernel()
         loops, source = Loops((*segment.loops, "nl"), reduction.loops), _runs(op, reduction, segment, ones.shape)
         inputs = (
             Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
         )
-        start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(nest, "sum_fill"))
-        lanes = accumulate(kernel, Tag(nest, "sum", reduction.steps), loops, inputs, start)
+        start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
+        lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.steps), loops, inputs, start)
         body = kernel.body()
         total = body.binary("arith.addi", "%o", "%x0", "i32")
-        start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(nest, "total_fill")), segment.loops)
+        start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
         over = Loops(segment.loops, ("nl",))
-        added = kernel.generic(over, [Operand(lanes, loops.parallel)], start, body, total, Tag(nest, "total"))
+        added = kernel.generic(over, [Operand(lanes, loops.parallel)], start, body, total, Tag(micro_kernel, "total"))
         destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
-        root, target = Tag(nest, "root", segment.tiles), Operand(destination, segment.loops)
+        root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
         read = [Operand(added, segment.loops)]
         kernel.store(kernel.generic(Loops(segment.loops), read, target, kernel.body(), "%x0", root), where)
     program.call(kernel, "window sums")
@@ -79,12 +79,12 @@ def with_sums(axes: Sequence[Axis]) -> list[Axis]:
 
 
 def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
-    """The windows as vectors of quads, which end beyond the run: there the ones are zero."""
-    *_, chunks, lanes, quad = ones
-    sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, quad)
+    """The windows as vectors of K groups, which end beyond the run: there the ones are zero."""
+    *_, chunks, lanes, k_group = ones
+    sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)
     return View(
         sizes,
-        (*segment.strides(0), *reduction.strides, lanes * quad, quad, 1),
+        (*segment.strides(0), *reduction.strides, lanes * k_group, k_group, 1),
         op.start(0) + op.channel_groups()[0].start_in + segment.offsets[0],
     )
 
@@ -92,7 +92,7 @@ def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Seque
 def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
     """[axes outside the run, chunks of the run, lanes, 4]: one where a channel has a tap."""
     taps = reduction.ordered(reduction.present[:1])[0]
-    lanes = next((lanes for lanes in (4, 8) if reduction.quads <= lanes), _VECTOR)
-    chunk = lanes * _QUAD
+    lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes), _VECTOR)
+    chunk = lanes * _K_GROUP
     padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % chunk)])
-    return padded.reshape(*taps.shape[:-1], -1, lanes, _QUAD)
+    return padded.reshape(*taps.shape[:-1], -1, lanes, _K_GROUP)

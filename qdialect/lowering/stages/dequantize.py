@@ -36,7 +36,7 @@ class DequantizeKernel(StageKernel):
         return cls(scales, bias if bias.dtype == np.float32 else None)
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        return [("scale", self.scales), *([] if self.bias is None else [("real_bias", self.bias)])]
+        return [("scale", self.scales), *([] if self.bias is None else [("f32_bias", self.bias)])]
 
     def declare(self, kernel: Kernel) -> EmitStage:
         def emit(body: Body, acc: str, parameters: Sequence[str], _: str | None) -> str:

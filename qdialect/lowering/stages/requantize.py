@@ -40,10 +40,10 @@ class RequantizeKernel(StageKernel):
         op, stage, after = site.op, site.stage, site.quantization
         multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
         parameters = requantize_parameters(stage.rounding, multipliers)
-        form = code_form(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.reach)
+        form = code_form(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.acc_range)
         if form is not None:
             return cls(site, form, None)
-        low, high = site.reach
+        low, high = site.acc_range
         return cls(site, None, requantization(stage.rounding, parameters, int(max(-low.min(), high.max()))))
 
     @property

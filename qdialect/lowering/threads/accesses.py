@@ -114,8 +114,8 @@ def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
         elif isinstance(buffer.type, ir.MemRefType):
             is_write = _WRITES.get(op.name) == use.operand_number
             is_read = _READS.get(op.name) == use.operand_number or op.name == "vector.gather"
-            reach = _reach(op, use.operand_number) if op.name in _WRITES | _READS else None
-            run, loops = reach or (None, ())
+            acc_range = _reach(op, use.operand_number) if op.name in _WRITES | _READS else None
+            run, loops = acc_range or (None, ())
             if is_write or not is_read:
                 yield Access(argument, True, run, op, loops)
             if is_read or not is_write:

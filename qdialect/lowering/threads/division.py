@@ -1,9 +1,9 @@
 """Where the work of a kernel is cut into parts of equal cost.
 
-A nest is a number of loops, each inside the one before, whose steps may run in any order. Counted through the outermost
+A micro-kernel is a number of loops, each inside the one before, whose steps may run in any order. Counted through the outermost
 loops, its steps are units in a row, and each part gets a stretch of them.
 
-All nests of a kernel are cut at the same places of what they write: so a part reads what the same part of the kernel
+All micro-kernels of a kernel are cut at the same places of what they write: so a part reads what the same part of the kernel
 before it wrote, and borders lie with the rows that they belong to.
 """
 
@@ -23,7 +23,7 @@ _TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Work:
-    """A nest: the steps of each of its loops, outermost first, its cost, and where it writes."""
+    """A micro-kernel: the steps of each of its loops, outermost first, its cost, and where it writes."""
 
     trips: tuple[int, ...]
     cost: float
@@ -47,35 +47,36 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Partition:
     """Through how many loops units are counted, and the unit where each part starts and the last one ends."""
 
     depth: int
     bounds: tuple[int, ...]
 
 
-def cut(works: Sequence[Work], parts: int) -> list[Cut]:
+def partition(works: Sequence[Work], parts: int) -> list[Partition]:
     """How each of `works` is cut into `parts`: through the fewest loops that make parts even, or the best there is."""
-    best, least = _cut(works, parts, 0), 1.0
+    best, minimum = _partition(works, parts, 0), 1.0
     for depth in range(1 + max(len(work.trips) for work in works)):
-        found = _cut(works, parts, depth)
+        found = _partition(works, parts, depth)
         share = largest_share(works, found)
-        if share < least * (1 - _TOLERANCE):
-            best, least = found, share
+        if share < minimum * (1 - _TOLERANCE):
+            best, minimum = found, share
         if share * parts <= 1 + _TOLERANCE:
             break
     return best
 
 
-def largest_share(works: Sequence[Work], cuts: Sequence[Cut]) -> float:
+def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> float:
     """The share of all cost that the most expensive part has."""
     costs = sum(
-        work.cost / work.units(found.depth) * np.diff(found.bounds) for work, found in zip(works, cuts, strict=True)
+        work.cost / work.units(found.depth) * np.diff(found.bounds)
+        for work, found in zip(works, partitions, strict=True)
     )
     return float(np.max(costs) / np.sum(costs))
 
 
-def _cut(works: Sequence[Work], parts: int, depth: int) -> list[Cut]:
+def _partition(works: Sequence[Work], parts: int, depth: int) -> list[Partition]:
     """The cut where units are counted through at most `depth` loops."""
     depths = [min(depth, len(work.trips)) for work in works]
     units = [work.units(depth) for work, depth in zip(works, depths, strict=True)]
@@ -90,6 +91,6 @@ def _cut(works: Sequence[Work], parts: int, depth: int) -> list[Cut]:
         owner[order[first:last]] = part
     begins = np.cumsum([0, *units])
     return [
-        Cut(chosen, tuple(int(np.count_nonzero(owner[first:last] < part)) for part in range(parts + 1)))
+        Partition(chosen, tuple(int(np.count_nonzero(owner[first:last] < part)) for part in range(parts + 1)))
         for chosen, (first, last) in zip(depths, pairwise(begins), strict=True)
     ]

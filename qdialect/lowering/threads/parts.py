@@ -1,7 +1,7 @@
 """A kernel of which each call computes one part.
 
 The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
-nests from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer
+micro-kernels from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer
 ones: not all steps in the first and last of these are the part's.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, memref, scf
 from qdialect.lowering.threads.accesses import constant
-from qdialect.lowering.threads.division import Cut
-from qdialect.lowering.threads.nests import KernelFunction, Nest, slice_of
+from qdialect.lowering.threads.division import Partition
+from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, slice_of
 
 
-def divide(kernel: KernelFunction, cuts: Sequence[Cut]) -> None:
-    """Rewrite `kernel` in place so that it computes one of the parts that `cuts` says, one cut for each nest."""
+def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
+    """Rewrite `kernel` in place so that it computes one of the parts that `partitions` says, one cut for each nest."""
     function = kernel.function
     block = function.regions[0].blocks[0]
     with function.location:
@@ -29,21 +29,21 @@ def divide(kernel: KernelFunction, cuts: Sequence[Cut]) -> None:
         if "arg_attrs" in function.attributes:
             # One for each argument, and only read until here.
             del function.attributes["arg_attrs"]
-        table = _table(function, cuts)
+        table = _table(function, partitions)
         with ir.InsertionPoint.at_block_begin(block):
             starts = memref.GetGlobalOp(table[1], table[0]).result
-            ends = [(_entry(starts, i, part, 0), _entry(starts, i, part, 1)) for i in range(len(cuts))]
-        for nest, found, (first, last) in zip(kernel.nests, cuts, ends, strict=True):
+            ends = [(_entry(starts, i, part, 0), _entry(starts, i, part, 1)) for i in range(len(partitions))]
+        for loop_nest, found, (first, last) in zip(kernel.loop_nests, partitions, ends, strict=True):
             if found.depth:
-                _bound(nest, found.depth, first, last)
+                _bound(loop_nest, found.depth, first, last)
             else:
-                _guard(nest, first, last)
+                _guard(loop_nest, first, last)
 
 
-def _table(function: ir.Operation, cuts: Sequence[Cut]) -> tuple[str, ir.MemRefType]:
+def _table(function: ir.Operation, partitions: Sequence[Partition]) -> tuple[str, ir.MemRefType]:
     """A constant table of the bounds of every cut, a row each: its name and type."""
     name = f"{ir.StringAttr(function.attributes['sym_name']).value}_parts"
-    rows = np.array([found.bounds for found in cuts], dtype=np.int64)
+    rows = np.array([found.bounds for found in partitions], dtype=np.int64)
     index = ir.IndexType.get()
     type_ = ir.MemRefType.get(rows.shape, index)
     content = ir.DenseElementsAttr.get(rows, type=index)
@@ -63,10 +63,10 @@ def _index(value: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), value)
 
 
-def _guard(nest: Nest, first: ir.Value, last: ir.Value) -> None:
-    """Compute `nest`, which is a single step, where it is in [first, last)."""
-    moved = slice_of(nest.op)
-    with ir.InsertionPoint(nest.op), nest.op.location:
+def _guard(loop_nest: LoopNest, first: ir.Value, last: ir.Value) -> None:
+    """Compute `loop_nest`, which is a single step, where it is in [first, last)."""
+    moved = slice_of(loop_nest.op)
+    with ir.InsertionPoint(loop_nest.op), loop_nest.op.location:
         loop = scf.ForOp(first, last, _index(1))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([])
@@ -74,10 +74,10 @@ def _guard(nest: Nest, first: ir.Value, last: ir.Value) -> None:
         op.move_before(end)
 
 
-def _bound(nest: Nest, depth: int, first: ir.Value, last: ir.Value) -> None:
-    """Let the `depth` outermost loops of `nest` run over units [first, last)."""
-    for level, loop in enumerate(nest.loops[:depth]):
-        inside = math.prod(nest.work.trips[level + 1 : depth])
+def _bound(loop_nest: LoopNest, depth: int, first: ir.Value, last: ir.Value) -> None:
+    """Let the `depth` outermost loops of `loop_nest` run over units [first, last)."""
+    for level, loop in enumerate(loop_nest.loops[:depth]):
+        inside = math.prod(loop_nest.work.trips[level + 1 : depth])
         lower, step = constant(loop.operands[0]) or 0, constant(loop.operands[2]) or 1
         with ir.InsertionPoint(loop), loop.location:
             begin, end = _floor(first, inside), _floor(arith.addi(last, _index(inside - 1)), inside)

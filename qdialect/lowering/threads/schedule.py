@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from qdialect._mlir import ir
 from qdialect.lowering.storage import ELEMENT_BYTES
 from qdialect.lowering.threads.accesses import Run, constant
-from qdialect.lowering.threads.nests import KernelFunction
+from qdialect.lowering.threads.loop_nests import KernelFunction
 
 
 @dataclass(frozen=True)

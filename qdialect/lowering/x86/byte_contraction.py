@@ -8,7 +8,7 @@ from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import Contraction, contraction_of
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.memory import Read, byte_read
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
 
@@ -41,22 +41,22 @@ def is_byte_contraction(op: ir.Operation) -> bool:
     return {_UNSIGNED, _SIGNED} == {_extension(value) for value in list(op.operands)[:2]}
 
 
-def byte_contraction(op: ir.Operation) -> ByteContraction | Refusal | None:
+def byte_contraction(op: ir.Operation) -> ByteContraction | MatchFailure | None:
     """What `op` contracts; None where it is none of bytes, a reason where its bytes cannot be loaded as they lie."""
     if not is_byte_contraction(op):
         return None
     loops = contraction_of(op)
     if loops.kind != "add":
-        return Refusal(f"combining kind must be add, but got {loops.kind}")
+        return MatchFailure(f"combining kind must be add, but got {loops.kind}")
     factors = list(zip(list(op.operands)[:2], (loops.lhs, loops.rhs), strict=True))
     if _extension(factors[0][0]) == _SIGNED:
         factors.reverse()
     (unsigned, data_loops), (signed, weight_loops) = factors
     data = byte_read(b.looked_through(unsigned, _UNSIGNED), "data")
     weights = byte_read(b.looked_through(signed, _SIGNED), "weights")
-    if isinstance(data, Refusal):
+    if isinstance(data, MatchFailure):
         return data
-    if isinstance(weights, Refusal):
+    if isinstance(weights, MatchFailure):
         return weights
     return ByteContraction(loops, Side(data, data_loops), Side(weights, weight_loops), op.operands[2])
 

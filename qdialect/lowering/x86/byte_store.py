@@ -26,7 +26,7 @@ from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up, shuf
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import byte_buffer_problem, is_unwritten, root, transfer_problem
 from qdialect.lowering.x86.value_range import interval
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 PACK_WORDS = "llvm.x86.avx512.packssdw.512"
 PACK_BYTES = "llvm.x86.avx512.packuswb.512"
@@ -80,7 +80,7 @@ class ByteStore(InstructionPattern[_Store]):
     # It knows more than the gather that it contains, so it is tried first.
     benefit: ClassVar[int] = 2
 
-    def check(self, op: ir.Operation) -> _Store | Refusal | None:
+    def check(self, op: ir.Operation) -> _Store | MatchFailure | None:
         value, buffer = list(op.operands)[:2]
         cast = b.defining(value, "vector.shape_cast")
         is_unpacked = cast is not None and unpacked_lanes.holds_tiles(buffer)
@@ -90,9 +90,9 @@ class ByteStore(InstructionPattern[_Store]):
         reason = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
         reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked)
         if reason:
-            return Refusal(f"destination {reason}")
+            return MatchFailure(f"destination {reason}")
         found = _bytes_behind(op, value)
-        if isinstance(found, Refusal):
+        if isinstance(found, MatchFailure):
             return found
         indices = list(op.operands)[2:]
         return _Store(found, buffer, indices, is_unpacked)
@@ -165,7 +165,7 @@ def _is_narrowed(value: ir.Value) -> bool:
     return narrowed is not None and b.is_vector_of(narrowed.operands[0], _WORD)
 
 
-def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | Refusal:
+def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | MatchFailure:
     """How the bytes that `op` writes come about."""
     gather = b.defining(value, "vector.gather")
     if gather is not None:
@@ -177,17 +177,17 @@ def _bytes_behind(op: ir.Operation, value: ir.Value) -> _Bytes | Refusal:
     integers = narrowed.operands[0]
     smallest, largest = interval(integers)
     if not _never_wraps(narrowed) and (smallest < 0 or largest > _LARGEST_BYTE):
-        return Refusal(f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
+        return MatchFailure(f"integers must be proven to be in 0..255, but are in {smallest}..{largest}")
     return _Bytes(_unclamped(integers), None, low, high)
 
 
-def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | Refusal:
+def _looked_up(op: ir.Operation, gather: ir.Operation) -> _Bytes | MatchFailure:
     found = look_up(gather)
-    if found is None or isinstance(found, Refusal):
-        return found or Refusal("table must have 256 bytes")
+    if found is None or isinstance(found, MatchFailure):
+        return found or MatchFailure("table must have 256 bytes")
     # It is read where bytes are stored, and after the first of them.
     if not is_unwritten(gather, op) or root(found.table) == root(op.operands[1]):
-        return Refusal("table must not be written before it is read")
+        return MatchFailure("table must not be written before it is read")
     return _Bytes(_unclamped(found.indices), found.table)
 
 

@@ -17,7 +17,7 @@ from qdialect.lowering.strides import static_strides
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
 """(vector<64xi8>, indices, vector<64xi8>) -> vector<64xi8>."""
@@ -58,7 +58,7 @@ class ByteTable(InstructionPattern[Lookup]):
     name: ClassVar[str] = "byte-table"
     root: ClassVar[str] = "vector.gather"
 
-    def check(self, op: ir.Operation) -> Lookup | Refusal | None:
+    def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         return look_up(op)
 
     def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
@@ -82,7 +82,7 @@ def is_table_read(op: ir.Operation) -> bool:
     return list(type_.shape) == [_ENTRIES]
 
 
-def look_up(gather: ir.Operation) -> Lookup | Refusal | None:
+def look_up(gather: ir.Operation) -> Lookup | MatchFailure | None:
     """What `gather` looks up; None where it reads no table of 256 bytes.
 
     An index beyond the table is undefined behaviour, so that the low byte of an index is all of it.
@@ -91,15 +91,15 @@ def look_up(gather: ir.Operation) -> Lookup | Refusal | None:
         return None
     table, base, indices, mask, _ = gather.operands
     if static_strides(ir.MemRefType(table.type)) != (1,) or ir.MemRefType(table.type).memory_space is not None:
-        return Refusal(f"table must lie side by side in the default memory space, but got {table.type}")
+        return MatchFailure(f"table must lie side by side in the default memory space, but got {table.type}")
     start = constant(base)
     if start != 0:
-        return Refusal(f"base index must be 0, but got {'a variable' if start is None else start}")
+        return MatchFailure(f"base index must be 0, but got {'a variable' if start is None else start}")
     if not b.is_all_true(mask):
-        return Refusal("mask must be true in every lane")
+        return MatchFailure("mask must be true in every lane")
     cast = b.defining(indices, "arith.index_cast") or b.defining(indices, "arith.index_castui")
     if cast is None or b.integer_bits(cast.operands[0].type) < _BYTE or not ir.VectorType(indices.type).rank:
-        return Refusal("indices must be cast from a vector of integers of at least 8 bits")
+        return MatchFailure("indices must be cast from a vector of integers of at least 8 bits")
     return Lookup(table, cast.operands[0])
 
 

@@ -23,7 +23,7 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_contraction import ByteContraction, Side, byte_contraction
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import Read
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 INTRINSICS = {
     16: "llvm.x86.avx512.vpdpbusd.512",
@@ -59,16 +59,16 @@ class DotProduct(InstructionPattern[_Dots]):
     name: ClassVar[str] = "dot-product"
     root: ClassVar[str] = "vector.contract"
 
-    def check(self, op: ir.Operation) -> _Dots | Refusal | None:
+    def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
         found = byte_contraction(op)
-        if found is None or isinstance(found, Refusal):
+        if found is None or isinstance(found, MatchFailure):
             return found
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
         if lanes not in INTRINSICS:
-            return Refusal(f"result must have 4, 8 or 16 lanes innermost, but got {lanes}")
+            return MatchFailure(f"result must have 4, 8 or 16 lanes innermost, but got {lanes}")
         reason = _taps_problem(found) or _lanes_problem(found)
-        return Refusal(reason) if reason else _Dots(found, lanes)
+        return MatchFailure(reason) if reason else _Dots(found, lanes)
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
@@ -122,14 +122,14 @@ def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], di
     """The outer loops of a factor, and its bytes for all lanes by their indices."""
     has_lanes = match.found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
-    quads: dict[tuple[int, ...], ir.Value] = {}
+    k_groups: dict[tuple[int, ...], ir.Value] = {}
     with side.read.before(op):
         source = b.collapse_inner(side.read.buffer, 2) if has_lanes else side.read.buffer
         fetch = _load_lanes if has_lanes else _broadcast
         for point in match.found.loops.points(outer):
             position = at(point, outer)
-            quads[position] = fetch(side.read, source, position, match.lanes)
-    return outer, quads
+            k_groups[position] = fetch(side.read, source, position, match.lanes)
+    return outer, k_groups
 
 
 def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
@@ -140,10 +140,10 @@ def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int)
 
 def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
     """Four taps for every lane."""
-    quad = vector.bitcast(b.vector_type(1, 32), b.load(_TAPS, buffer, read.position([*position, 0])))
+    k_group = vector.bitcast(b.vector_type(1, 32), b.load(_TAPS, buffer, read.position([*position, 0])))
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     i32 = ir.IntegerType.get_signless(32)
-    word = ir.Operation.create("vector.extract", results=[i32], operands=[quad], attributes=attributes).result
+    word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result
     return vector.bitcast(b.vector_type(lanes * _TAPS, 8), vector.broadcast(b.vector_type(lanes, 32), word))
 
 

@@ -17,7 +17,7 @@ from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.byte_table import shuffle
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 _WORD = 32
 
@@ -39,13 +39,13 @@ class HighWord(InstructionPattern[_Product]):
     name: ClassVar[str] = "high-word"
     root: ClassVar[str] = "arith.trunci"
 
-    def check(self, op: ir.Operation) -> _Product | Refusal | None:
+    def check(self, op: ir.Operation) -> _Product | MatchFailure | None:
         if not b.is_vector_of(op.results[0], _WORD) or not b.is_vector_of(op.operands[0], 2 * _WORD):
             return None
         lanes = b.shape_of(op.results[0])[-1]
         product = _product_behind(op)
         if isinstance(product, _Product) and lanes % 2:
-            return Refusal(f"vectors must have an even number of lanes, but got {lanes}")
+            return MatchFailure(f"vectors must have an even number of lanes, but got {lanes}")
         return product
 
     def rewrite(self, op: ir.Operation, match: _Product) -> ir.Value:
@@ -58,7 +58,7 @@ class HighWord(InstructionPattern[_Product]):
         return result
 
 
-def _product_behind(op: ir.Operation) -> _Product | Refusal | None:
+def _product_behind(op: ir.Operation) -> _Product | MatchFailure | None:
     shifted = b.defining(op.operands[0], "arith.shrui")
     if shifted is not None and b.splat_value(shifted.operands[1]) == _WORD:
         return _product(shifted.operands[0], 0, _WORD, "arith.extui")
@@ -70,17 +70,17 @@ def _product_behind(op: ir.Operation) -> _Product | Refusal | None:
     if sum_ is not None:
         known = b.splat_value(sum_.operands[1])
         if known is None:
-            return Refusal("what is added to the product must be one constant")
+            return MatchFailure("what is added to the product must be one constant")
         total, addend = sum_.operands[0], known
     return _product(total, addend, _WORD - 1, "arith.extsi")
 
 
-def _product(value: ir.Value, addend: int, shift: int, extension: str) -> _Product | Refusal | None:
+def _product(value: ir.Value, addend: int, shift: int, extension: str) -> _Product | MatchFailure | None:
     product = b.defining(value, "arith.muli")
     if product is None:
         return None
     if not all(_is_widened(operand, extension) for operand in product.operands):
-        return Refusal(f"factors must be vectors of i32, widened by {extension}")
+        return MatchFailure(f"factors must be vectors of i32, widened by {extension}")
     return _Product(product.operands[0], product.operands[1], addend, shift, extension)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from qdialect._mlir import ir, rewrite
-from qdialect.passes.pattern import Refusal, explain, is_explained
+from qdialect.passes.pattern import MatchFailure, explain, is_explained
 
 M = TypeVar("M")
 
@@ -26,25 +26,25 @@ class InstructionPattern(ABC, Generic[M]):
     """Of several patterns with one root the one with the largest benefit is tried first."""
 
     @abstractmethod
-    def check(self, op: ir.Operation) -> M | Refusal | None:
+    def check(self, op: ir.Operation) -> M | MatchFailure | None:
         """The match at the root `op`, a reason why it is left alone, or None where `op` is no candidate."""
 
     @abstractmethod
     def rewrite(self, op: ir.Operation, match: M) -> ir.Value | None:
         """Emit what replaces `op`, before it: the value of its result, None for an op that has no result."""
 
-    def match(self, op: ir.Operation) -> M | Refusal | None:
+    def match(self, op: ir.Operation) -> M | MatchFailure | None:
         """What `check` finds, for ops that are masked by no region and on vectors of a fixed size."""
         found = self.check(op)
-        if found is None or isinstance(found, Refusal):
+        if found is None or isinstance(found, MatchFailure):
             return found
         reason = _outside(op)
-        return Refusal(reason) if reason else found
+        return MatchFailure(reason) if reason else found
 
     def apply(self, op: ir.OpView, rewriter: rewrite.PatternRewriter) -> bool | None:
         """Rewrite `op`; truthy where it is left alone, as the bindings want it."""
         match = self.match(op.operation)
-        if match is None or isinstance(match, Refusal):
+        if match is None or isinstance(match, MatchFailure):
             return True
         with rewriter.ip, op.location:
             value = self.rewrite(op.operation, match)
@@ -65,11 +65,11 @@ def apply_instructions(module: ir.Module, patterns: Sequence[InstructionPattern[
         _explain(module, patterns)
 
 
-def reasons(op: ir.Operation, patterns: Sequence[InstructionPattern[Any]]) -> Iterator[tuple[str, Refusal]]:
+def reasons(op: ir.Operation, patterns: Sequence[InstructionPattern[Any]]) -> Iterator[tuple[str, MatchFailure]]:
     """The name of each of `patterns` that leaves the candidate `op` alone, and why."""
     for pattern in patterns:
         found = pattern.match(op) if pattern.root == op.name else None
-        if isinstance(found, Refusal):
+        if isinstance(found, MatchFailure):
             yield pattern.name, found
 
 

@@ -23,7 +23,7 @@ from qdialect.lowering.x86.dot_product import INTRINSICS
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import elements_behind
 from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 _TAPS = 4
 _WEIGHT_STEPS = (128, 64, 32, 16, 4)
@@ -46,15 +46,15 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     root: ClassVar[str] = "vector.contract"
     benefit: ClassVar[int] = 2
 
-    def check(self, op: ir.Operation) -> _Interleaved | Refusal | None:
+    def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
         found = byte_contraction(op)
-        if found is None or isinstance(found, Refusal):
+        if found is None or isinstance(found, MatchFailure):
             return found
         if not is_tile(found.start.type):
-            return Refusal(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
+            return MatchFailure(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
         taps = _taps(found)
         reason = _data_problem(found) or _weights_problem(found, taps)
-        return Refusal(reason) if reason else _Interleaved(found, taps)
+        return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
     def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
         return _Dots(op, match).emit()
@@ -89,15 +89,15 @@ def _weights_problem(found: ByteContraction, taps: tuple[int, ...]) -> str | Non
     if math.prod(extents) > _TAPS:
         return f"weights must have at most 4 taps, but got {math.prod(extents)}"
     if read.moving[first:] != (*_WEIGHT_STEPS, *row_major(extents)):
-        return f"weights must lie in quads of taps, lane by lane, but got {read.buffer.type}"
-    # The last quad is loaded whole.
+        return f"weights must lie in K groups of taps, lane by lane, but got {read.buffer.type}"
+    # The last K group is loaded whole.
     if math.prod(extents) < _TAPS and not _holds_last_quad(read.buffer, math.prod(extents)):
         return "weights of fewer than 4 taps must be a view of a buffer that holds four"
     return None
 
 
 def _holds_last_quad(buffer: ir.Value, taps: int) -> bool:
-    """Whether there is memory for four taps of the last lane that a view of quads shows."""
+    """Whether there is memory for four taps of the last lane that a view of K groups shows."""
     rest = elements_behind(buffer)
     return rest is not None and rest >= _TAPS - taps
 
@@ -126,10 +126,10 @@ class _Dots:
         sums = {position: b.extract(self.acc, position) for position in np.ndindex(*b.shape_of(self.acc)[:-1])}
         columns: dict[int, list[ir.Value]] = {}
         for _, points in sorted(rows.items()):
-            quads = self._interleaved(points[0])
+            k_groups = self._interleaved(points[0])
             for point in points:
-                for quad, (position, column) in zip(quads, self._targets(point, columns), strict=True):
-                    sums[position] = b.intrinsic(_DOT, sums[position].type, sums[position], quad, column)
+                for k_group, (position, column) in zip(k_groups, self._targets(point, columns), strict=True):
+                    sums[position] = b.intrinsic(_DOT, sums[position].type, sums[position], k_group, column)
         result = self.acc
         for position, value in sums.items():
             result = b.insert(value, result, position)

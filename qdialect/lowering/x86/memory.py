@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.lowering.strides import static_strides
 from qdialect.lowering.x86 import building as b
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 _PURE_DIALECTS = ("arith", "math", "index", "ub")
 _READING_OPS = (
@@ -46,15 +46,15 @@ class Read:
         return ir.InsertionPoint(user if is_unwritten(self.op, user) else self.op)
 
 
-def byte_read(value: ir.Value, what: str) -> Read | Refusal:
+def byte_read(value: ir.Value, what: str) -> Read | MatchFailure:
     """The read whose result `value` is; `what` names the value in a reason."""
     op = b.defining(value, "vector.transfer_read")
     if op is None:
-        return Refusal(f"{what} must be read from memory")
+        return MatchFailure(f"{what} must be read from memory")
     buffer = op.operands[0]
     problem = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
     if problem:
-        return Refusal(f"{what} {problem}")
+        return MatchFailure(f"{what} {problem}")
     type_ = ir.MemRefType(buffer.type)
     strides = static_strides(type_) or ()
     return Read(op, buffer, list(op.operands)[1 : 1 + type_.rank], b.shape_of(op.results[0]), strides)

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect._mlir import arith, ir
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 
 CONVERT = "llvm.x86.avx512.mask.cvtps2dq.512"
 """(vector<16xf32>, pass-through vector<16xi32>, mask i16, rounding i32) -> vector<16xi32>."""
@@ -34,15 +34,15 @@ class RoundConvert(InstructionPattern[_Rounded]):
     name: ClassVar[str] = "round-convert"
     root: ClassVar[str] = "arith.fptosi"
 
-    def check(self, op: ir.Operation) -> _Rounded | Refusal | None:
+    def check(self, op: ir.Operation) -> _Rounded | MatchFailure | None:
         found = next((one for name in _ROUNDINGS if (one := b.defining(op.operands[0], name))), None)
         if found is None or not b.is_vector_of(op.results[0], 32):
             return None
         type_ = ir.VectorType(found.operands[0].type)
         if not isinstance(type_.element_type, ir.F32Type):
-            return Refusal(f"numbers must be f32, but got {type_.element_type}")
+            return MatchFailure(f"numbers must be f32, but got {type_.element_type}")
         if type_.shape[-1] != _LANES:
-            return Refusal(f"vectors must have 16 lanes, but got {type_.shape[-1]}")
+            return MatchFailure(f"vectors must have 16 lanes, but got {type_.shape[-1]}")
         return _Rounded(found.operands[0], _ROUNDINGS[found.name])
 
     def rewrite(self, op: ir.Operation, match: _Rounded) -> ir.Value:

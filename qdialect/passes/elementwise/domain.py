@@ -9,13 +9,13 @@ from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction, MatMulOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import range_of, shape_of
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math import IntArray, accumulator_range
 
 Range = tuple[IntArray, IntArray]
 
 
-def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | Refusal:
+def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | MatchFailure:
     """The least and the largest number of each channel of `source`, int64[C], or int64[1] for all channels.
 
     Those of a contraction are its accumulators for any data; others have the range of their type.
@@ -27,12 +27,12 @@ def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | 
     taps = _taps(contraction, channels)
     bias = np.zeros(channels, np.int64) if contraction.bias is None else constant_value(contraction.bias)
     if taps is None or bias is None:
-        return Refusal(f"needs a contraction with a constant {'weight' if taps is None else 'bias'}")
+        return MatchFailure(f"needs a contraction with a constant {'weight' if taps is None else 'bias'}")
     lowest, highest = range_of(contraction.data.type)
     point = contraction.input_zero_point
     low, high = accumulator_range(taps, bias, (lowest - point, highest - point))
     if low.min() < -(2**31) or high.max() >= 2**31:
-        return Refusal(f"needs accumulators that 32 bits hold, but they may be in [{low.min()}, {high.max()}]")
+        return MatchFailure(f"needs accumulators that 32 bits hold, but they may be in [{low.min()}, {high.max()}]")
     return low, high
 
 

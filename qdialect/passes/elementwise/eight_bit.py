@@ -14,7 +14,7 @@ from qdialect.passes.elementwise.steps import GraphSteps
 from qdialect.passes.matching import users
 from qdialect.passes.tabulate import is_eight_bit
 
-_MOST_OPS = 64
+_MAX_OPS = 64
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _as_result(value: ir.Value, found: GraphSteps) -> Stored | None:
 
 def following_result(value: ir.Value) -> ir.Value | None:
     """The 8-bit tensor at the end of the chain of ops that starts at `value` and has no branches."""
-    for _ in range(_MOST_OPS):
+    for _ in range(_MAX_OPS):
         if is_eight_bit(value) and not is_reinterpreted(value):
             return value
         following = users(value)
@@ -103,7 +103,7 @@ def following_result(value: ir.Value) -> ir.Value | None:
 def _feeds_eight_bit(value: ir.Value) -> bool:
     """Whether an 8-bit tensor is computed from `value`."""
     pending, seen = [value], set[int]()
-    while pending and len(seen) < _MOST_OPS:
+    while pending and len(seen) < _MAX_OPS:
         for user in users(pending.pop()):
             if hash(user.operation) in seen or not is_member(user):
                 continue

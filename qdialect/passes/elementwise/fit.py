@@ -21,7 +21,7 @@ from qdialect.dialect import RequantizeOp
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, is_scale
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.steps import GraphSteps
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math import (
     Multiplier,
     Rounding,
@@ -67,13 +67,13 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class NoFit(Refusal):
+class NoFit(MatchFailure):
     """Why a graph that has the steps of an 8-bit number does not become a requantization."""
 
 
 def fit_requantize(
     graph: ElementwiseGraph, found: GraphSteps, own: Scales | None, zero_points: tuple[int, int], shift: int
-) -> Fit | Refusal:
+) -> Fit | MatchFailure:
     """The requantization that gives the graph's integers plus `shift`, with a zero point in `zero_points`.
 
     `own` are the scales of the source, where it has any: they are kept where an output scale goes with them, and else
@@ -81,7 +81,7 @@ def fit_requantize(
     """
     steps = Steps(found.steps.first, found.steps.codes + shift, found.steps.low, found.steps.high)
     if not len(steps.codes):
-        return Refusal(f"is {found.minimum} for every number it depends on")
+        return MatchFailure(f"is {found.minimum} for every number it depends on")
     candidates = list(_points(graph, found, shift, zero_points))
     is_float = any(op.operation.name in ("arith.mulf", "arith.divf") for op in graph.ops)
     for multipliers in _multipliers(graph, steps, candidates):
@@ -144,14 +144,14 @@ def _multipliers(graph: ElementwiseGraph, steps: Steps, points: Sequence[int]) -
         window = _window(steps, point)
         if window is None:
             continue
-        least, end = window
-        middle = (least + end) / 2
+        minimum, end = window
+        middle = (minimum + end) / 2
         yield middle
         # Ties of float32 sums and products move a step by less than the spacing of float32 numbers.
         nearest = middle.astype(np.float32)
         yield nearest.astype(np.float64)
         if channels == 1 and own is not None:
-            yield np.clip(own, least, end)
+            yield np.clip(own, minimum, end)
 
 
 def _product_of_factors(graph: ElementwiseGraph) -> F64Array | None:
@@ -205,15 +205,15 @@ def _window(steps: Steps, zero_point: int) -> tuple[F64Array, F64Array] | None:
     height = (steps.codes - zero_point - 0.5)[:, None]
     after = np.where(steps.first <= steps.high, steps.first, 0).astype(np.float64)
     before = np.where(steps.first > steps.low, steps.first - 1, 0).astype(np.float64)
-    least: F64Array
+    minimum: F64Array
     end: F64Array
     with np.errstate(all="ignore"):
-        least = np.where(after > 0, height / after, 0.0).max(axis=0)
-        least = np.maximum(least, np.where(before < 0, height / before, 0.0).max(axis=0))
+        minimum = np.where(after > 0, height / after, 0.0).max(axis=0)
+        minimum = np.maximum(minimum, np.where(before < 0, height / before, 0.0).max(axis=0))
         end = np.where(before > 0, height / before, np.inf).min(axis=0)
         end = np.minimum(end, np.where(after < 0, height / after, np.inf).min(axis=0))
-    end = np.where(np.isfinite(end), end, 2 * least + 1)
-    return (least, end) if np.all(least <= end) and np.all(end > 0) else None
+    end = np.where(np.isfinite(end), end, 2 * minimum + 1)
+    return (minimum, end) if np.all(minimum <= end) and np.all(end > 0) else None
 
 
 def _holds(steps: Steps, multipliers: F64Array, zero_point: int, rounding: Rounding) -> bool:
@@ -242,16 +242,16 @@ def _scales(steps: Steps, multipliers: F64Array, fit: Fit, has_own: bool) -> Sca
     exact = float(own.input * own.weights[0] / multipliers[0]) if has_own else 1.0
     for scale in filter(is_scale, _near(exact) if has_own else ()):
         for multiplier in Multiplier:
-            real = real_multiplier(own.input, own.weights, scale, multiplier)
-            if _holds(steps, real, fit.zero_point, fit.rounding):
+            f32 = real_multiplier(own.input, own.weights, scale, multiplier)
+            if _holds(steps, f32, fit.zero_point, fit.rounding):
                 return replace(own, output=scale, multiplier=multiplier)
     output = next(filter(is_scale, (*_near(exact), own.input)))
     weights = tuple((multipliers * output / own.input).tolist())
     derived = Scales(own.input, weights, output, Multiplier.F64)
     if not all(0 < weight <= LARGEST_SCALE for weight in weights):
         return None
-    real = real_multiplier(derived.input, derived.weights, derived.output, derived.multiplier)
-    return derived if _holds(steps, real, fit.zero_point, fit.rounding) else None
+    f32 = real_multiplier(derived.input, derived.weights, derived.output, derived.multiplier)
+    return derived if _holds(steps, f32, fit.zero_point, fit.rounding) else None
 
 
 def _near(exact: float) -> Iterator[float]:

@@ -20,7 +20,7 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.passes.elementwise.undefined import undefined_elements
 from qdialect.passes.matching import producer, users
-from qdialect.passes.pattern import Refusal
+from qdialect.passes.pattern import MatchFailure
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _NOT_ELEMENTWISE = ("arith.constant", "tensor.concat")
-MOST_OPS = 128
+MAX_OPS = 128
 """Of one graph."""
 
 UPSTREAM_OPS: tuple[str, ...] = tuple(
@@ -80,7 +80,7 @@ class ElementwiseGraph:
         return Evaluation(values, undefined)
 
 
-def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGraph | Refusal | None:
+def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGraph | MatchFailure | None:
     """The graph that ends in `value`; None where `value` is no result of a member, a reason where there is no graph.
 
     It starts from `source`, or else from whatever tensor no member computes.
@@ -101,7 +101,7 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
         if current in ordered or current in constants or current in sources:
             continue
         array = _constant_of(current)
-        if isinstance(array, Refusal):
+        if isinstance(array, MatchFailure):
             return array
         if array is not None:
             constants[current] = array
@@ -110,7 +110,7 @@ def graph_of(value: ir.Value, source: ir.Value | None = None) -> ElementwiseGrap
         else:
             pending.append((current, True))
             pending += [(operand, False) for operand in reversed(list(op.operation.operands))]
-        if len(sources) > 1 or len(ordered) + len(pending) > 2 * MOST_OPS:
+        if len(sources) > 1 or len(ordered) + len(pending) > 2 * MAX_OPS:
             return _too_much(sources)
     return _checked(ElementwiseGraph(sources[0], tuple(ordered.values()), constants)) if sources else None
 
@@ -176,19 +176,19 @@ def _is_same(value: ir.Value, other: ir.Value | None) -> bool:
     return other is not None and value == other
 
 
-def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | Refusal:
-    if len(graph.ops) > MOST_OPS:
+def _checked(graph: ElementwiseGraph) -> ElementwiseGraph | MatchFailure:
+    if len(graph.ops) > MAX_OPS:
         return _too_much([])
     shapes = [shape_of(value.type) for value in (graph.source, graph.result)]
     if shapes[0] != shapes[1]:
-        return Refusal(f"must keep the shape {list(shapes[0])}, but computes {list(shapes[1])}")
+        return MatchFailure(f"must keep the shape {list(shapes[0])}, but computes {list(shapes[1])}")
     return graph
 
 
-def _too_much(sources: Sequence[ir.Value]) -> Refusal:
+def _too_much(sources: Sequence[ir.Value]) -> MatchFailure:
     if len(sources) > 1:
-        return Refusal("must depend on one tensor, constants aside, but depends on two or more")
-    return Refusal(f"must depend on its tensor through {MOST_OPS} ops at most, but there are more")
+        return MatchFailure("must depend on one tensor, constants aside, but depends on two or more")
+    return MatchFailure(f"must depend on its tensor through {MAX_OPS} ops at most, but there are more")
 
 
 def _known(value: ir.Value) -> Array | None:
@@ -206,11 +206,11 @@ def _known(value: ir.Value) -> Array | None:
     return constant_value(value)
 
 
-def _constant_of(value: ir.Value) -> Array | Refusal | None:
+def _constant_of(value: ir.Value) -> Array | MatchFailure | None:
     if not isinstance(value.type, ir.RankedTensorType) or _known(value) is None:
         return None
     found = per_channel_constant(value)
-    return Refusal("needs constants that depend on the last dimension alone") if found is None else found
+    return MatchFailure("needs constants that depend on the last dimension alone") if found is None else found
 
 
 def _parameters_of(op: ir.OpView) -> int:

@@ -24,7 +24,7 @@ from qdialect.quant_math import IntArray
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
 
-_MOST_INTERVALS = 64
+_MAX_INTERVALS = 64
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def monotonic_intervals(graph: ElementwiseGraph, whole: Interval) -> list[Interv
         halves = _divided(graph, proof, interval)
         if halves is None:
             return f"cannot be shown to be monotonic: '{proof.first_failure()}' may rise and fall"
-        if len(done) + len(pending) >= _MOST_INTERVALS:
-            return f"must be monotonic on {_MOST_INTERVALS} intervals at most"
+        if len(done) + len(pending) >= _MAX_INTERVALS:
+            return f"must be monotonic on {_MAX_INTERVALS} intervals at most"
         pending += reversed(halves)
     return done
 

@@ -47,8 +47,8 @@ def _unsigned_division(operands: Sequence[Array], _: np.dtype[Any]) -> Mask:
 
 
 def _signed_division(operands: Sequence[Array], dtype: np.dtype[Any]) -> Mask:
-    least = np.iinfo(dtype.name).min
-    return (operands[1] == 0) | ((operands[0] == least) & (operands[1] == -1))
+    minimum = np.iinfo(dtype.name).min
+    return (operands[1] == 0) | ((operands[0] == minimum) & (operands[1] == -1))
 
 
 _RULES: Mapping[str, _Rule] = {

@@ -1,4 +1,4 @@
-"""Sums and products of 8-bit codes, which TOSA spells out: rescale both operands to 32 bits, join, rescale back.
+"""Sums and products of 8-bit quantized values, which TOSA spells out: rescale both operands to 32 bits, join, rescale back.
 
 A sum is that of `qnn.add` where the larger of the operands' multipliers is 2^19: they meet at twice the larger scale,
 with 20 more bits.  A product is that of `qnn.mul` where the operands lose their zero points and nothing else.  What is
@@ -26,7 +26,7 @@ _LARGER = _LIFT / 2
 
 @dataclass(frozen=True)
 class Pair:
-    """Two values of 8-bit codes that meet as 32-bit integers, their rescales, and the rescale back."""
+    """Two values of 8-bit quantized values that meet as 32-bit integers, their rescales, and the rescale back."""
 
     lhs: ir.Value
     rhs: ir.Value
@@ -48,7 +48,7 @@ class Product(Pair):
 
 
 def sum_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
-    """The sum or product of 8-bit codes that the ``tosa.rescale`` `op` ends; None where it ends none."""
+    """The sum or product of 8-bit quantized values that the ``tosa.rescale`` `op` ends; None where it ends none."""
     try:
         return _pair_of(conversion, op)
     except UnsupportedError:
@@ -75,7 +75,7 @@ def _pair_of(conversion: Conversion, op: ir.Operation) -> Sum | Product | None:
 
 
 def _widening(conversion: Conversion, value: ir.Value) -> ir.Operation | None:
-    """The rescale that gives `value` from 8-bit codes, with one rounding and without zero point."""
+    """The rescale that gives `value` from 8-bit quantized values, with one rounding and without zero point."""
     rescale = value.owner
     if not isinstance(rescale, ir.Operation | ir.OpView) or rescale.name != "tosa.rescale":
         return None

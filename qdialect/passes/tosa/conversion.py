@@ -43,7 +43,7 @@ class Conversion:
     """One function on its way; values of the `tosa` function are keys, those of the new one are what they became.
 
     TOSA has zero points and multipliers but no scales.  `qdialect.passes.tosa.scales` chooses some; it is the
-    multipliers alone that decide the codes.
+    multipliers alone that decide the quantized values.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Conversion:
         return int(array.astype(np.int64).item()) & (0xFF if is_unsigned and array.itemsize == 1 else -1)
 
     def scale(self, old: ir.Value) -> float:
-        """The scale that the codes of `old` have."""
+        """The scale that the quantized values of `old` have."""
         return self.scales.get(old, 1.0)
 
 

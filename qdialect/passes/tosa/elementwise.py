@@ -1,4 +1,4 @@
-"""Ops on elements at the same place, of 8-bit codes and of the 32-bit integers between two rescales."""
+"""Ops on elements at the same place, of 8-bit quantized values and of the 32-bit integers between two rescales."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 @converts("tosa.table")
 def _table(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """Entries stand in the order of signed codes."""
+    """Entries stand in the order of signed quantized values."""
     table = conversion.array(op.operands[1], "table")
     require(table.shape == (256,), f"table must have 256 entries, but got {table.size}")
     return _look_up(conversion, op, table)
@@ -44,7 +44,7 @@ def _table(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 @converts("tosa.negate")
 def _negate(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """``z_o - (x - z_i)``, clamped: of 8-bit codes a table."""
+    """``z_o - (x - z_i)``, clamped: of 8-bit quantized values a table."""
     zero_points = [conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input1_zp", "output_zp"))]
     return _look_up(conversion, op, np.clip(sum(zero_points) - np.arange(-128, 128), -128, 127))
 
@@ -52,7 +52,7 @@ def _negate(conversion: Conversion, op: ir.Operation) -> ir.Value:
 def _look_up(conversion: Conversion, op: ir.Operation, entries: Array) -> ir.Value:
     value, source = conversion.value(op.operands[0]), op.operands[0]
     require(element_of(value.type) == result_element(op) == "i8", f"must be from i8 to i8, but got {value.type}")
-    # The first half belongs to negative codes, whose bit patterns are the larger ones.
+    # The first half belongs to negative quantized values, whose bit patterns are the larger ones.
     table = np.roll(entries.astype(np.int8), -128).view(np.uint8)
     scales: dict[str, Any] = {"input_scale": conversion.scale(source), "output_scale": conversion.scale(op.results[0])}
     return build(LutOp, value, element="i8", table=table, input_zero_point=0, output_zero_point=0, **scales).output

@@ -1,4 +1,4 @@
-"""Data movement: codes and their scales stay what they are."""
+"""Data movement: quantized values and their scales stay what they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, ConcatOp, GatherOp, PadOp, QnnOp, ReshapeOp, SliceOp, TransposeOp, build
-from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, require
 
@@ -60,7 +60,7 @@ def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.concat")
 def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     values = [conversion.value(operand) for operand in op.operands]
-    require(len(values) <= MOST_VARIADIC, f"must have at most {MOST_VARIADIC} operands, but got {len(values)}")
+    require(len(values) <= MAX_VARIADIC, f"must have at most {MAX_VARIADIC} operands, but got {len(values)}")
     scale = conversion.scale(op.operands[0])
     joined = build(
         ConcatOp,

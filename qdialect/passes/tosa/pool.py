@@ -11,7 +11,7 @@ from qdialect.passes.tosa.conversion import Conversion, converts, padding, requi
 from qdialect.quant_math import Division, Rounding
 
 # Up to there TOSA's reciprocal is exact, see `qdialect.reference.pool`.
-_MOST_CELLS = 2**20
+_MAX_CELLS = 2**20
 
 
 @converts("tosa.max_pool2d")
@@ -28,8 +28,8 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
         conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input_zp", "output_zp"))
     )
     height, width = window(op, "kernel")
-    cells = f"kernel must have at most {_MOST_CELLS} cells, but got {height * width}"
-    require(height * width <= _MOST_CELLS, cells)
+    cells = f"kernel must have at most {_MAX_CELLS} cells, but got {height * width}"
+    require(height * width <= _MAX_CELLS, cells)
     element = element_of(value.type)
     how: dict[str, Any] = {"division": Division.HALF_AWAY_CENTERED, "zero_point": before}
     mean = build(AvgPool2DOp, value, element=element, **_window(conversion, op, value), **how).output
@@ -43,7 +43,7 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 def _window(conversion: Conversion, op: ir.Operation, value: ir.Value) -> dict[str, Any]:
     element = element_of(value.type)
-    require(element in ("i8", "ui8"), f"must be on 8-bit codes, but got {element}")
+    require(element in ("i8", "ui8"), f"must be on 8-bit quantized values, but got {element}")
     low, high = ELEMENT_RANGES[element]
     shape = {"kernel": window(op, "kernel"), "strides": window(op, "stride"), "padding": padding(op)}
     return {**shape, "output_min": low, "output_max": high}

@@ -9,7 +9,7 @@ from qdialect.passes.tosa.conversion import Conversion, converts, integer_attrib
 
 @converts("tosa.argmax")
 def _argmax(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """The first of equal codes."""
+    """The first of equal quantized values."""
     value, axis = conversion.value(op.operands[0]), integer_attribute(op, "axis")
     return build(ArgMaxOp, value, element=result_element(op), axis=axis).output
 

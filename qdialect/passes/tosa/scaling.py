@@ -25,7 +25,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.tosa.conversion import Conversion, Plan, UnsupportedError, flag, require, result_element
 from qdialect.quant_math import Rounding
 
-_LEAST_SHIFT, _MOST_SHIFT, _LAST_PLAIN_SHIFT = 2, 62, 31
+_MIN_SHIFT, _MAX_SHIFT, _LAST_PLAIN_SHIFT = 2, 62, 31
 _SIGN_BIT = np.arange(256, dtype=np.uint8) ^ 0x80
 
 
@@ -39,7 +39,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of which `qnn` knows the sign, and their zero point."""
+    """Quantized values of which `qnn` knows the sign, and their zero point."""
 
     value: ir.Value
     zero_point: int
@@ -52,8 +52,8 @@ def scaling_of(conversion: Conversion, op: ir.Operation) -> Scaling:
     pairs = list(zip(multipliers.tolist(), shifts.tolist(), strict=True))
     for multiplier, shift in pairs:
         require(multiplier >= 0, f"multiplier must not be negative, but got {multiplier}")
-        wanted = f"in [{_LEAST_SHIFT}, {_MOST_SHIFT}]"
-        require(_LEAST_SHIFT <= shift <= _MOST_SHIFT, f"shift must be {wanted}, but got {shift}")
+        wanted = f"in [{_MIN_SHIFT}, {_MAX_SHIFT}]"
+        require(_MIN_SHIFT <= shift <= _MAX_SHIFT, f"shift must be {wanted}, but got {shift}")
     rounding = Rounding.FIXED64_DOUBLE if _rounds_twice(op, pairs) else Rounding.FIXED64_UP
     return Scaling(tuple(float(np.ldexp(multiplier, -shift)) for multiplier, shift in pairs), rounding)
 
@@ -70,7 +70,7 @@ def _rounds_twice(op: ir.Operation, pairs: list[tuple[int, int]]) -> bool:
 
 
 def signed_codes(conversion: Conversion, old: ir.Value, zero_point: int, *, is_unsigned: bool) -> Codes:
-    """The codes of `old`; where its signless bytes are unsigned ones, less 128, as is their zero point."""
+    """The quantized values of `old`; where its signless bytes are unsigned ones, less 128, as is their zero point."""
     value = conversion.value(old)
     if not is_unsigned or element_of(value.type) == "ui8":
         return Codes(value, zero_point)

@@ -73,7 +73,7 @@ func.func @add_c3_range(%lhs: tensor<2x3xi8>, %rhs: tensor<2x3xi8>) {
 // -----
 
 func.func @add_arithmetic(%lhs: tensor<2x3xi8>, %rhs: tensor<2x3xi8>) {
-  // expected-error @+1 {{'qnn.add' op arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "real_divide", "real_reciprocal", but got "exact"}}
+  // expected-error @+1 {{'qnn.add' op arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "f32_divide", "f32_reciprocal", but got "exact"}}
   %y = "qnn.add"(%lhs, %rhs) {
     lhs_scale = 0.5 : f64, lhs_zero_point = 3 : i64, rhs_scale = 0.25 : f64, rhs_zero_point = -4 : i64,
     output_scale = 0.75 : f64, output_zero_point = 5 : i64, output_min = -128 : i64, output_max = 127 : i64,

@@ -1,6 +1,6 @@
 // RUN: %roundtrip
 
-// Either width of index, kept dimensions, the last of equal codes.
+// Either width of index, kept dimensions, the last of equal quantized values.
 
 // CHECK-LABEL: func.func @first(
 // CHECK: "qnn.arg_max"(%arg0) {axis = 1 : i64, keep_dims = false, last = false

@@ -25,7 +25,7 @@ func.func @bias_at_run_time(%x: tensor<4x64xi8>, %b: tensor<32xi32>) -> tensor<4
 
 // -----
 
-// An f32 flavour has no such limit; a fixed-point one shifts by 31 minus the exponent.
+// An f32 rounding mode has no such limit; a fixed-point one shifts by 31 minus the exponent.
 func.func @multiplier_too_large(%x: tensor<4x64xi8>) -> tensor<4x32xi8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<32x64xi8>} : () -> tensor<32x64xi8>
   %0 = "qnn.dense"(%x, %w) {

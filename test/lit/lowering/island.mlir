@@ -1,7 +1,7 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s --check-prefix=VECTOR
 
-// What lies between codes and codes is one kernel: bytes in, bytes out, no tensor of real numbers.
+// What lies between quantized values and quantized values is one kernel: bytes in, bytes out, no tensor of f32 values.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK-SAME: memref<64xi8>

@@ -1,6 +1,6 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
-// A filter as wide as its input looks at whole rows: all taps are one run of 2 * 16 * 4 = 128 bytes, 32 quads, and the
+// A filter as wide as its input looks at whole rows: all taps are one run of 2 * 16 * 4 = 128 bytes, 32 K groups, and the
 // convolution is a matrix product whose rows overlap by half.
 
 // CHECK-LABEL: func.func private @kernel_0(

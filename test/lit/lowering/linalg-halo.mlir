@@ -10,7 +10,7 @@
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [48], sizes: [1, 4, 16], strides: [392, 56, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [272], sizes: [1, 64], strides: [392, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [336], sizes: [1, 56], strides: [392, 1]
-// The image goes inside; signed codes c are stored as c + 128.
+// The image goes inside; signed quantized values c are stored as c + 128.
 // CHECK-LABEL: func.func private @kernel_1(
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [8], sizes: [5, 40], strides: [56, 1]
 // CHECK: arith.xori %{{.*}}, %c-128_i8

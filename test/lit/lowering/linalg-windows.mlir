@@ -1,19 +1,19 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 
 // A convolution is a strided matrix product: the windows are a view with overlapping strides, no im2col copies them.
-// Contraction and epilogue are two generics of one nest; what the next step must know stands on them.
+// Contraction and epilogue are two generics of one micro-kernel; what the next step must know stands on them.
 
 // CHECK-LABEL: func.func private @kernel_0(
-// The weights: channel tiles, kernel rows, quads of a row's taps, vectors, lanes, four taps.
+// The weights: channel tiles, kernel rows, K groups of a row's taps, vectors, lanes, four taps.
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [1, 3, 6, 4, 16, 4],
 // CHECK-SAME: strides: [4608, 1536, 256, 64, 4, 1]
-// The data: output rows and columns, kernel rows, quads of the run of 24 bytes that the 3 pixels of a kernel row are.
+// The data: output rows and columns, kernel rows, K groups of the run of 24 bytes that the 3 pixels of a kernel row are.
 // Rows overlap (80 bytes per output row and per kernel row), and so do columns (8 bytes each, 24 read).
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [6, 8, 3, 6, 4], strides: [80, 8, 80, 4, 1]
 // CHECK: linalg.generic
-// CHECK-SAME: qnn.nest = 0 : i64, qnn.role = "contraction_fill"
+// CHECK-SAME: qnn.micro_kernel = 0 : i64, qnn.role = "contraction_fill"
 // CHECK: linalg.generic {{.*}}, "reduction", "reduction", "reduction"]}
-// CHECK-SAME: qnn.nest = 0 : i64, qnn.role = "contraction", qnn.tiles = array<i64: 0, 0, 0, 0, 0, 1, 1, 0>
+// CHECK-SAME: qnn.micro_kernel = 0 : i64, qnn.role = "contraction", qnn.tiles = array<i64: 0, 0, 0, 0, 0, 1, 1, 0>
 // CHECK: arith.extui %{{.*}} : i8 to i32
 // CHECK: arith.extsi %{{.*}} : i8 to i32
 // CHECK: arith.muli
@@ -24,7 +24,7 @@
 // CHECK: bufferization.to_tensor %{{.*}} restrict writable
 // CHECK: linalg.generic
 // CHECK-NOT: "reduction"
-// CHECK-SAME: qnn.nest = 0 : i64, qnn.role = "root", qnn.tiles = array<i64: 1, {{[0-9]+}}, 1, 0, 0>
+// CHECK-SAME: qnn.micro_kernel = 0 : i64, qnn.role = "root", qnn.tiles = array<i64: 1, {{[0-9]+}}, 1, 0, 0>
 // CHECK: linalg.yield %{{.*}} : i8
 // CHECK: bufferization.materialize_in_destination
 // CHECK-NOT: linalg.generic

@@ -9,7 +9,7 @@
 // FUSED-SAME: (tensor<4x16x32xi8>, tensor<4x32x64xi8>, tensor<64xi32>) -> tensor<4x16x64xi8>
 // FUSED-NOT: xi32>) -> tensor<4x16x64xi32>
 
-// Rows are read along the channels and written as quads of four rows:
+// Rows are read along the channels and written as K groups of four rows:
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [4, 1, 8, 4, 64], strides: [2048, 64, 256, 64, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [4, 1, 8, 64, 4], strides: [2048, 2048, 256, 4, 1]
 // CHECK-LABEL: func.func @main(

@@ -1,13 +1,13 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
-// N4: 3 channels in, 5 out.  The reduction is rounded up to a quad and the channels to 8 lanes, with weights of zero;
+// N4: 3 channels in, 5 out.  The reduction is rounded up to a K group and the channels to 8 lanes, with weights of zero;
 // what lies beyond the 5 channels never reaches the user's array.
 
 // CHECK-LABEL: func.func private @kernel_1(
-// Weights: one quad of taps, one vector of 8 lanes.
+// Weights: one K group of taps, one vector of 8 lanes.
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [1, 1, 1, 8, 4],
-// The data has 3 bytes per pixel: a quad reads one byte of the next.
+// The data has 3 bytes per pixel: a K group reads one byte of the next.
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [16, 1, 4], strides: [3, 4, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [16, 1, 1, 8], strides: [8, 8, 8, 1]
 // CHECK-LABEL: func.func private @kernel_2(

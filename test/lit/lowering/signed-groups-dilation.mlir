@@ -1,7 +1,7 @@
 // RUN: %qopt %s --compile-to=linalg --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vnni | filecheck %s --check-prefix=X86
 
-// N3: signed data with groups and dilation.  Signed codes are stored as c + 128, the zero point -128 as 0, so the
+// N3: signed data with groups and dilation.  Signed quantized values are stored as c + 128, the zero point -128 as 0, so the
 // kernel reads unsigned bytes whatever the window looks like; the group is one more axis, dilation a stride.
 
 // CHECK-LABEL: func.func private @kernel_0(

@@ -1,7 +1,7 @@
 // RUN: %qopt %s --compile-to=vector --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s --check-prefix=X86
 
-// N7: 29 pixels, a prime, are some whole tiles and a smaller one.  The tail is a nest of the same ops on that tile, not
+// N7: 29 pixels, a prime, are some whole tiles and a smaller one.  The tail is a micro-kernel of the same ops on that tile, not
 // scalar code with a rounding of its own.
 
 // CHECK-LABEL: func.func private @kernel_0(

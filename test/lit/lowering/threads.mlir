@@ -4,7 +4,7 @@
 
 // With more than one thread `main` is one parallel region, in which each thread calls kernels for its parts.
 
-// All nests of a kernel are cut at the same place of what they write: the row above the image is the first part's, the
+// All micro-kernels of a kernel are cut at the same place of what they write: the row above the image is the first part's, the
 // one below the second's, and of the 30 borders between rows each has a half.
 // CHECK: memref.global "private" constant @kernel_0_parts : memref<3x3xindex>
 // CHECK-SAME: dense<{{\[\[}}0, 19, 19], [0, 15, 30], [0, 0, 19]]>

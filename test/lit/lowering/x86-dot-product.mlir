@@ -2,7 +2,7 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=generic | filecheck %s --check-prefix=GENERIC
 
-// A tile of 2 pixels by V vectors is 2 * V instructions per quad of taps, as wide as the block's lanes.  92 channels
+// A tile of 2 pixels by V vectors is 2 * V instructions per K group of taps, as wide as the block's lanes.  92 channels
 // are stored as 96 lanes: 4 vectors of 16, then 2 vectors of 16.
 
 // CHECK-LABEL: func.func private @kernel_0(

@@ -25,12 +25,12 @@
 // CHECK: vector.store %{{.*}}, vector<64xi8>
 // CHECK-LABEL: func.func private @kernel_
 
-// Two quads of columns are two dot products after each other.
+// Two K groups of columns are two dot products after each other.
 
 // LINALG: qnn.role = "quads0"
 // LINALG: qnn.role = "quads1"
 
-// A kernel of many quads is multiplied tap by tap.
+// A kernel of many K groups is multiplied tap by tap.
 
 // LINALG: qnn.role = "contraction"
 

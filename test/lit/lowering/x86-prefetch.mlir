@@ -2,7 +2,7 @@
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=GENERIC
 
 // While a tile of 6 rows is at work, the rows of the next one are fetched: 6 rows of 512 bytes in 128 steps, 24 bytes or
-// 6 quads a step.  What is left over at the end has nothing after it.
+// 6 K groups a step.  What is left over at the end has nothing after it.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: %[[TILE:.*]] = arith.constant 6 : index

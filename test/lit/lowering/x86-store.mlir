@@ -1,7 +1,7 @@
 // RUN: %qopt %s --compile-to=x86 --target=avx512vbmi | filecheck %s
 // RUN: %qopt %s --compile-to=x86 --target=generic | filecheck %s --check-prefix=GENERIC
 
-// Four vectors of 32-bit codes are one store of 64 bytes: packed with saturation twice, and put in order.
+// Four vectors of 32-bit quantized values are one store of 64 bytes: packed with saturation twice, and put in order.
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: %[[LOW:.*]] = llvm.call_intrinsic "llvm.x86.avx512.packssdw.512"

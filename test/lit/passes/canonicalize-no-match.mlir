@@ -1,7 +1,7 @@
 // RUN: %qopt %s --qnn-canonicalize --explain-matches --verify-diagnostics
 // RUN: %qopt %s --qnn-canonicalize | filecheck %s
 
-// Covers N1: what keeps the scale may still change codes.
+// Covers N1: what keeps the scale may still change quantized values.
 
 // CHECK-LABEL: func.func @moved_zero_point(
 // CHECK: qnn.requantize
@@ -30,7 +30,7 @@ func.func @wide_codes(%arg0: tensor<4xi32>) -> tensor<4xi32> {
 // CHECK-LABEL: func.func @new_meaning(
 // CHECK: qnn.lut
 func.func @new_meaning(%arg0: tensor<4xui8>) -> tensor<4xui8> {
-  // expected-remark @+1 {{[remove-identity] 'qnn.lut' keeps every code but changes what the codes mean}}
+  // expected-remark @+1 {{[remove-identity] 'qnn.lut' keeps every code but changes what the quantized values mean}}
   %0 = "qnn.lut"(%arg0) {
     input_scale = 0.5 : f64, input_zero_point = 10 : i64, output_scale = 0.125 : f64,
     output_zero_point = 11 : i64,

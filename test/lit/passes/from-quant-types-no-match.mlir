@@ -1,10 +1,10 @@
 // RUN: not %qopt %s --qnn-from-quant-types 2>&1 | filecheck %s
 
-// Every offender is a note.
+// Every unsupported op is a note.
 
 // CHECK: error: qnn-from-quant-types: 7 quantized values have no counterpart in qnn
 // CHECK: 10:3: note: 'func.func' op must have an interface that is quantized per tensor, but got tensor<2x!quant
-// CHECK: note: 'quant.qcast' op must store codes of i8, ui8, i16, ui16 or i32, but got tensor<2x!quant.uniform<i4:f32
+// CHECK: note: 'quant.qcast' op must store quantized values of i8, ui8, i16, ui16 or i32, but got tensor<2x!quant.uniform<i4:f32
 
 module {
   func.func @per_axis(%x: tensor<2x!quant.uniform<i8:f32:0, {0.5,0.25}>>) {

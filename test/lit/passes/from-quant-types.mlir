@@ -17,7 +17,7 @@ func.func @casts(%x: tensor<4x2xf32>) -> tensor<4x2x!quant.uniform<u8:f32, 0.5:3
   return %2 : tensor<4x2x!quant.uniform<u8:f32, 0.5:3>>
 }
 
-// Codes that are read as a storage type are the codes.
+// Quantized values that are read as a storage type are the quantized values.
 
 // CHECK-LABEL: func.func @storage(
 // CHECK-SAME: %arg0: tensor<4xi8> {qnn.scale = 5.000000e-01 : f64, qnn.zero_point = 0 : i64}) -> tensor<4xi8>

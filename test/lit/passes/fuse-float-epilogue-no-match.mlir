@@ -309,7 +309,7 @@ func.func @two_biases(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
   %4 = "qnn.constant"() {value = dense<[5.000000e-01, -2.500000e-01]> : tensor<2xf32>} : () -> tensor<2xf32>
   %5 = "qnn.broadcast"(%4) {shape = array<i64: 1, 2, 2, 2>} : (tensor<2xf32>) -> tensor<1x2x2x2xf32>
   %6 = arith.addf %3, %5 : tensor<1x2x2x2xf32>
-  // expected-remark @+1 {{[fuse-float-epilogue] 'qnn.quantize' must have one bias, but there is one of integers and one of real numbers}}
+  // expected-remark @+1 {{[fuse-float-epilogue] 'qnn.quantize' must have one bias, but there is one of integers and one of f32 values}}
   %7 = "qnn.quantize"(%6) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 5.000000e-02>, scaling =
     "reciprocal", zero_points = array<i64: 7>

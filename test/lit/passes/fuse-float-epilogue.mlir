@@ -1,6 +1,6 @@
 // RUN: %qopt %s --qnn-fuse-float-epilogue | filecheck %s
 
-// Covers R12 and scheme E: the activation of real numbers, with bias and residual, is rounded once, inside the kernel.
+// Covers R12 and scheme E: the activation of f32 values, with bias and residual, is rounded once, inside the kernel.
 
 // CHECK-LABEL: func.func @none(
 // CHECK-NOT: qnn.dequantize

@@ -4,7 +4,7 @@
 
 // CHECK: error: qnn-import-tosa: 8 ops have no counterpart in qnn
 
-// What an offender's readers need is not known, but whether they could be converted is.
+// What an unsupported op's readers need is not known, but whether they could be converted is.
 func.func @unknown_ops(%x: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK-NEXT: import-tosa-no-match.mlir:{{[0-9]+}}:8
   // CHECK-SAME: note: 'tosa.exp' op has no counterpart in qnn

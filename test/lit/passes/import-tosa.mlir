@@ -36,7 +36,7 @@ func.func @convolution(%x: tensor<1x5x5x3xi8>) -> tensor<1x4x6x2xi8> {
   return %2 : tensor<1x4x6x2xi8>
 }
 
-// Scales that types give are used; the types become those of the codes.
+// Scales that types give are used; the types become those of the quantized values.
 
 // CHECK-LABEL: func.func @quantized_types(
 // CHECK-SAME: %arg0: tensor<4xui8> {qnn.scale = 5.000000e-01 : f64, qnn.zero_point = 3 : i64}

@@ -2,7 +2,7 @@
 // RUN: %qopt %s -o %t.plain.mlir
 // RUN: %qopt %s --qnn-to-quant-types | %qopt --qnn-from-quant-types | diff - %t.plain.mlir
 
-// Interfaces, casts from and to real numbers, and values between ops take the types; ui8 has signless storage.
+// Interfaces, casts from and to f32 values, and values between ops take the types; ui8 has signless storage.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %arg0: tensor<1x2x!quant.uniform<u8:f32, 5.000000e-01:3>> {qnn.name = "image"}

@@ -16,7 +16,7 @@ func.func @negate(%data: memref<64xi32>, %output: memref<64xi32>) {
   %2 = linalg.generic {
     indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
   } ins(%0 : tensor<64xi32>) outs(%1 : tensor<64xi32>)
-  attrs = {qnn.nest = 0 : i64, qnn.role = "root", qnn.tiles = array<i64: 16>} {
+  attrs = {qnn.micro_kernel = 0 : i64, qnn.role = "root", qnn.tiles = array<i64: 16>} {
   ^bb0(%x: i32, %o: i32):
     %3 = arith.subi %zero, %x : i32
     linalg.yield %3 : i32

@@ -115,7 +115,7 @@ func.func @weights_apart(%x: memref<1024xi8>, %w: memref<1024xi8>, %y: vector<2x
   %c = arith.extui %a : vector<4x2x2x2x2x4xi8> to vector<4x2x2x2x2x4xi32>
   %d = arith.extsi %b : vector<2x2x2x2x4x4xi8> to vector<2x2x2x2x4x4xi32>
   // expected-remark @below {{[dot-product] 'vector.contract' innermost loop of both factors must be one reduction}}
-  // expected-remark @below {{[interleaved-dot] 'vector.contract' weights must lie in quads of taps, lane by lane}}
+  // expected-remark @below {{[interleaved-dot] 'vector.contract' weights must lie in K groups of taps, lane by lane}}
   %0 = vector.contract {
     indexing_maps = [affine_map<(t, a, b, c, d, e) -> (t, a, b, c, d, e)>, affine_map<(t, a, b, c, d, e) -> (a, b, c, d, e, t)>, affine_map<(t, a, b, c, d, e) -> (a, b, c, d, e)>],
     iterator_types = ["reduction", "parallel", "parallel", "parallel", "parallel", "parallel"], kind = #vector.kind<add>

@@ -16,7 +16,7 @@ from qdialect.frontends.onnx.operators.movements import Transposition, move_code
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, mapping
 from qdialect.frontends.planning.window import Window
@@ -27,11 +27,11 @@ _COUNT_BYTES = np.dtype(np.int64).itemsize
 
 
 @dataclass(frozen=True, eq=False)
-class Average(Real):
+class Average(F32Tensor):
     """Means of windows: sums, which a convolution with ones gives, divided by the number of cells each one counts.
 
-    Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are real numbers first.
-    ONNX Runtime adds and divides in float32, so its codes may differ by one step.
+    Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are f32 values first.
+    ONNX Runtime adds and divides in float32, so its quantized values may differ by one step.
     """
 
     source: Quantized
@@ -63,20 +63,20 @@ class Average(Real):
         return plan.compute(name, self.shape, to.element, emit)
 
     def _shifted(self, plan: Plan, name: str, to: Parameters) -> Value:
-        """What is rounded to codes, the zero point added before."""
-        mean = self.real(plan, name)
+        """What is rounded to quantized values, the zero point added before."""
+        mean = self.f32(plan, name)
 
         def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(mean)
+            value, is_channels_last = emitter.either(mean)
             for op, number in (("arith.divf", to.scale), ("arith.addf", to.zero_point)):
                 value = emitter.float_op(
                     op, value, emitter.constant(np.broadcast_to(np.float32(number), shape_of(value.type)))
                 )
-            return value, is_last
+            return value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._last)
 
         def emit(emitter: Emitter) -> Placed:
@@ -105,7 +105,7 @@ class Average(Real):
         return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
 
     def _sums(self, emitter: Emitter, share: float) -> ir.Value:
-        """i32 sums of the codes less their zero point, which the padding holds; a cell weighs `share`."""
+        """i32 sums of the quantized values less their zero point, which the padding holds; a cell weighs `share`."""
         window, channels, before = self.window.two_dimensional(), self.shape[1], self.source.parameters
         return emitter.build(
             Conv2DOp,
@@ -131,7 +131,7 @@ def _average(call: Call, source: Quantized) -> Average:
     window = pool_window(call, _eight_bit(source).shape)
     require(set(window.dilation) == {1}, f"dilations must be 1, but got {list(window.dilation)}")
     # A window in the padding alone has nothing to count.
-    for pad, extent in zip(window.padding, window.reach * 2, strict=True):
+    for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
     counts = call.attribute("count_include_pad", 0) != 0
     call.plan.budget.spend_constant(window.output, _COUNT_BYTES)
@@ -151,7 +151,7 @@ def _qlinear_average_pool(call: Call) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalAverage(Real):
+class GlobalAverage(F32Tensor):
     """Means of whole images: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last."""
 
     source: Quantized
@@ -200,7 +200,7 @@ def _global(source: Quantized) -> GlobalAverage:
     return GlobalAverage((*source.shape[:2], *(1 for _ in source.shape[2:])), source)
 
 
-def _is_last(call: Call) -> bool:
+def _is_channels_last(call: Call) -> bool:
     return call.attribute("channels_last", 0) != 0
 
 
@@ -210,16 +210,16 @@ def _qlinear_source(call: Call) -> Quantized:
     source = dequantized(call, 0, 1, 0)
     rank = len(source.shape)
     require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
-    if not _is_last(call):
+    if not _is_channels_last(call):
         return source
     order = (0, rank - 1, *range(1, rank - 1))
     return source.with_codes(_turned(call, source.codes, order))
 
 
-def _qlinear_result(call: Call, unit: Real, source: Quantized) -> Value:
-    codes = unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Value:
+    codes = qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
     rank = len(codes.shape)
-    return _turned(call, codes, (0, *range(2, rank), 1)) if _is_last(call) else codes
+    return _turned(call, codes, (0, *range(2, rank), 1)) if _is_channels_last(call) else codes
 
 
 def _turned(call: Call, codes: Value, order: tuple[int, ...]) -> Value:

@@ -23,10 +23,10 @@ def broadcast_shape(lhs: Shape, rhs: Shape) -> Shape:
 
 def float_operands(emitter: Emitter, values: Sequence[Value], shape: Shape) -> tuple[list[ir.Value], bool]:
     """f32 values in the shape of the result, and whether their channels come last."""
-    operands, is_last = emitter.alike([_grown(value, shape) for value in values])
-    order = channels_last(len(shape)) if is_last else range(len(shape))
+    operands, is_channels_last = emitter.alike([_grown(value, shape) for value in values])
+    order = channels_last(len(shape)) if is_channels_last else range(len(shape))
     placed = tuple(shape[axis] for axis in order)
-    return [_spread(emitter, value, placed) for value in operands], is_last
+    return [_spread(emitter, value, placed) for value in operands], is_channels_last
 
 
 def _grown(value: Value, shape: Shape) -> Value:

@@ -33,7 +33,7 @@ def _element(tensor: Tensor) -> str:
 
 
 def _to(call: Call, target: str) -> Tensor:
-    """A tensor of the type that it has, a constant of any, or integers as the real numbers that they are."""
+    """A tensor of the type that it has, a constant of any, or integers as the f32 values that they are."""
     source = call.tensor(0)
     found = _element(source)
     if found == target:
@@ -51,4 +51,4 @@ def _to(call: Call, target: str) -> Tensor:
 
 def _floats(source: Value) -> Emission:
     """Integers that no dequantization reads, rounded to float32."""
-    return lambda emitter: (emitter.upstream("arith.sitofp", "f32", emitter.plain(source)), False)
+    return lambda emitter: (emitter.upstream("arith.sitofp", "f32", emitter.to_channels_first(source)), False)

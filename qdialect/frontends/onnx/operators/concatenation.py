@@ -9,19 +9,19 @@ from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 from qdialect.profiles import ORT
 
-_MOST_INPUTS = 16
+_MAX_INPUTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(Real):
-    """Real numbers side by side along `axis`."""
+class Joined(F32Tensor):
+    """f32 values side by side along `axis`."""
 
-    parts: tuple[Real, ...]
+    parts: tuple[F32Tensor, ...]
     axis: int
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
@@ -29,42 +29,42 @@ class Joined(Real):
         codes = [part.quantized(plan, name, to) for part in self.parts]
         return _joined(plan, name, codes, to, self)
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        parts = [part.real(plan, name) for part in self.parts]
+    def _f32(self, plan: Plan, name: str) -> Value:
+        parts = [part.f32(plan, name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Placed:
-            operands, is_last = emitter.alike(parts)
-            axis = channels_last(len(self.shape)).index(self.axis) if is_last else self.axis
-            return emitter.concatenate(operands, axis), is_last
+            operands, is_channels_last = emitter.alike(parts)
+            axis = channels_last(len(self.shape)).index(self.axis) if is_channels_last else self.axis
+            return emitter.concatenate(operands, axis), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
 def _joined(plan: Plan, name: str, codes: Sequence[Value], to: Parameters, joined: Joined) -> Value:
     def emit(emitter: Emitter) -> Placed:
-        operands, is_last = emitter.alike(codes)
+        operands, is_channels_last = emitter.alike(codes)
         rank = len(joined.shape)
         places = (0, rank - 1, *range(1, rank - 1))
         concatenated = emitter.build(
             ConcatOp,
             *operands,
             element=to.element,
-            axis=places[joined.axis] if is_last else joined.axis,
+            axis=places[joined.axis] if is_channels_last else joined.axis,
             input_scales=(to.scale,) * len(codes),
             input_zero_points=(to.zero_point,) * len(codes),
             output_scale=to.scale,
             output_zero_point=to.zero_point,
             **ORT.rescale,
         )
-        return concatenated, is_last
+        return concatenated, is_channels_last
 
     return plan.compute(name, joined.shape, to.element, emit)
 
 
 @imports("Concat")
 def _concat(call: Call) -> Tensor:
-    """Codes of the same parameters keep them."""
-    joined = _join(call, [call.real(index) for index in range(len(call.inputs))])
+    """Quantized values of the same parameters keep them."""
+    joined = _join(call, [call.f32(index) for index in range(len(call.inputs))])
     parts = [part for part in joined.parts if isinstance(part, Quantized) and len(part.scales) == 1]
     if len(parts) < len(joined.parts) or len({part.parameters for part in parts}) > 1:
         return joined
@@ -83,8 +83,8 @@ def _qlinear_concat(call: Call) -> Tensor:
     return joined.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].codes.element))
 
 
-def _join(call: Call, parts: Sequence[Real]) -> Joined:
-    require(1 <= len(parts) <= _MOST_INPUTS, f"must have 1 to {_MOST_INPUTS} parts, but got {len(parts)}")
+def _join(call: Call, parts: Sequence[F32Tensor]) -> Joined:
+    require(1 <= len(parts) <= _MAX_INPUTS, f"must have 1 to {_MAX_INPUTS} parts, but got {len(parts)}")
     rank = len(parts[0].shape)
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
     axis: int = call.attribute("axis", 0)

@@ -11,7 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, RequantizeOp
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.frontends.planning.weight import LARGEST_BIAS
@@ -19,8 +19,8 @@ from qdialect.profiles import ORT
 
 
 @dataclass(frozen=True, eq=False)
-class Contraction(Real):
-    """Real numbers ``accumulator * s_x * s_w``.
+class Contraction(F32Tensor):
+    """f32 values ``accumulator * s_x * s_w``.
 
     `accumulate` builds the accumulators, whose channels are last; `finish` brings an integer result to the model's
     shape.  ONNX Runtime rounds ``float32(acc) * float32(s_x * s_w / s_y)`` to even and adds the zero point last.
@@ -59,19 +59,21 @@ class Contraction(Real):
         """The i32 accumulators."""
         return plan.compute(name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter)))
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         accumulators = self.accumulators(plan, name)
         # The product of the scales in float32.
-        scales = tuple(float(scale) for scale in real_scales(self.data, self.scales))
+        scales = tuple(float(scale) for scale in f32_scales(self.data, self.scales))
 
         def emit(emitter: Emitter) -> Placed:
             parameters = {"scales": scales, "zero_points": (0,), "axis": self.model_axis}
-            return emitter.build(DequantizeOp, emitter.plain(accumulators), element="f32", **parameters), False
+            return emitter.build(
+                DequantizeOp, emitter.to_channels_first(accumulators), element="f32", **parameters
+            ), False
 
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def real_scales(data: Quantized, scales: tuple[float, ...]) -> Array:
+def f32_scales(data: Quantized, scales: tuple[float, ...]) -> Array:
     """What an accumulator of each output channel counts: s_x * s_w in float32; `scales` are those of the weights."""
     return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
@@ -87,10 +89,10 @@ def data_of(data: Quantized) -> Quantized:
 def bias_of(
     call: Call, index: int, data: Quantized, scales: tuple[float, ...], channels: int, factor: float | None = None
 ) -> Array | None:
-    """Input `index` as i32 codes.
+    """Input `index` as i32 quantized values.
 
-    Codes are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  Real numbers are divided by
-    that product and rounded to even.  With a `factor` the bias counts so often, and codes are real numbers too.
+    Quantized values are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  f32 values are divided by
+    that product and rounded to even.  With a `factor` the bias counts so often, and quantized values are f32 values too.
     """
     tensor = call.optional(index)
     if tensor is None:
@@ -102,7 +104,7 @@ def bias_of(
         require(source.codes.data is not None, "bias must be constant")
         assert source.codes.data is not None
         is_whole = factor is None and source.codes.element == "i32"
-        values = source.codes.data if is_whole else np.asarray(source.reals())
+        values = source.codes.data if is_whole else np.asarray(source.f32_values())
         require(not any(source.zero_points) or values.dtype != np.int32, "zero point of an i32 bias must be 0")
     fits = values.size == 1 or (values.size == channels == values.shape[-1])
     require(fits, f"bias must have {channels} entries along its last dimension, but got {list(values.shape)}")
@@ -110,7 +112,7 @@ def bias_of(
     if values.dtype == np.int32:
         return flat
     require(values.dtype == np.float32, f"bias must be i32 or f32, but got {values.dtype}")
-    reals = (1.0 if factor is None else factor) * flat.astype(np.float64)
-    rounded = np.rint(reals / real_scales(data, scales).astype(np.float64))
+    f32_values = (1.0 if factor is None else factor) * flat.astype(np.float64)
+    rounded = np.rint(f32_values / f32_scales(data, scales).astype(np.float64))
     require(bool(np.all(np.abs(rounded) <= LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
     return rounded.astype(np.int32)

@@ -27,15 +27,15 @@ def _conv(call: Call) -> Tensor:
 @imports("QLinearConv")
 def _qlinear_conv(call: Call) -> Tensor:
     call.count(8, 9)
-    unit = _convolution(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, 0), bias=8)
-    return unit.quantized(call.plan, call.name, parameters_of(call, 6, unit.data.codes.element))
+    qdq_group = _convolution(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, 0), bias=8)
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.codes.element))
 
 
 @imports("ConvInteger")
 def _conv_integer(call: Call) -> Tensor:
     call.count(2, 4)
-    unit = _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4)
-    return unit.accumulators(call.plan, call.name)
+    qdq_group = _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4)
+    return qdq_group.accumulators(call.plan, call.name)
 
 
 def integers(call: Call, index: int, zero_point: int) -> Quantized:

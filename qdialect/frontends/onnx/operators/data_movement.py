@@ -76,7 +76,9 @@ def _squeeze(call: Call) -> Tensor:
     call.count(1, 2)
     shape = call.tensor(0).shape
     axes = integers_of(call, 1, "axes")
-    removed = [i for i, extent in enumerate(shape) if extent == 1] if axes is None else places_of(axes, len(shape))
+    removed = (
+        [i for i, extent in enumerate(shape) if extent == 1] if axes is None else normalized_axes(axes, len(shape))
+    )
     holds = all(shape[i] == 1 for i in removed)
     require(holds, f"axes must name extents of 1 in {list(shape)}, but got {removed}")
     return _reshaped(call, [extent for i, extent in enumerate(shape) if i not in removed])
@@ -88,12 +90,12 @@ def _unsqueeze(call: Call) -> Tensor:
     axes = integers_of(call, 1, "axes")
     require(axes is not None, "axes must be given")
     shape = list(call.tensor(0).shape)
-    for place in sorted(places_of(axes or (), len(shape) + len(axes or ()))):
+    for place in sorted(normalized_axes(axes or (), len(shape) + len(axes or ()))):
         shape.insert(place, 1)
     return _reshaped(call, shape)
 
 
-def places_of(axes: Sequence[int], rank: int) -> list[int]:
+def normalized_axes(axes: Sequence[int], rank: int) -> list[int]:
     """Dimensions by their numbers, negative ones counted from the end."""
     holds = all(-rank <= axis < rank for axis in axes)
     require(holds, f"axes must be in [-{rank}, {rank}), but got {list(axes)}")

@@ -1,19 +1,19 @@
-"""DynamicQuantizeLinear, and products of its codes: parameters that are computed from the data at run time."""
+"""DynamicQuantizeLinear, and products of its quantized values: parameters that are computed from the data at run time."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from qdialect._mlir import arith, ir
-from qdialect.dialect import RealMaxOp, RealMinOp
+from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.onnx.operators.real import Steps
+from qdialect.frontends.onnx.operators.f32 import Steps
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Computed, Tensor
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
 
-_MOST_CODE = 255.0
+_MAX_CODE = 255.0
 # Of arith.cmpf: ordered and equal.
 _EQUAL = 1
 
@@ -23,24 +23,24 @@ def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
     """From the range [min(x, 0), max(x, 0)] of the whole tensor, as ONNX Runtime computes it in float32.
 
     ``scale = (max - min) / 255``, 1 where both are 0; ``zero_point = half_even(clamp(0 - min / scale))`` and
-    ``codes = clamp(half_even(x / scale) + zero_point)``, both within 0..255.
+    ``quantized values = clamp(half_even(x / scale) + zero_point)``, both within 0..255.
     """
     call.count(1)
     names = [name or call.name for name in call.node.outputs]
     require(len(names) == 3, f"must have 3 outputs, but got {len(names)}")
-    data = call.real(0).real(call.plan, call.name)
+    data = call.f32(0).f32(call.plan, call.name)
     require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
-    least = call.plan.compute(names[1], (), "f32", _extreme(data, RealMinOp, "minimumf"))
-    most = call.plan.compute(names[1], (), "f32", _extreme(data, RealMaxOp, "maximumf"))
+    minimum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MinOp, "minimumf"))
+    maximum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MaxOp, "maximumf"))
 
     def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s, low, high = Steps(emitter, ()), emitter.plain(least), emitter.plain(most)
+        s, low, high = Steps(emitter, ()), emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
         extent = s("subf", high, low)
         bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
         is_empty = arith.CmpFOp(predicate, extent, emitter.number(0.0, ()), results=[bits]).result
         chosen = emitter.upstream(
-            "arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _MOST_CODE)
+            "arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _MAX_CODE)
         )
         return chosen, False
 
@@ -48,33 +48,33 @@ def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
 
     def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s = Steps(emitter, ())
-        exact = s("subf", 0.0, s("divf", emitter.plain(least), emitter.plain(scale)))
-        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _MOST_CODE)), False
+        exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
+        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _MAX_CODE)), False
 
     point = call.plan.compute(names[2], (), "f32", point_of)
 
     def codes_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s, shape = Steps(emitter, data.shape), data.shape
-        ratio = s("divf", emitter.plain(data), emitter.broadcast(emitter.plain(scale), shape))
-        zero_point = emitter.broadcast(emitter.plain(point), shape)
+        ratio = s("divf", emitter.to_channels_first(data), emitter.broadcast(emitter.to_channels_first(scale), shape))
+        zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
         # Bounds are integers: clamping first keeps what is added small and exact.
-        low, high = s("subf", 0.0, zero_point), s("subf", _MOST_CODE, zero_point)
+        low, high = s("subf", 0.0, zero_point), s("subf", _MAX_CODE, zero_point)
         rounded = s("roundeven", s("minimumf", s("maximumf", ratio, low), high))
         return _as_code(emitter, s("addf", rounded, zero_point)), False
 
     codes = call.plan.compute(names[0], data.shape, "ui8", codes_of)
     zero_point = call.plan.compute(
-        names[2], (), "ui8", lambda emitter: (_as_code(emitter, emitter.plain(point)), False)
+        names[2], (), "ui8", lambda emitter: (_as_code(emitter, emitter.to_channels_first(point)), False)
     )
     return codes, Computed((), scale), zero_point
 
 
-def _extreme(data: Value, op_class: type[RealMinOp] | type[RealMaxOp], joined: str) -> Emission:
+def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str) -> Emission:
     """The smallest or largest of the numbers and zero."""
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         axes = tuple(range(len(data.shape)))
-        found = emitter.build(op_class, emitter.plain(data), element="f32", axes=axes, keep_dims=False)
+        found = emitter.build(op_class, emitter.to_channels_first(data), element="f32", axes=axes, keep_dims=False)
         return Steps(emitter, ())(joined, found, 0.0), False
 
     return emit
@@ -87,7 +87,7 @@ def _as_code(emitter: Emitter, value: ir.Value) -> ir.Value:
 
 
 def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Value:
-    """Products with codes, less ``zero_point * columns``: those with what the codes stand for.
+    """Products with quantized values, less ``zero_point * columns``: those with what the quantized values stand for.
 
     `columns` are the sums of the matrix's columns; differences wrap as sums do.
     """
@@ -95,9 +95,9 @@ def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Val
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         totals = emitter.constant(columns.astype(np.int32))
-        point = _widened(emitter, emitter.reshape(emitter.plain(zero_point), ()))
+        point = _widened(emitter, emitter.reshape(emitter.to_channels_first(zero_point), ()))
         lost = emitter.upstream("arith.muli", "i32", totals, emitter.broadcast(point, columns.shape))
-        held = emitter.plain(sums)
+        held = emitter.to_channels_first(sums)
         return emitter.upstream("arith.subi", "i32", held, emitter.broadcast(lost, sums.shape)), False
 
     return call.plan.compute(call.name, sums.shape, "i32", emit)

@@ -16,7 +16,7 @@ from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, floa
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
-from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Parameters, Quantized, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.profiles import ORT
@@ -28,7 +28,7 @@ from qdialect.quant_math import (
     SubArithmetic,
     activations,
 )
-from qdialect.reference.pairs import prelu_real
+from qdialect.reference.pairs import prelu_f32
 
 _FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf", "Pow": "math.powf"}
 _TABLE_SIZE = 256
@@ -42,7 +42,7 @@ _FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "Max": np.maximum,
     "Min": np.minimum,
     "Pow": activations.power,
-    "PRelu": prelu_real,
+    "PRelu": prelu_f32,
 }
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
@@ -57,18 +57,18 @@ _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Binary(Real):
+class Binary(F32Tensor):
     """A function of two tensors: of two quantized ones an integer op, else it runs in float32."""
 
     kind: str
-    lhs: Real
-    rhs: Real
+    lhs: F32Tensor
+    rhs: F32Tensor
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
             table = self.table() if to.element in EIGHT_BIT else None
-            return table.quantized(plan, name, to) if table else quantize(plan, name, self.real(plan, name), to)
+            return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
         attributes = {
@@ -83,8 +83,8 @@ class Binary(Real):
         }
 
         def emit(emitter: Emitter) -> Placed:
-            operands, is_last = emitter.alike((lhs.codes, rhs.codes))
-            return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_last
+            operands, is_channels_last = emitter.alike((lhs.codes, rhs.codes))
+            return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -110,13 +110,13 @@ class Binary(Real):
         fits = self.kind not in _OF_ONE_TYPE or len(set(elements)) == 1
         return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        values = [operand.real(plan, name) for operand in (self.lhs, self.rhs)]
+    def _f32(self, plan: Plan, name: str) -> Value:
+        values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Placed:
-            operands, is_last = float_operands(emitter, values, self.shape)
+            operands, is_channels_last = float_operands(emitter, values, self.shape)
             lhs, rhs = (Built(emitter, value) for value in operands)
-            return self._paired(lhs, rhs).value, is_last
+            return self._paired(lhs, rhs).value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -128,7 +128,7 @@ class Binary(Real):
         return lhs.apply((_FLOAT_OPS | _EXTREMES)[self.kind], rhs)
 
 
-def _entries_of(operand: Real, table: Table | None) -> FloatArray | None:
+def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
     """What `operand` is for each quantized value of a source, where it is a function of that or one number."""
     if table is not None:
         return table.entries
@@ -138,14 +138,14 @@ def _entries_of(operand: Real, table: Table | None) -> FloatArray | None:
     return np.full(_TABLE_SIZE, np.float32(data.flat[0]))
 
 
-def _binary(kind: str, lhs: Real, rhs: Real) -> Binary:
+def _binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
     return Binary(broadcast_shape(lhs.shape, rhs.shape), kind, lhs, rhs)
 
 
 @imports(*_FLOAT_OPS)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return _binary(call.node.kind, call.real(0), call.real(1))
+    return _binary(call.node.kind, call.f32(0), call.f32(1))
 
 
 @imports(*_EXTREMES, "Sum")
@@ -153,7 +153,7 @@ def _of_many(call: Call) -> Tensor:
     """Of any number of tensors; only that of two is one op."""
     call.count(1, len(call.inputs))
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
-    first, *others = (call.real(index) for index in range(len(call.inputs)))
+    first, *others = (call.f32(index) for index in range(len(call.inputs)))
     return reduce(lambda lhs, rhs: _binary(kind, lhs, rhs), others, first)
 
 
@@ -161,17 +161,20 @@ def _of_many(call: Call) -> Tensor:
 def _prelu(call: Call) -> Tensor:
     """Slopes broadcast to the data; one number is a function of the data alone."""
     call.count(2)
-    data, slope = call.real(0), call.tensor(1)
+    data, slope = call.f32(0), call.tensor(1)
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
-    unit = _binary("PRelu", data, call.real(1))
-    require(unit.shape == data.shape, f"slope must broadcast to {list(data.shape)}, but got {list(unit.rhs.shape)}")
-    return unit
+    qdq_group = _binary("PRelu", data, call.f32(1))
+    require(
+        qdq_group.shape == data.shape,
+        f"slope must broadcast to {list(data.shape)}, but got {list(qdq_group.rhs.shape)}",
+    )
+    return qdq_group
 
 
 @imports("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    unit = _binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
-    return unit.quantized(call.plan, call.name, parameters_of(call, 6, call.codes(0).element))
+    qdq_group = _binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.codes(0).element))

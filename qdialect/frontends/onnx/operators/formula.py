@@ -1,4 +1,4 @@
-"""Functions of one real number: tables between codes, chains of them too, and upstream ops elsewhere.
+"""Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
 
 Transcendental steps are rounded from float64, where ONNX Runtime's own are an ulp or two off; a code differs where such
 an ulp takes a quotient over a tie.
@@ -15,7 +15,7 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
-from qdialect.frontends.onnx.tensors import Parameters, Real, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 from qdialect.quant_math import FloatArray
@@ -26,33 +26,33 @@ _CUBIC = 0.044715
 
 
 @dataclass(frozen=True, eq=False)
-class Applied(Real):
-    """A formula of the real numbers of `source`, in float32."""
+class Applied(F32Tensor):
+    """A formula of the f32 values of `source`, in float32."""
 
-    source: Real
+    source: F32Tensor
     formula: Formula
 
     def _table(self) -> Table | None:
         table = self.source.table()
         return None if table is None else table.then(self._evaluate)
 
-    def _evaluate(self, reals: FloatArray) -> FloatArray:
-        result = self.formula(Evaluated(reals))
+    def _evaluate(self, f32_values: FloatArray) -> FloatArray:
+        result = self.formula(Evaluated(f32_values))
         assert isinstance(result, Evaluated)
         return result.array
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         table = self.table() if to.element in EIGHT_BIT else None
-        return table.quantized(plan, name, to) if table else quantize(plan, name, self.real(plan, name), to)
+        return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, name)
+    def _f32(self, plan: Plan, name: str) -> Value:
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(source)
+            value, is_channels_last = emitter.either(source)
             result = self.formula(Built(emitter, value))
             assert isinstance(result, Built)
-            return result.value, is_last
+            return result.value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -164,7 +164,7 @@ def _plain(call: Call) -> Tensor:
 
 def applied(call: Call, formula: Formula) -> Applied:
     """`formula` of input 0."""
-    source = call.real(0)
+    source = call.f32(0)
     return Applied(source.shape, source, formula)
 
 

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.cuts import Cut, border
-from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
+from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
 from qdialect.frontends.onnx.operators.movements import (
     Broadcasting,
-    Cutting,
     Gathering,
     Movement,
     Padding,
     Reshaping,
+    Slicing,
     Transposition,
     move,
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.slices import Slice, border
 
 _BORDERS = ("reflect", "edge", "wrap")
 
@@ -40,7 +40,7 @@ def _gather(call: Call) -> Tensor:
     """The dimension `axis` makes way for those of the constant indices."""
     call.count(2)
     shape, indices = call.tensor(0).shape, call.constant(1)
-    (axis,) = places_of([call.attribute("axis", 0)], len(shape))
+    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
     extent = shape[axis]
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
     holds = bool((indices >= -extent).all() and (indices < extent).all())
@@ -89,19 +89,19 @@ def _pad(call: Call) -> Tensor:
     if mode != "constant":
         return _along(call, [_border(call, *entry, mode) for entry in zip(shape, low, high, strict=True)])
     sides = list(zip(shape, low, high, strict=True))
-    cuts = tuple(Cut(max(-before, 0), 1, n + min(before, 0) + min(after, 0)) for n, before, after in sides)
-    require(all(one.count >= 1 for one in cuts), f"pads must not cut away all of {list(shape)}")
+    slices = tuple(Slice(max(-before, 0), 1, n + min(before, 0) + min(after, 0)) for n, before, after in sides)
+    require(all(one.count >= 1 for one in slices), f"pads must not cut away all of {list(shape)}")
     low, high = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
-    kept = tuple(one.count for one in cuts)
+    kept = tuple(one.count for one in slices)
     grown = tuple(map(sum, zip(kept, low, high, strict=True)))
-    movements = [Cutting(kept, cuts)] if kept != shape else []
+    movements = [Slicing(kept, slices)] if kept != shape else []
     return _chain(call, *movements, Padding(grown, low, high, _fill_of(call)))
 
 
 def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = len(call.tensor(0).shape)
     given = integers_of(call, 1, "pads")
-    axes = places_of(integers_of(call, 3, "axes") or range(rank), rank)
+    axes = normalized_axes(integers_of(call, 3, "axes") or range(rank), rank)
     count = len(axes)
     if given is None or len(given) != 2 * count:
         raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
@@ -120,7 +120,7 @@ def _border(call: Call, extent: int, low: int, high: int, mode: str) -> Sequence
 def _fill_of(call: Call) -> float:
     tensor = call.optional(2)
     if isinstance(tensor, Quantized) and tensor.codes.data is not None and tensor.codes.data.size == 1:
-        return float(np.asarray(tensor.reals()).ravel()[0])
+        return float(np.asarray(tensor.f32_values()).ravel()[0])
     if tensor is not None:
         return call.number(2)
     return call.attribute("value", 0.0)

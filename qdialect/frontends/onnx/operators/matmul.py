@@ -31,10 +31,10 @@ def _gemm(call: Call) -> Tensor:
 def _qgemm(call: Call) -> Tensor:
     call.count(6, 9)
     columns = 0 if call.attribute("transB", 0) else 1
-    unit = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
+    qdq_group = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
     if call.optional(7) is None:
-        return unit
-    return unit.quantized(call.plan, call.name, parameters_of(call, 7, unit.data.codes.element))
+        return qdq_group
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.codes.element))
 
 
 @imports("MatMul")
@@ -48,10 +48,10 @@ def _qlinear_matmul(call: Call) -> Tensor:
     call.count(8)
     left = dequantized(call, 0, 1, 0)
     if is_by_matrix(call, 4, 5):
-        unit = product_by_matrix(call, left, codes=3, scale=4, zero_point=5)
+        qdq_group = product_by_matrix(call, left, codes=3, scale=4, zero_point=5)
     else:
-        unit = _product(left, dequantized(call, 3, 4, -1))
-    return unit.quantized(call.plan, call.name, parameters_of(call, 6, unit.data.codes.element))
+        qdq_group = _product(left, dequantized(call, 3, 4, -1))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.codes.element))
 
 
 @imports("MatMulInteger")
@@ -62,10 +62,10 @@ def _matmul_integer(call: Call) -> Tensor:
         return _corrected_product(call, zero_point)
     left = integers(call, 0, 2)
     if is_by_matrix(call, 3):
-        unit = product_by_matrix(call, left, codes=1, scale=None, zero_point=3)
+        qdq_group = product_by_matrix(call, left, codes=1, scale=None, zero_point=3)
     else:
-        unit = _product(left, _along_columns(integers(call, 1, 3)))
-    return unit.accumulators(call.plan, call.name)
+        qdq_group = _product(left, _along_columns(integers(call, 1, 3)))
+    return qdq_group.accumulators(call.plan, call.name)
 
 
 def _corrected_product(call: Call, zero_point: Value) -> Value:
@@ -115,22 +115,22 @@ class _Factors:
 
     left: Quantized
     right: Quantized
-    turns_left: bool = False
-    turns_right: bool = False
+    transpose_lhs: bool = False
+    transpose_rhs: bool = False
 
     @property
     def left_shape(self) -> Shape:
         """[..., M, K]"""
         shape = self.left.shape
         require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
-        return (1, *shape) if len(shape) == 1 else _exchanged(shape, self.turns_left)
+        return (1, *shape) if len(shape) == 1 else _exchanged(shape, self.transpose_lhs)
 
     @property
     def right_shape(self) -> Shape:
         """[..., K, N]"""
         shape = self.right.shape
         require(len(shape) >= 1, "right operand must have at least 1 dimension, but got 0")
-        return (*shape, 1) if len(shape) == 1 else _exchanged(shape, self.turns_right)
+        return (*shape, 1) if len(shape) == 1 else _exchanged(shape, self.transpose_rhs)
 
     def product(self, bias: Array | None) -> Contraction:
         """What stands for the result."""
@@ -146,12 +146,12 @@ class _Factors:
         rank = len(left) if is_dense else max(len(left), len(right))
 
         def accumulate(emitter: Emitter) -> ir.Value:
-            data = self._value(emitter, self.left, left, self.turns_left)
+            data = self._value(emitter, self.left, left, self.transpose_lhs)
             start = None if bias is None else emitter.constant(bias)
             if weights is None or not is_dense:
-                matrix = self._value(emitter, self.right, right, self.turns_right)
+                matrix = self._value(emitter, self.right, right, self.transpose_rhs)
                 return self._build(emitter, MatMulOp, data, matrix, start)
-            stored = weights.reshape(right[-2:][::-1]) if self.turns_right else weights.reshape(right[-2:]).T
+            stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
             return self._build(emitter, DenseOp, data, emitter.constant(stored), start)
 
         def finish(emitter: Emitter, value: ir.Value) -> Placed:
@@ -165,12 +165,12 @@ class _Factors:
         require(right.codes.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.codes.element}")
         check_scales(right.scales, "scale of the right operand")
         if len(right.scales) > 1:
-            axis = len(right.shape) - (2 if self.turns_right else 1)
+            axis = len(right.shape) - (2 if self.transpose_rhs else 1)
             found = f"scales of the right operand must lie along axis {axis}, but got {right.axis}"
             require(right.axis == axis and len(right.shape) > 1, found)
 
     def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, turns: bool) -> ir.Value:
-        value = emitter.plain(operand.codes)
+        value = emitter.to_channels_first(operand.codes)
         if turns and len(operand.shape) > 1:
             rank = len(operand.shape)
             value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))

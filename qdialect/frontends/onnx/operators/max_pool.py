@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 from qdialect.frontends.planning.window import Window
@@ -19,7 +19,7 @@ from qdialect.frontends.planning.window import Window
 
 @dataclass(frozen=True)
 class _Pooling:
-    """Windows over an image of codes, whose largest ones they become."""
+    """Windows over an image of quantized values, whose largest ones they become."""
 
     window: Window
     shape: Shape
@@ -61,10 +61,10 @@ def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: 
 
 
 @dataclass(frozen=True, eq=False)
-class Largest(Real):
-    """The largest real numbers of windows: once they are codes, those are compared."""
+class Largest(F32Tensor):
+    """The largest f32 values of windows: once they are quantized values, those are compared."""
 
-    source: Real
+    source: F32Tensor
     pooling: _Pooling
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
@@ -76,19 +76,19 @@ def _pooled(call: Call, pooling: _Pooling) -> Tensor:
     if isinstance(source, Quantized):
         require(len(source.scales) == 1, f"tensor must have one scale, but got {len(source.scales)}")
         return source.with_codes(pooling.codes(call.plan, call.name, source.codes))
-    if isinstance(source, Real):
+    if isinstance(source, F32Tensor):
         return Largest(pooling.shape, source, pooling)
     return pooling.codes(call.plan, call.name, call.codes(0))
 
 
 @imports("MaxPool")
 def _max_pool(call: Call) -> Tensor:
-    """Of codes too, that no DequantizeLinear turned into real numbers."""
+    """Of quantized values too, that no DequantizeLinear turned into f32 values."""
     call.count(1)
     require(call.attribute("storage_order", 0) == 0, "storage_order must be 0")
     shape = call.tensor(0).shape
     window = pool_window(call, shape)
-    for pad, extent in zip(window.padding, window.reach * 2, strict=True):
+    for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
     return _pooled(call, _Pooling(window, (*shape[:2], *window.output)))
 

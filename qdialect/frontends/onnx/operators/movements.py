@@ -1,6 +1,6 @@
-"""Ways to move the elements of a tensor, on codes and on real numbers.
+"""Ways to move the elements of a tensor, on quantized values and on f32 values.
 
-Moving real numbers moves their codes, so a movement goes to whichever side of a quantization has integers.
+Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from qdialect.dialect import BroadcastOp, PadOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.cuts import Cut, cut, gather
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.frontends.slices import Slice, gather, take_slices
 
 _LARGEST_WHOLE = 2**24
 
@@ -31,7 +31,7 @@ class Movement(ABC):
     shape: Shape
 
     @property
-    def wants_last(self) -> bool:
+    def wants_channels_last(self) -> bool:
         """Whether `emit` takes and gives tensors with their channels last."""
         return False
 
@@ -41,7 +41,7 @@ class Movement(ABC):
 
     @abstractmethod
     def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
-        """Codes moved by ops; `to` says what they mean, where that is known."""
+        """Quantized values moved by ops; `to` says what they mean, where that is known."""
 
     def ordered(self, order: Sequence[int]) -> Movement | None:
         """The same on a tensor with its dimensions in this order, the result's alike; None where there is no such."""
@@ -120,23 +120,23 @@ class Padding(Movement):
 
 
 @dataclass(frozen=True)
-class Cutting(Movement):
+class Slicing(Movement):
     """Some elements of each dimension."""
 
-    cuts: tuple[Cut, ...]
+    slices: tuple[Slice, ...]
 
     def array(self, array: Array) -> Array:
-        return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.cuts))]) if self.cuts else array
+        return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.slices))]) if self.slices else array
 
     def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
-        return cut(emitter, value, self.cuts)
+        return take_slices(emitter, value, self.slices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
-        return Cutting(tuple(self.shape[i] for i in order), tuple(self.cuts[i] for i in order))
+        return Slicing(tuple(self.shape[i] for i in order), tuple(self.slices[i] for i in order))
 
     def axis(self, axis: int) -> int:
         whole = range(self.shape[axis])
-        require(self.cuts[axis].indices == tuple(whole), "tensor must not be cut along the dimension of its scales")
+        require(self.slices[axis].indices == tuple(whole), "tensor must not be cut along the dimension of its scales")
         return axis
 
 
@@ -158,17 +158,17 @@ class Gathering(Movement):
 
 
 @dataclass(frozen=True, eq=False)
-class Moved(Real):
-    """Moved real numbers: once they are codes, those are moved."""
+class Moved(F32Tensor):
+    """Moved f32 values: once they are quantized values, those are moved."""
 
-    source: Real
+    source: F32Tensor
     movement: Movement
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        return move_codes(plan, name, self.source.real(plan, name), self.movement, None)
+    def _f32(self, plan: Plan, name: str) -> Value:
+        return move_codes(plan, name, self.source.f32(plan, name), self.movement, None)
 
 
 def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
@@ -193,7 +193,7 @@ def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
 
 
 def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Parameters | None) -> Value:
-    """Integers or floats, moved; `to` says what codes mean, where that is known."""
+    """Integers or floats, moved; `to` says what quantized values mean, where that is known."""
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
         require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
@@ -201,12 +201,12 @@ def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Para
         return known(name, _moved(plan, value.data, movement))
 
     def emit(emitter: Emitter) -> Placed:
-        if movement.wants_last:
+        if movement.wants_channels_last:
             return movement.emit(emitter, emitter.last(value), to), True
-        held, is_last = emitter.either(value)
-        ordered = movement.ordered(channels_last(len(value.shape))) if is_last else None
+        held, is_channels_last = emitter.either(value)
+        ordered = movement.ordered(channels_last(len(value.shape))) if is_channels_last else None
         if ordered is None:
-            return movement.emit(emitter, emitter.plain(value), to), False
+            return movement.emit(emitter, emitter.to_channels_first(value), to), False
         return ordered.emit(emitter, held, to), True
 
     return plan.compute(name, movement.shape, value.element, emit)

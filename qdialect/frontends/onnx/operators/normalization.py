@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import Plan
 
@@ -16,28 +16,28 @@ _DEFAULT_EPSILON = float(np.float32(1e-5))
 
 
 @dataclass(frozen=True, eq=False)
-class Normalized(Real):
+class Normalized(F32Tensor):
     """``x * factor + offset`` in float32, an entry of each for every index of dimension 1."""
 
-    source: Real
+    source: F32Tensor
     factor: Array
     offset: Array
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return quantize(plan, name, self.real(plan, name), to)
+        return quantize(plan, name, self.f32(plan, name), to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, name)
+    def _f32(self, plan: Plan, name: str) -> Value:
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(source)
-            shape = (*self.shape[:1], *self.shape[2:], *self.shape[1:2]) if is_last else self.shape
+            value, is_channels_last = emitter.either(source)
+            shape = (*self.shape[:1], *self.shape[2:], *self.shape[1:2]) if is_channels_last else self.shape
             channels = [1] * len(shape)
-            channels[-1 if is_last else 1] = -1
+            channels[-1 if is_channels_last else 1] = -1
             for op, entries in (("arith.mulf", self.factor), ("arith.addf", self.offset)):
                 spread = np.broadcast_to(entries.reshape(channels), shape)
                 value = emitter.float_op(op, value, emitter.constant(spread))
-            return value, is_last
+            return value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -46,7 +46,7 @@ class Normalized(Real):
 def _batch_normalization(call: Call) -> Tensor:
     """With factor ``scale / sqrt(variance + epsilon)`` and offset ``bias - mean * factor``, both in float32."""
     call.count(5)
-    source = call.real(0)
+    source = call.f32(0)
     require(call.attribute("training_mode", 0) == 0, "training_mode must be 0")
     require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
     scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))

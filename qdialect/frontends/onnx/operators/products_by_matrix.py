@@ -1,6 +1,6 @@
 """Products whose right operand has parameters of its own for each column of each matrix: shape [..., 1, N].
 
-No op has zero points by matrix.  The accumulators are the difference of two products, with the codes and with the zero
+No op has zero points by matrix.  The accumulators are the difference of two products, with the quantized values and with the zero
 points in their place, ``sum (x - z_x) w - sum (x - z_x) z_w``; for scales by matrix the matrices are laid side by side.
 """
 
@@ -29,7 +29,7 @@ def is_by_matrix(call: Call, *parameters: int) -> bool:
 
 
 def product_by_matrix(call: Call, left: Quantized, codes: int, scale: int | None, zero_point: int) -> Contraction:
-    """`left` times input `codes`, whose parameters are inputs `scale`, 1 without, and `zero_point`."""
+    """`left` times input `quantized values`, whose parameters are inputs `scale`, 1 without, and `zero_point`."""
     data, right = data_of(left), call.codes(codes)
     require(right.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.element}")
     shape, rank = right.shape, len(right.shape)
@@ -72,7 +72,7 @@ class _Layout:
 
     def sums(self, emitter: Emitter) -> ir.Value:
         """The accumulators [..., M, N]."""
-        data = emitter.plain(self.data.codes)
+        data = emitter.to_channels_first(self.data.codes)
         whole, offset = (
             emitter.build(
                 MatMulOp,
@@ -85,7 +85,7 @@ class _Layout:
                 weight_scales=(1.0,),
                 weight_zero_points=(0,),
             )
-            for matrix in (emitter.plain(self.right), emitter.constant(self.points))
+            for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
         )
         return emitter.float_op("arith.subi", whole, offset)
 

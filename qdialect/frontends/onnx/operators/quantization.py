@@ -15,7 +15,7 @@ from qdialect.quant_math import quantize_array
 
 # What a QuantizeLinear can give, and a DequantizeLinear read.
 _CODES = tuple(ELEMENT_RANGES)
-# The type of codes where a QuantizeLinear names none.
+# The type of quantized values where a QuantizeLinear names none.
 _UNSIGNED = 2
 Floats = tuple[float, ...]
 Integers = tuple[int, ...]
@@ -51,7 +51,7 @@ def parameters_of(call: Call, index: int, element: str) -> Parameters:
 
 
 def dequantized(call: Call, codes: int, scale: int, axis: int) -> Quantized:
-    """Input `codes` with the parameters of inputs `scale` and `scale` + 1; a list of them belongs to `axis`."""
+    """Input `quantized values` with the parameters of inputs `scale` and `scale` + 1; a list of them belongs to `axis`."""
     value, scales = call.codes(codes), scales_of(call, scale)
     require(value.element in _CODES, f"input {codes} must be {' or '.join(_CODES)}, but got {value.element}")
     zero_points, element = zero_points_of(call, scale + 1, len(scales), value.element)
@@ -86,7 +86,7 @@ def _quantize_linear(call: Call) -> Tensor:
         to = Parameters(element, scales[0], zero_points[0])
         if isinstance(source, Constant):
             return Constant(to.codes(source.array.astype(np.float32)))
-        return call.real(0).quantized(call.plan, call.name, to)
+        return call.f32(0).quantized(call.plan, call.name, to)
     rank = len(source.shape)
     axis: int = call.attribute("axis", 1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
@@ -99,7 +99,7 @@ def _quantize_axis(
     call: Call, source: Tensor, element: str, scales: Floats, zero_points: Integers, axis: int
 ) -> Tensor:
     if isinstance(source, Constant):
-        reals, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
-        return Constant(quantize_array(reals, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
-    value = call.real(0).real(call.plan, call.name)
+        f32_values, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
+        return Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
+    value = call.f32(0).f32(call.plan, call.name)
     return quantize_along(call.plan, call.name, value, element, scales, zero_points, axis)

@@ -9,7 +9,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
 from qdialect.quant_math import Multiplier, Rounding
@@ -21,7 +21,7 @@ _SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
 
 @imports(*_ARG_OPS)
 def _arg(call: Call) -> Tensor:
-    """Numbers with one scale compare as their codes do."""
+    """Numbers with one scale compare as their quantized values do."""
     call.count(1)
     codes, op_class = _codes_of(call), _ARG_OPS[call.node.kind]
     rank = len(codes.shape)
@@ -30,16 +30,18 @@ def _arg(call: Call) -> Tensor:
     axes, keep_dims = (axis % rank,), call.attribute("keepdims", 1) != 0
 
     def emit(emitter: Emitter) -> Placed:
-        data, (along,), is_last = over_axes(emitter, codes, axes, keep_dims)
-        return emitter.build(op_class, data, element="i64", axis=along, keep_dims=keep_dims, last=last), is_last
+        data, (along,), is_channels_last = over_axes(emitter, codes, axes, keep_dims)
+        return emitter.build(
+            op_class, data, element="i64", axis=along, keep_dims=keep_dims, last=last
+        ), is_channels_last
 
     return call.plan.compute(call.name, reduced_shape(codes.shape, axes, keep_dims), "i64", emit)
 
 
 def _codes_of(call: Call) -> Value:
     source = call.tensor(0)
-    if isinstance(source, Real) and not isinstance(source, Quantized):
-        require(False, "input must be codes or come from a DequantizeLinear")
+    if isinstance(source, F32Tensor) and not isinstance(source, Quantized):
+        require(False, "input must be quantized values or come from a DequantizeLinear")
     codes = source.codes if isinstance(source, Quantized) else call.codes(0)
     require(not isinstance(source, Quantized) or len(source.scales) == 1, "input must have one scale")
     require(codes.element in EIGHT_BIT, f"input must be i8 or ui8, but got {codes.element}")
@@ -58,16 +60,16 @@ def _extreme(call: Call) -> Tensor:
     require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
 
     def emit(emitter: Emitter) -> Placed:
-        data, own, is_last = over_axes(emitter, source.codes, axes, keep_dims)
-        return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_last
+        data, own, is_channels_last = over_axes(emitter, source.codes, axes, keep_dims)
+        return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_channels_last
 
     shape = reduced_shape(source.shape, axes, keep_dims)
     return source.with_codes(call.plan.compute(call.name, shape, element, emit))
 
 
 @dataclass(frozen=True, eq=False)
-class Sum(Real):
-    """A sum or mean: the exact one of the codes, scaled and rounded to even once.
+class Sum(F32Tensor):
+    """A sum or mean: the exact one of the quantized values, scaled and rounded to even once.
 
     ONNX Runtime adds float32 numbers, in an order of its own; its code differs where that order's rounding takes the
     quotient over a tie.
@@ -85,9 +87,9 @@ class Sum(Real):
         rounding = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
 
         def emit(emitter: Emitter) -> Placed:
-            data, own, is_last = over_axes(emitter, self.source.codes, self.axes, self.keep_dims)
+            data, own, is_channels_last = over_axes(emitter, self.source.codes, self.axes, self.keep_dims)
             parameters = {**mapping(before, to), **rounding, "axes": own, "keep_dims": self.keep_dims}
-            return emitter.build(self.op_class, data, element=to.element, **parameters), is_last
+            return emitter.build(self.op_class, data, element=to.element, **parameters), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -121,12 +123,12 @@ def over_axes(
     emitter: Emitter, value: Value, axes: Sequence[int], keep_dims: bool
 ) -> tuple[ir.Value, tuple[int, ...], bool]:
     """`value` to be reduced over `axes` of the model: as it is held, its own axes, and how the result is held."""
-    held, is_last = emitter.either(value)
-    if not is_last:
+    held, is_channels_last = emitter.either(value)
+    if not is_channels_last:
         return held, tuple(axes), False
     order = channels_last(len(value.shape))
     own = tuple(sorted(order.index(axis) for axis in axes))
     rest = [axis for axis in order if axis not in axes]
     if keep_dims or rest == sorted(rest):
         return held, own, keep_dims
-    return emitter.plain(value), tuple(axes), False
+    return emitter.to_channels_first(value), tuple(axes), False

@@ -9,7 +9,7 @@ from typing import TypeVar
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import check_type, type_name
-from qdialect.frontends.onnx.tensors import Computed, Parameters, Quantized, Real, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Parameters, Quantized, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant, Plan, known
 from qdialect.registry import Registry
@@ -30,12 +30,12 @@ class Call:
         """The name of the first output that is not omitted."""
         return next(filter(None, self.node.outputs))
 
-    def count(self, least: int, most: int | None = None) -> None:
-        """The node has `least` to `most` inputs."""
-        most = most or least
-        wanted = str(least) if least == most else f"{least} to {most}"
+    def count(self, minimum: int, maximum: int | None = None) -> None:
+        """The node has `minimum` to `maximum` inputs."""
+        maximum = maximum or minimum
+        wanted = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
         found = len(self.inputs)
-        require(least <= found <= most, f"must have {wanted} inputs, but got {found}")
+        require(minimum <= found <= maximum, f"must have {wanted} inputs, but got {found}")
 
     def optional(self, index: int) -> Tensor | None:
         """Input `index`, or None where it is omitted."""
@@ -48,8 +48,8 @@ class Call:
             raise UnsupportedError(f"input {index} must not be omitted")
         return tensor
 
-    def real(self, index: int) -> Real:
-        """Input `index` as real numbers; a constant is computed by nothing."""
+    def f32(self, index: int) -> F32Tensor:
+        """Input `index` as f32 values; a constant is computed by nothing."""
         tensor = self.tensor(index)
         if isinstance(tensor, Constant):
             require(tensor.array.dtype == "float32", f"input {index} must be f32, but got {tensor.array.dtype}")
@@ -70,7 +70,7 @@ class Call:
         tensor = self.tensor(index)
         if isinstance(tensor, Constant):
             return known(self.name, tensor.array)
-        if isinstance(tensor, Real):
+        if isinstance(tensor, F32Tensor):
             raise UnsupportedError(f"input {index} must be integers, but got f32")
         return tensor
 
@@ -113,11 +113,11 @@ Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
 Raises `UnsupportedError`.
 """
 
-RealPlanner = Callable[[Call], Computed]
+F32Planner = Callable[[Call], Computed]
 """A planner that computes in float32 whatever the inputs are."""
 
 _PLANNERS = Registry[Planner]("importer")
-_REAL_PLANNERS = Registry[RealPlanner]("float importer")
+_F32_PLANNERS = Registry[F32Planner]("float importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -130,11 +130,11 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
     return register
 
 
-def imports_reals(*kinds: str) -> Callable[[RealPlanner], RealPlanner]:
+def imports_f32(*kinds: str) -> Callable[[F32Planner], F32Planner]:
     """Register the decorated planner for what operators compute in float32 where no integer op expresses them."""
 
-    def register(planner: RealPlanner) -> RealPlanner:
-        _REAL_PLANNERS.add(kinds, planner)
+    def register(planner: F32Planner) -> F32Planner:
+        _F32_PLANNERS.add(kinds, planner)
         return planner
 
     return register
@@ -142,24 +142,24 @@ def imports_reals(*kinds: str) -> Callable[[RealPlanner], RealPlanner]:
 
 def planner_of(kind: str) -> Planner:
     """The planner of an operator; raises `UnsupportedError` where there is none."""
-    planner, real = _PLANNERS.get(kind), _REAL_PLANNERS.get(kind)
+    planner, f32 = _PLANNERS.get(kind), _F32_PLANNERS.get(kind)
     if planner is not None:
-        return planner if real is None else _either(planner, real)
-    if real is None:
+        return planner if f32 is None else _either(planner, f32)
+    if f32 is None:
         raise UnsupportedError("operator is not supported")
-    return real
+    return f32
 
 
-def _either(planner: Planner, real: RealPlanner) -> Planner:
+def _either(planner: Planner, f32: F32Planner) -> Planner:
     """An integer op where there is one for the node's inputs, else float32, which is also what floats are made by."""
 
     def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
         try:
-            unit = planner(call)
+            qdq_group = planner(call)
         except UnsupportedError as error:
-            has_reals = any(isinstance(tensor, Computed) for tensor in call.inputs)
-            return real(call) if has_reals else _unless_refused(error, lambda: real(call))
-        return Computable(unit.shape, unit, call, real) if isinstance(unit, Real) else unit
+            has_f32 = any(isinstance(tensor, Computed) for tensor in call.inputs)
+            return f32(call) if has_f32 else _unless_refused(error, lambda: f32(call))
+        return Computable(qdq_group.shape, qdq_group, call, f32) if isinstance(qdq_group, F32Tensor) else qdq_group
 
     return plan
 
@@ -173,27 +173,27 @@ def _unless_refused(error: UnsupportedError, alternative: Callable[[], T]) -> T:
 
 
 @dataclass(frozen=True, eq=False)
-class Computable(Real):
-    """What a node gives: `unit` where its codes are asked for, float32 where its real numbers are."""
+class Computable(F32Tensor):
+    """What a node gives: `qdq_group` where its quantized values are asked for, float32 where its f32 values are."""
 
-    unit: Real
+    qdq_group: F32Tensor
     call: Call
-    planner: RealPlanner
+    planner: F32Planner
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         try:
-            return self.unit.quantized(plan, name, to)
+            return self.qdq_group.quantized(plan, name, to)
         except UnsupportedError as error:
             return _unless_refused(error, lambda: quantize(plan, name, self._computed(), to))
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         try:
-            return self.unit.real(plan, name)
+            return self.qdq_group.f32(plan, name)
         except UnsupportedError as error:
             return _unless_refused(error, self._computed)
 
     def _table(self) -> Table | None:
-        return self.unit.table()
+        return self.qdq_group.table()
 
     def _computed(self) -> Value:
         return self.planner(self.call).value
@@ -201,4 +201,4 @@ class Computable(Real):
 
 def supported_operators() -> tuple[str, ...]:
     """Names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS.keys() | _REAL_PLANNERS.keys()))
+    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys()))

@@ -1,4 +1,4 @@
-"""Resize and Upsample: nearest cells move codes, interpolation is done on real numbers as ONNX Runtime does it."""
+"""Resize and Upsample: nearest cells move quantized values, interpolation is done on f32 values as ONNX Runtime does it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.cuts import check_indices
-from qdialect.frontends.onnx.operators.data_movement import integers_of, places_of
+from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.slices import check_indices
 from qdialect.reference.resize import nearest_cells, places
 
 _COORDINATES = {
@@ -57,7 +57,7 @@ class NearestResizing(Movement):
     nearest: Nearest
 
     @property
-    def wants_last(self) -> bool:
+    def wants_channels_last(self) -> bool:
         return True
 
     def array(self, array: Array) -> Array:
@@ -73,26 +73,26 @@ class NearestResizing(Movement):
 
 
 @dataclass(frozen=True, eq=False)
-class Interpolated(Real):
-    """Real numbers between those of an image: ONNX Runtime resizes real numbers, not codes, before a QuantizeLinear."""
+class Interpolated(F32Tensor):
+    """f32 values between those of an image: ONNX Runtime resizes f32 values, not quantized values, before a QuantizeLinear."""
 
-    source: Real
+    source: F32Tensor
     coordinates: Coordinates
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return quantize(plan, name, self.real(plan, name), to)
+        return quantize(plan, name, self.f32(plan, name), to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source
         if isinstance(source, Quantized) and len(source.scales) == 1:
             value = _dequantized(plan, name, source)
         else:
-            value = source.real(plan, name)
+            value = source.f32(plan, name)
         return _interpolate(plan, name, value, self.shape, self.coordinates)
 
 
 def _dequantized(plan: Plan, name: str, source: Quantized) -> Value:
-    """The real numbers of codes with their channels last: codes are transposed for less than what they stand for."""
+    """The f32 values of quantized values with their channels last: quantized values are transposed for less than what they stand for."""
 
     def emit(emitter: Emitter) -> Placed:
         parameters = {"scales": source.scales, "zero_points": source.zero_points}
@@ -134,7 +134,9 @@ def _dimensions(call: Call, shape: Shape, is_old: bool) -> list[Scaled]:
     """Every dimension with its scale, from the inputs `scales` and `sizes`."""
     sizes = None if is_old else integers_of(call, 3, "sizes")
     scales = _scales(call, 1 if is_old else 2)
-    axes = places_of(call.attribute("axes", [0]) if "axes" in call.node.attributes else range(len(shape)), len(shape))
+    axes = normalized_axes(
+        call.attribute("axes", [0]) if "axes" in call.node.attributes else range(len(shape)), len(shape)
+    )
     given = sizes if sizes else scales
     if given is None or len(given) != len(axes):
         raise UnsupportedError(f"scales or sizes must have {len(axes)} entries, but got {given}")
@@ -199,7 +201,7 @@ def _linear(call: Call, source: Tensor, dimensions: Sequence[Scaled], coordinate
         return source
     is_sound = coordinates is Coordinates.ALIGN_CORNERS or all(dimension.is_ratio for dimension in dimensions)
     require(is_sound, "scales of mode linear must be the ratios of the extents")
-    if isinstance(source, Constant | Real):
-        return Interpolated(shape, call.real(0), coordinates)
+    if isinstance(source, Constant | F32Tensor):
+        return Interpolated(shape, call.f32(0), coordinates)
     require(source.element in EIGHT_BIT, f"input of mode linear must be i8, ui8 or f32, but got {source.element}")
     return _interpolate(call.plan, call.name, source, shape, coordinates)

@@ -1,4 +1,4 @@
-"""Comparisons of real numbers, and Where, which chooses by them."""
+"""Comparisons of f32 values, and Where, which chooses by them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Real, Tensor, quantize
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import Plan
 
@@ -18,39 +18,39 @@ _PREDICATES = {"Equal": 1, "Greater": 2, "GreaterOrEqual": 3, "Less": 4, "LessOr
 
 
 @dataclass(frozen=True, eq=False)
-class Condition(Real):
+class Condition(F32Tensor):
     """Where a comparison holds; only a Where can use it."""
 
     predicate: int
-    lhs: Real
-    rhs: Real
+    lhs: F32Tensor
+    rhs: F32Tensor
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen(Real):
+class Chosen(F32Tensor):
     """`lhs` where `condition` holds, `rhs` elsewhere, in float32."""
 
     condition: Condition
-    lhs: Real
-    rhs: Real
+    lhs: F32Tensor
+    rhs: F32Tensor
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return quantize(plan, name, self.real(plan, name), to)
+        return quantize(plan, name, self.f32(plan, name), to)
 
-    def _real(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         parts = (self.condition.lhs, self.condition.rhs, self.lhs, self.rhs)
-        values = [part.real(plan, name) for part in parts]
+        values = [part.f32(plan, name) for part in parts]
 
         def emit(emitter: Emitter) -> Placed:
-            (left, right, chosen, other), is_last = float_operands(emitter, values, self.shape)
+            (left, right, chosen, other), is_channels_last = float_operands(emitter, values, self.shape)
             holds = emitter.compare(self.condition.predicate, left, right)
-            return emitter.select(holds, chosen, other), is_last
+            return emitter.select(holds, chosen, other), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -58,7 +58,7 @@ class Chosen(Real):
 @imports(*_PREDICATES)
 def _comparison(call: Call) -> Tensor:
     call.count(2)
-    lhs, rhs = call.real(0), call.real(1)
+    lhs, rhs = call.f32(0), call.f32(1)
     return Condition(broadcast_shape(lhs.shape, rhs.shape), _PREDICATES[call.node.kind], lhs, rhs)
 
 
@@ -68,6 +68,6 @@ def _where(call: Call) -> Tensor:
     condition = call.tensor(0)
     if not isinstance(condition, Condition):
         raise UnsupportedError("input 0 must be a comparison of floats")
-    lhs, rhs = call.real(1), call.real(2)
+    lhs, rhs = call.f32(1), call.f32(2)
     shape: Shape = np.broadcast_shapes(condition.shape, broadcast_shape(lhs.shape, rhs.shape))
     return Chosen(shape, condition, lhs, rhs)

@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.cuts import Cut, check_indices
-from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, places_of
-from qdialect.frontends.onnx.operators.movements import Cutting
+from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, normalized_axes
+from qdialect.frontends.onnx.operators.movements import Slicing
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Tensor
+from qdialect.frontends.slices import Slice, check_indices
 
 
 @imports("Split")
@@ -19,16 +19,16 @@ def _split(call: Call) -> tuple[Tensor, ...]:
     """Sizes are an attribute in old operator sets, an input in later ones; else parts are even."""
     call.count(1, 2)
     shape, count = call.tensor(0).shape, len(call.node.outputs)
-    (axis,) = places_of([call.attribute("axis", 0)], len(shape))
+    (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
     sizes = integers_of(call, 1, "split") or _even(shape[axis], call.attribute("num_outputs", count))
     require(len(sizes) == count, f"must have {len(sizes)} outputs, but got {count}")
     holds = min(sizes) >= 1 and sum(sizes) == shape[axis]
     require(holds, f"sizes must be at least 1 and add up to {shape[axis]}, but got {list(sizes)}")
-    whole = [Cut(0, 1, extent) for extent in shape]
+    whole = [Slice(0, 1, extent) for extent in shape]
     parts: list[Tensor] = []
     for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
-        cuts = (*whole[:axis], Cut(start, 1, size), *whole[axis + 1 :])
-        parts.append(moved(call, Cutting(tuple(one.count for one in cuts), cuts)))
+        slices = (*whole[:axis], Slice(start, 1, size), *whole[axis + 1 :])
+        parts.append(moved(call, Slicing(tuple(one.count for one in slices), slices)))
     return tuple(parts)
 
 
@@ -46,18 +46,18 @@ def _slice(call: Call) -> Tensor:
     starts, ends = integers_of(call, 1, "starts"), integers_of(call, 2, "ends")
     if starts is None or ends is None:
         raise UnsupportedError("starts and ends must be given")
-    axes = places_of(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
+    axes = normalized_axes(integers_of(call, 3, "axes") or range(len(starts)), len(shape))
     steps = integers_of(call, 4, "steps") or (1,) * len(starts)
     lengths = [len(entries) for entries in (starts, ends, axes, steps)]
     require(len(set(lengths)) == 1, f"starts, ends, axes and steps must have as many entries, but got {lengths}")
     require(len(set(axes)) == len(axes), f"axes must name a dimension once, but got {axes}")
-    cuts = [Cut(0, 1, extent) for extent in shape]
+    slices = [Slice(0, 1, extent) for extent in shape]
     for axis, *entry in zip(axes, starts, ends, steps, strict=True):
-        cuts[axis] = _cut(shape[axis], entry, call.plan.budget)
-    return moved(call, Cutting(tuple(one.count for one in cuts), tuple(cuts)))
+        slices[axis] = _slice_of(shape[axis], entry, call.plan.budget)
+    return moved(call, Slicing(tuple(one.count for one in slices), tuple(slices)))
 
 
-def _cut(extent: int, entry: Sequence[int], budget: Budget) -> Cut:
+def _slice_of(extent: int, entry: Sequence[int], budget: Budget) -> Slice:
     start, end, step = entry
     require(step != 0, "step must not be 0")
     # Backwards, an end before the first element cannot be written as an index.
@@ -65,4 +65,4 @@ def _cut(extent: int, entry: Sequence[int], budget: Budget) -> Cut:
     taken = range(extent)[slice(max(start, -extent), last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{start}, {end}) of {extent}")
     check_indices(len(taken) if step < 0 else 0, budget)
-    return Cut(taken.start, step, len(taken))
+    return Slice(taken.start, step, len(taken))

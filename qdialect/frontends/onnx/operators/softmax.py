@@ -10,7 +10,7 @@ from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Real, Tensor
+from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
 
@@ -19,7 +19,7 @@ ALONG_AXIS = 13
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(Real):
+class Shares(F32Tensor):
     """The softmax of rows: along `axis`, or along `axis` and all dimensions after it."""
 
     source: Quantized
@@ -33,7 +33,7 @@ class Shares(Real):
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
 
         def emit(emitter: Emitter) -> Placed:
-            data = emitter.plain(self.source.codes)
+            data = emitter.to_channels_first(self.source.codes)
             shares = emitter.build(
                 SoftmaxOp,
                 emitter.reshape(data, flat) if self.is_flat else data,
@@ -59,8 +59,8 @@ def _softmax(call: Call) -> Tensor:
 def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
-    unit = _shares(call, source, call.attribute("opset", ALONG_AXIS))
-    return unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+    qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
 
 
 def _shares(call: Call, source: Quantized, version: int) -> Shares:

@@ -1,4 +1,4 @@
-"""Formulas over real numbers, written once: they build upstream ops, or compute with NumPy what those ops mean."""
+"""Formulas over f32 values, written once: they build upstream ops, or compute with NumPy what those ops mean."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qdialect.reference.float_evaluators import FLOAT_FUNCTIONS
 
 
 class Term(ABC):
-    """Real numbers in a formula; a number beside them stands for one of each, rounded to their type."""
+    """f32 values in a formula; a number beside them stands for one of each, rounded to their type."""
 
     @abstractmethod
     def apply(self, name: str, *others: Term | float) -> Term:

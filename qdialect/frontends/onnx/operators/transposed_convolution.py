@@ -18,7 +18,7 @@ from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 @imports("ConvTranspose")
 def _conv_transpose(call: Call) -> Contraction:
-    """Exact sums; ONNX Runtime adds them up in float32, so its codes may differ by one step."""
+    """Exact sums; ONNX Runtime adds them up in float32, so its quantized values may differ by one step."""
     call.count(2, 3)
     data, weights = data_of(call.quantized(0)), call.quantized(1)
     rank = len(data.shape)
@@ -26,16 +26,16 @@ def _conv_transpose(call: Call) -> Contraction:
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
     size = data.shape[2:]
-    strides, dilation, reach = steps_of(call, rank - 2, weight.codes.shape[1:-1])
-    full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, reach, strict=True))
+    strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.codes.shape[1:-1])
+    full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, kernel_extent, strict=True))
     before, output = _output(call, size, strides, full)
     # What of the full extent lies behind the output is cut off; what lies behind it in the output holds the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
     flat = 4 - rank
-    cut, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
+    take_slices, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
     attributes = {
         "strides": (1,) * flat + strides,
-        "padding": (0,) * flat + before + (0,) * flat + cut,
+        "padding": (0,) * flat + before + (0,) * flat + take_slices,
         "output_padding": (0,) * flat + extra,
         "dilation": (1,) * flat + dilation,
         "groups": groups,
@@ -64,9 +64,11 @@ def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape
         spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
         target = tuple(wanted[-rank:]) if wanted else spread
         require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")
-        cuts = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
-        before = tuple(cut // 2 if mode == SAME_UPPER else cut - cut // 2 for cut in cuts)
-        smallest = tuple(extent - cut for extent, cut in zip(whole, cuts, strict=True))
+        slices = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
+        before = tuple(
+            take_slices // 2 if mode == SAME_UPPER else take_slices - take_slices // 2 for take_slices in slices
+        )
+        smallest = tuple(extent - take_slices for extent, take_slices in zip(whole, slices, strict=True))
         output = target if wanted else smallest
     require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
     return before, output

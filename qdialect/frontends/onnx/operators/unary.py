@@ -50,9 +50,9 @@ class Function(Applied):
         before, codes = self.source.parameters, self.source.codes
 
         def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(codes)
+            value, is_channels_last = emitter.either(codes)
             parameters = {**mapping(before, to), **ORT.table, **self.attributes}
-            return emitter.build(self.op_class, value, element=to.element, **parameters), is_last
+            return emitter.build(self.op_class, value, element=to.element, **parameters), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
@@ -74,9 +74,9 @@ def _formula(kind: str, call: Call) -> Formula:
 
 @imports(*_OPS)
 def _function(call: Call) -> Tensor:
-    """Of codes an op of its own."""
+    """Of quantized values an op of its own."""
     call.count(1)
-    source = call.real(0)
+    source = call.f32(0)
     if isinstance(source, Quantized) and source.is_eight_bit:
         return _unary(call.node.kind, call, source)
     return applied(call, _formula(call.node.kind, call))
@@ -86,8 +86,8 @@ def _function(call: Call) -> Tensor:
 def _qlinear_function(call: Call) -> Tensor:
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
-    unit = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, source)
-    return unit.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+    qdq_group = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, source)
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
 
 
 @imports("Relu")
@@ -100,26 +100,26 @@ def _relu(call: Call) -> Tensor:
 def _clip(call: Call) -> Tensor:
     """Bounds are attributes in old operator sets and constant inputs in later ones; the upper one wins."""
     call.count(1, 3)
-    least, most = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
-    return _clamped(call, min(least, most), most)
+    minimum, maximum = _bound(call, 1, "min", -math.inf), _bound(call, 2, "max", math.inf)
+    return _clamped(call, min(minimum, maximum), maximum)
 
 
-def _clamped(call: Call, least: float, most: float) -> Tensor:
-    """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into real numbers are clamped too."""
+def _clamped(call: Call, minimum: float, maximum: float) -> Tensor:
+    """Input 0 between two bounds; 8-bit integers that no DequantizeLinear turned into f32 values are clamped too."""
     source = call.tensor(0)
     if isinstance(source, Value):
         require(source.element in EIGHT_BIT, f"input 0 must be f32, i8 or ui8, but got {source.element}")
-        return clamp_integers(call.plan, call.name, source, least, most)
-    real = call.real(0)
-    return Clamped(real.shape, real, least, most)
+        return clamp_integers(call.plan, call.name, source, minimum, maximum)
+    f32 = call.f32(0)
+    return Clamped(f32.shape, f32, minimum, maximum)
 
 
 def _bound(call: Call, index: int, name: str, default: float) -> float:
     tensor = call.optional(index)
     if tensor is None:
         return call.attribute(name, default)
-    if isinstance(tensor, Quantized) and tensor.reals() is not None:
-        tensor = Constant(np.asarray(tensor.reals()))
+    if isinstance(tensor, Quantized) and tensor.f32_values() is not None:
+        tensor = Constant(np.asarray(tensor.f32_values()))
     bound = number_of(tensor, name)
     require(not math.isnan(bound), f"{name} must be a number, but got nan")
     return bound

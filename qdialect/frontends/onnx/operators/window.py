@@ -9,7 +9,7 @@ from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.planning.emitter import Emitter, Value
-from qdialect.frontends.planning.window import Window, reach_of
+from qdialect.frontends.planning.window import Window, effective_kernel_extent
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
 """Modes of padding."""
@@ -24,9 +24,9 @@ def window_of(call: Call, size: Shape, kernel: Shape) -> Window:
 
 def declared_window(call: Call, size: Shape, kernel: Shape) -> Window:
     """The window that a node's attributes describe, whether it fits or not."""
-    strides, dilation, reach = steps_of(call, len(size), kernel)
-    before, after = _padding(call, size, reach, strides)
-    room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, reach, strict=True)]
+    strides, dilation, kernel_extent = steps_of(call, len(size), kernel)
+    before, after = _padding(call, size, kernel_extent, strides)
+    room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, kernel_extent, strict=True)]
     output = tuple(rest // stride + 1 for rest, stride in zip(room, strides, strict=True))
     return Window(kernel, strides, dilation, before, after, output)
 
@@ -38,8 +38,8 @@ def steps_of(call: Call, rank: int, kernel: Shape) -> tuple[Shape, Shape, Shape]
     require(declared == kernel, f"kernel_shape must be {list(kernel)}, but got {list(declared)}")
     strides = _positive(call, "strides", rank)
     dilation = _positive(call, "dilations", rank)
-    reach = reach_of(kernel, dilation)
-    return strides, dilation, reach
+    kernel_extent = effective_kernel_extent(kernel, dilation)
+    return strides, dilation, kernel_extent
 
 
 def pool_window(call: Call, shape: Shape) -> Window:
@@ -67,11 +67,11 @@ def _rounded_up(window: Window, size: Shape) -> Window:
     after: list[int] = []
     for i, extent in enumerate(size):
         stride, before = window.strides[i], window.before[i]
-        reach = window.reach[i]
-        windows = math.ceil((extent + before + window.after[i] - reach) / stride) + 1
+        kernel_extent = window.kernel_extent[i]
+        windows = math.ceil((extent + before + window.after[i] - kernel_extent) / stride) + 1
         windows -= (windows - 1) * stride >= extent + before
         output.append(windows)
-        after.append(max(window.after[i], (windows - 1) * stride + reach - extent - before))
+        after.append(max(window.after[i], (windows - 1) * stride + kernel_extent - extent - before))
     return Window(window.kernel, window.strides, window.dilation, window.before, tuple(after), tuple(output))
 
 
@@ -113,13 +113,13 @@ def explicit_padding(call: Call, rank: int) -> tuple[Shape, Shape]:
     return tuple(pads[:rank]), tuple(pads[rank:])
 
 
-def _padding(call: Call, size: Shape, reach: Shape, strides: Shape) -> tuple[Shape, Shape]:
+def _padding(call: Call, size: Shape, kernel_extent: Shape, strides: Shape) -> tuple[Shape, Shape]:
     rank, mode = len(size), padding_mode(call)
     if mode == VALID:
         return (0,) * rank, (0,) * rank
     if mode == NOTSET:
         return explicit_padding(call, rank)
-    cells = zip(size, reach, strides, strict=True)
+    cells = zip(size, kernel_extent, strides, strict=True)
     added = [max((math.ceil(extent / stride) - 1) * stride + r - extent, 0) for extent, r, stride in cells]
     small, large = tuple(a // 2 for a in added), tuple(a - a // 2 for a in added)
     # Of an odd number of cells, the mode says on which side the larger half lies.

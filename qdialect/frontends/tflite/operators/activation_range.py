@@ -24,20 +24,20 @@ def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
 
     A real bound b has the code ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's range.
     """
-    return codes_between(*real_bounds(activation), output)
+    return codes_between(*f32_bounds(activation), output)
 
 
-def real_bounds(activation: int) -> tuple[float | None, float | None]:
+def f32_bounds(activation: int) -> tuple[float | None, float | None]:
     """The bounds of a fused activation; None where there is none."""
     require(activation in _BOUNDS, f"fused activation {activation} is not supported")
     return _BOUNDS[activation]
 
 
-def codes_between(least: float | None, most: float | None, output: Tensor) -> tuple[int, int]:
-    """The codes of two real bounds; None where there is none."""
+def codes_between(minimum: float | None, maximum: float | None, output: Tensor) -> tuple[int, int]:
+    """The quantized values of two real bounds; None where there is none."""
     low, high = code_range(output)
     # The other end of the type bounds the code too: a clamp outside the type's range is one single code.
-    bounds = (low if least is None else _code(least, output), high if most is None else _code(most, output))
+    bounds = (low if minimum is None else _code(minimum, output), high if maximum is None else _code(maximum, output))
     return min(max(bounds[0], low), high), max(min(bounds[1], high), low)
 
 

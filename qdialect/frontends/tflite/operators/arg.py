@@ -15,7 +15,7 @@ _OPS = {"ARG_MAX": ArgMaxOp, "ARG_MIN": ArgMinOp}
 
 @imports("ARG_MAX", "ARG_MIN")
 def _arg(operator: Operator) -> Emission:
-    """The first of equal codes wins; the output's type says how wide an index is."""
+    """The first of equal quantized values wins; the output's type says how wide an index is."""
     data, axes = operands(operator, 2)
     output = operator.outputs[0]
     require(data.element in EIGHT_BIT, f"input must be i8 or ui8, but got {data.element}")

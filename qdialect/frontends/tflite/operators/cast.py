@@ -23,7 +23,7 @@ _CONVERSIONS = {
 
 @imports("CAST")
 def _cast(operator: Operator) -> Emission:
-    """Integers are real numbers as they are; a real number loses its fraction."""
+    """Integers are f32 values as they are; an f32 value loses its fraction."""
     (data,) = operands(operator, 1)
     source, target = data.element, operator.outputs[0].element
     is_code = source in _CODES and target == "f32"

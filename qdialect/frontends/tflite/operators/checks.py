@@ -16,25 +16,27 @@ from qdialect.quant_math import Multiplier, real_multiplier
 
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
-_MOST_ENTRIES = 1024
+_MAX_ENTRIES = 1024
 # A larger factor would need a left shift of more places than an accumulator has.
 _LARGEST_FACTOR = 2.0**30
 
 
-def operands(operator: Operator, least: int, most: int | None = None) -> tuple[Tensor, ...]:
-    """The inputs of a node with one output and `least` to `most` inputs, omitted trailing ones left out."""
-    present = operands_of_many(operator, least, most)
+def operands(operator: Operator, minimum: int, maximum: int | None = None) -> tuple[Tensor, ...]:
+    """The inputs of a node with one output and `minimum` to `maximum` inputs, omitted trailing ones left out."""
+    present = operands_of_many(operator, minimum, maximum)
     require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
     return present
 
 
-def operands_of_many(operator: Operator, least: int, most: int | None = None) -> tuple[Tensor, ...]:
+def operands_of_many(operator: Operator, minimum: int, maximum: int | None = None) -> tuple[Tensor, ...]:
     """As `operands`, of a node with at least one output."""
     present = [tensor for tensor in operator.inputs if tensor is not None]
-    most = most or least
+    maximum = maximum or minimum
     in_front = all(tensor is not None for tensor in operator.inputs[: len(present)])
-    count = str(least) if least == most else f"{least} to {most}"
-    require(in_front and least <= len(present) <= most, f"must have {count} inputs, but got {len(operator.inputs)}")
+    count = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
+    require(
+        in_front and minimum <= len(present) <= maximum, f"must have {count} inputs, but got {len(operator.inputs)}"
+    )
     require(len(operator.outputs) >= 1, "must have at least 1 output, but got 0")
     return tuple(present)
 
@@ -57,11 +59,11 @@ def constant(tensor: Tensor, what: str) -> NDArray[Any]:
     return tensor.data
 
 
-def integers(tensor: Tensor, what: str, most: int = _MOST_ENTRIES) -> tuple[int, ...]:
-    """The entries of a constant i32 or i64 tensor, which are at most `most`: any number of nodes may share it."""
+def integers(tensor: Tensor, what: str, maximum: int = _MAX_ENTRIES) -> tuple[int, ...]:
+    """The entries of a constant i32 or i64 tensor, which are at most `maximum`: any number of nodes may share it."""
     require(tensor.element in ("i32", "i64"), f"{what} must be i32 or i64, but got {tensor.element}")
     entries = constant(tensor, what)
-    require(entries.size <= most, f"{what} must have at most {most} entries, but got {entries.size}")
+    require(entries.size <= maximum, f"{what} must have at most {maximum} entries, but got {entries.size}")
     return tuple(entries.ravel().tolist())
 
 
@@ -80,7 +82,7 @@ def same_quantization(operator: Operator, tensor: Tensor) -> None:
 
 
 def same_content(tensor: Tensor, output: Tensor) -> None:
-    """Elements of `tensor` mean what those of `output` mean: both have one type, codes one scale and zero point."""
+    """Elements of `tensor` mean what those of `output` mean: both have one type, quantized values one scale and zero point."""
     found, wanted = tensor.element, output.element
     require(wanted in NUMPY_DTYPES, f"output must be {', '.join(NUMPY_DTYPES)}, but got {wanted}")
     require(found == wanted, f"inputs and output must have one type, but got {found} and {wanted}")

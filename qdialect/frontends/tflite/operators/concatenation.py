@@ -7,14 +7,14 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp, LutOp
-from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import FloatRounding, Scaling, Table, encode_table, round_real, scale_factors, table_codes
+from qdialect.quant_math import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_codes
 
 
 @imports("CONCATENATION")
@@ -23,7 +23,7 @@ def _concatenation(operator: Operator) -> Emission:
         operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
     )
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, MOST_VARIADIC)
+    parts = operands(operator, 1, MAX_VARIADIC)
     output = eight_bit(operator.outputs[0], "output")
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
@@ -68,5 +68,5 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
     ratio = np.float32(part.scale) * np.float32(scale_factors(output.scale, Scaling.RECIPROCAL_F32))
     shift = np.float32(-part.zero_point) * ratio
     scaled = table_codes(np.uint8).astype(np.float32) * ratio + shift
-    codes = round_real(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
+    codes = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
     return encode_table(np.clip(codes, 0, 255), np.uint8)

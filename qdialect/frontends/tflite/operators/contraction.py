@@ -190,8 +190,8 @@ def _transpose_conv(operator: Operator) -> Emission:
     full = [(data.shape[1 + i] - 1) * strides[i] + window[i] for i in range(2)]
     # What of the full extent lies behind the output is cut off; what lies behind it in the output holds the bias.
     rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
-    cut, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
-    attributes = {"strides": strides, "padding": (top, left, *cut), "output_padding": tuple(extra)}
+    take_slices, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
+    attributes = {"strides": strides, "padding": (top, left, *take_slices), "output_padding": tuple(extra)}
 
     def emit(emitter: Emitter) -> ir.Value:
         acc = node.accumulate(emitter, ConvTranspose2DOp, emitter.value(node.data), **attributes)

@@ -1,4 +1,4 @@
-"""RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, PAD and PADV2: the codes stay what they are."""
+"""RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, PAD and PADV2: the quantized values stay what they are."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _div(operator: Operator) -> Emission:
 
 @imports("MAXIMUM", "MINIMUM")
 def _extreme(operator: Operator) -> Emission:
-    """Codes are compared as they are, which means something where all parameters are equal."""
+    """Quantized values are compared as they are, which means something where all parameters are equal."""
     for tensor in _checked(operator):
         same_quantization(operator, tensor)
     op_class = MaximumOp if operator.kind == "MAXIMUM" else MinimumOp

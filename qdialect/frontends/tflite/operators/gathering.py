@@ -10,7 +10,7 @@ import tflite
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, TransposeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import MOST_INDICES, border, check_indices, gather
+from qdialect.frontends.slices import MAX_INDICES, border, check_indices, gather
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
@@ -32,7 +32,7 @@ def _gather(operator: Operator) -> Emission:
     same_content(data, operator.outputs[0])
     require(dims == 0, f"batch dimensions must be 0, but got {dims}")
     check_indices(math.prod(places.shape), operator.budget)
-    place, indices = axis_of([axis], len(data.shape)), integers(places, "indices", MOST_INDICES)
+    place, indices = axis_of([axis], len(data.shape)), integers(places, "indices", MAX_INDICES)
     extent = data.shape[place]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")

@@ -6,7 +6,7 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import ConcatOp
-from qdialect.dialect.op_base import MOST_VARIADIC
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
@@ -19,7 +19,7 @@ from qdialect.frontends.tflite.reader import read_options
 @imports("PACK")
 def _pack(operator: Operator) -> Emission:
     count, axis = read_options(operator, tflite.PackOptions, lambda options: (options.ValuesCount(), options.Axis()))
-    parts = operands(operator, 1, MOST_VARIADIC)
+    parts = operands(operator, 1, MAX_VARIADIC)
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
     output = eight_bit(operator.outputs[0], "output")
     shape = parts[0].shape

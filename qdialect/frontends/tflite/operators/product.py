@@ -54,7 +54,7 @@ class Product:
         }
 
     def requantized(self, emitter: Emitter, acc: ir.Value) -> ir.Value:
-        """Accumulators as codes of the output."""
+        """Accumulators as quantized values of the output."""
         return emitter.requantize(
             acc,
             self.output,
@@ -73,24 +73,24 @@ def _batch_matmul(operator: Operator) -> Emission:
     def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
         return bool(options.AdjX()), bool(options.AdjY())
 
-    turns_left, turns_right = read_options(operator, tflite.BatchMatMulOptions, read)
+    transpose_lhs, transpose_rhs = read_options(operator, tflite.BatchMatMulOptions, read)
     lhs, rhs = operands(operator, 2)
     node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
     for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
         require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
-    left, right = _turned(lhs.shape, turns_left), _turned(rhs.shape, turns_right)
+    left, right = _turned(lhs.shape, transpose_lhs), _turned(rhs.shape, transpose_rhs)
     require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
     pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
     broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
     require(broadcasts, f"batches must broadcast, but got {list(left[:-2])} and {list(right[:-2])}")
 
     def emit(emitter: Emitter) -> ir.Value:
-        data = transposed(emitter, emitter.value(lhs)) if turns_left else emitter.value(lhs)
+        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
         if rhs.data is not None and math.prod(right[:-2]) == 1:
             matrix = rhs.data.reshape(rhs.data.shape[-2:])
-            result = node.emit_dense(emitter, data, emitter.constant(matrix if turns_right else matrix.T))
+            result = node.emit_dense(emitter, data, emitter.constant(matrix if transpose_rhs else matrix.T))
         else:
-            weight = transposed(emitter, emitter.value(rhs)) if turns_right else emitter.value(rhs)
+            weight = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
             result = node.emit(emitter, data, weight, None)
         return emitter.reshape(result, node.output.shape)
 

@@ -15,7 +15,7 @@ from qdialect.quant_math import Multiplier
 
 @imports("QUANTIZE")
 def _quantize(operator: Operator) -> Emission:
-    """From f32 by a float32 division, ties away from zero; from 8-bit codes by a fixed-point rescale."""
+    """From f32 by a float32 division, ties away from zero; from 8-bit quantized values by a fixed-point rescale."""
     (data,) = operands(operator, 1)
     output = eight_bit(operator.outputs[0], "output")
     if data.element == "f32":

@@ -92,7 +92,7 @@ def _extreme(operator: Operator) -> Emission:
 
 @imports("L2_NORMALIZATION")
 def _l2_normalization(operator: Operator) -> Emission:
-    """Along the last dimension, to codes of 1/128 around the middle."""
+    """Along the last dimension, to quantized values of 1/128 around the middle."""
     (data,) = operands(operator, 1)
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))

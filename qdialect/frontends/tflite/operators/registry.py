@@ -18,7 +18,7 @@ Planner = Callable[[Operator], Emission]
 
 
 _PLANNERS = Registry[Planner]("importer")
-_REAL_PLANNERS = Registry[Planner]("float importer")
+_F32_PLANNERS = Registry[Planner]("float importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -31,11 +31,11 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
     return register
 
 
-def imports_reals(*kinds: str) -> Callable[[Planner], Planner]:
+def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators from float32 to float32."""
 
     def register(planner: Planner) -> Planner:
-        _REAL_PLANNERS.add(kinds, planner)
+        _F32_PLANNERS.add(kinds, planner)
         return planner
 
     return register
@@ -46,18 +46,18 @@ def plan(operator: Operator) -> Emission:
 
     Raises `UnsupportedError` where the node cannot be expressed and `ImportModelError` where its bytes are damaged.
     """
-    planners = _REAL_PLANNERS if operator.kind in _REAL_PLANNERS and _is_real(operator) else _PLANNERS
+    planners = _F32_PLANNERS if operator.kind in _F32_PLANNERS and _is_f32(operator) else _PLANNERS
     planner = planners.get(operator.kind)
     if planner is None:
         raise UnsupportedError("operator is not supported")
     return planner(operator)
 
 
-def _is_real(operator: Operator) -> bool:
+def _is_f32(operator: Operator) -> bool:
     ends = (*operator.inputs[:1], *operator.outputs[:1])
     return len(ends) == 2 and all(tensor is not None and tensor.element == "f32" for tensor in ends)
 
 
 def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS.keys() | _REAL_PLANNERS.keys()))
+    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys()))

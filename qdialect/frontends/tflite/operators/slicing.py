@@ -10,7 +10,7 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import MOST_INDICES, Cut, check_indices, cut
+from qdialect.frontends.slices import MAX_INDICES, Slice, check_indices, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, operands_of_many, same_content
@@ -35,7 +35,7 @@ def _split_v(operator: Operator) -> Emission:
     """One size may be -1: whatever the others leave."""
     data, sizes, axis = operands_of_many(operator, 3)
     check_indices(math.prod(sizes.shape), operator.budget)
-    place, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes", MOST_INDICES))
+    place, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes", MAX_INDICES))
     require(len(given) == len(operator.outputs), f"must have {len(given)} outputs, but got {len(operator.outputs)}")
     extent = data.shape[place]
     if given.count(-1) == 1:
@@ -62,16 +62,16 @@ def _parts(operator: Operator, data: Tensor, axis: int, extents: Sequence[int]) 
         values: list[ir.Value] = []
         for output, start, extent in zip(operator.outputs, starts, extents, strict=True):
             emitter.enter(output.name)
-            cuts = [Cut(start, 1, extent) if i == axis else Cut(0, 1, n) for i, n in enumerate(data.shape)]
-            values.append(emitter.reshape(cut(emitter, emitter.value(data), cuts), output.shape))
+            slices = [Slice(start, 1, extent) if i == axis else Slice(0, 1, n) for i, n in enumerate(data.shape)]
+            values.append(emitter.reshape(take_slices(emitter, emitter.value(data), slices), output.shape))
         return values
 
     return emit
 
 
-def _selection(operator: Operator, data: Tensor, cuts: Sequence[Cut], shape: Shape) -> Emission:
+def _selection(operator: Operator, data: Tensor, slices: Sequence[Slice], shape: Shape) -> Emission:
     same_content(data, operator.outputs[0])
-    return lambda emitter: emitter.reshape(cut(emitter, emitter.value(data), cuts), shape)
+    return lambda emitter: emitter.reshape(take_slices(emitter, emitter.value(data), slices), shape)
 
 
 @imports("SLICE")
@@ -80,13 +80,13 @@ def _slice(operator: Operator) -> Emission:
     data, begin, size = operands(operator, 3)
     firsts, counts, rank = integers(begin, "begin"), integers(size, "size"), len(data.shape)
     require(len(firsts) == len(counts) == rank, f"begin and size must have {rank} entries")
-    cuts: list[Cut] = []
+    slices: list[Slice] = []
     for first, count, extent in zip(firsts, counts, data.shape, strict=True):
         taken = extent - first if count == -1 else count
         holds = 0 <= first < extent and 1 <= taken <= extent - first
         require(holds, f"slice must lie in {extent} elements and not be empty, but takes {count} from {first} on")
-        cuts.append(Cut(first, 1, taken))
-    return _selection(operator, data, cuts, tuple(one.count for one in cuts))
+        slices.append(Slice(first, 1, taken))
+    return _selection(operator, data, slices, tuple(one.count for one in slices))
 
 
 @imports("STRIDED_SLICE")
@@ -94,7 +94,7 @@ def _strided_slice(operator: Operator) -> Emission:
     data, begin, end, strides = operands(operator, 4)
     begins, ends, steps = integers(begin, "begin"), integers(end, "end"), integers(strides, "strides")
     selection = select(operator, data.shape, begins, ends, steps)
-    return _selection(operator, data, selection.cuts, selection.shape)
+    return _selection(operator, data, selection.slices, selection.shape)
 
 
 @imports("UNPACK")

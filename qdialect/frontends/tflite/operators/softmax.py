@@ -15,7 +15,7 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 
 _OUTPUT_SCALE = 1 / 256
-# In the kernel's Q5.26 the scaled distance of two codes must not vanish.
+# In the kernel's Q5.26 the scaled distance of two quantized values must not vanish.
 _SMALLEST_FACTOR = 2.0**-26
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from qdialect._mlir import ir
 from qdialect.dialect import PadOp, TransposeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.cuts import Cut, cut
+from qdialect.frontends.slices import Slice, take_slices
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
@@ -67,12 +67,12 @@ def _batch_to_space(operator: Operator) -> Emission:
     require(min(kept) >= 1, f"crops must leave something of {grown}, but leave {kept}")
     whole = (images, *grown, *rest)
     starts, sizes = (0, *low, *(0 for _ in rest)), (images, *kept, *rest)
-    cuts = [Cut(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
+    slices = [Slice(first, 1, size) for first, size in zip(starts, sizes, strict=True)]
 
     def emit(emitter: Emitter) -> ir.Value:
         parts = emitter.reshape(emitter.value(data), split)
         moved = emitter.build(TransposeOp, parts, element=data.element, permutation=order)
-        return cut(emitter, emitter.reshape(moved, whole), cuts)
+        return take_slices(emitter, emitter.reshape(moved, whole), slices)
 
     return emit
 

@@ -100,7 +100,7 @@ def _integer_function(operator: Operator) -> Emission:
 
 @imports("NEG")
 def _negate(operator: Operator) -> Emission:
-    """The kernel negates codes, which negates numbers where both zero points are opposite."""
+    """The kernel negates quantized values, which negates numbers where both zero points are opposite."""
     data, output = _input_of(operator), operator.outputs[0]
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     found, wanted = (output.scale, output.zero_point), (data.scale, -data.zero_point)
@@ -169,8 +169,8 @@ def _table_function(operator: Operator) -> Emission:
 @imports("HARD_SWISH")
 def _hard_swish(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
-    least = hard_swish_bound(data.scale)
-    require(output.scale > least, f"output scale must be greater than {least}, but got {output.scale}")
+    minimum = hard_swish_bound(data.scale)
+    require(output.scale > minimum, f"output scale must be greater than {minimum}, but got {output.scale}")
     return _unary(operator, HardswishOp, {"mode": HardswishMode.TFLITE})
 
 

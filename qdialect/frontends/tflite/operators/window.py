@@ -25,6 +25,6 @@ def explicit_padding(
     return top, left, bottom, right
 
 
-def _same(size: int, reach: int, stride: int) -> tuple[int, int]:
-    added = max((-(-size // stride) - 1) * stride + reach - size, 0)
+def _same(size: int, kernel_extent: int, stride: int) -> tuple[int, int]:
+    added = max((-(-size // stride) - 1) * stride + kernel_extent - size, 0)
     return added // 2, added - added // 2

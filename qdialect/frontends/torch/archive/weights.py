@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdialect.dialect.type_constraints import MOST_ELEMENTS
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import Array
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import UNLESS_TRUSTED, Members
@@ -126,8 +126,8 @@ def _check_layout(meta: Field, shape: tuple[int, ...], strides: tuple[int, ...],
     if len(shape) > _MAX_DIMENSIONS:
         meta.refuse(f"must have at most {_MAX_DIMENSIONS} dimensions, but got {len(shape)}")
     known = math.prod(size for size in shape if size)
-    if known > MOST_ELEMENTS:
-        meta.refuse(f"must have at most {MOST_ELEMENTS} elements, but got {known}")
+    if known > MAX_ELEMENTS:
+        meta.refuse(f"must have at most {MAX_ELEMENTS} elements, but got {known}")
     if 0 in shape:
         return
     count, last = 1, extent(meta["storage_offset"])

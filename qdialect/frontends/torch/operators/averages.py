@@ -1,7 +1,7 @@
 """Means of windows and over dimensions.
 
-PyTorch averages in float32.  A sum of integers is exact and its codes are PyTorch's, but for means that lie halfway
-between two codes: there the float32 sum, which rounds at every term, decides.
+PyTorch averages in float32.  A sum of integers is exact and its quantized values are PyTorch's, but for means that lie halfway
+between two quantized values: there the float32 sum, which rounds at every term, decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, MeanOp, PadOp, RealConv2DOp, RealSumOp, RequantizeOp
+from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, RequantizeOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, mapping
@@ -20,7 +20,16 @@ from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, limit, place_of, quantize
+from qdialect.frontends.torch.tensors import (
+    F32Tensor,
+    Parameters,
+    Plan,
+    Quantized,
+    Result,
+    limit,
+    quantize,
+    stored_axis,
+)
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
 
@@ -30,22 +39,22 @@ def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
     return ops("div", total, ops.number(count, total))
 
 
-def _codes_of(source: Real, to: Parameters) -> Quantized | None:
+def _codes_of(source: F32Tensor, to: Parameters) -> Quantized | None:
     """`source` where integers give its means."""
     holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
     return source if isinstance(source, Quantized) and holds else None
 
 
 @dataclass(frozen=True, eq=False)
-class Average(Real):
+class Average(F32Tensor):
     """Means of windows, the padding among them.
 
-    Sums of codes are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same and n is
+    Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same and n is
     even, so that means lie halfway, the sum is PyTorch's: in float32, the cells of a window one after another.
     """
 
     name: str
-    source: Real
+    source: F32Tensor
     window: Window
 
     @property
@@ -55,7 +64,7 @@ class Average(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = _codes_of(self.source, to)
         if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
-            return quantize(plan, name, self.real(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, self.name), to)
         before, window, channels = source.parameters, self.window, self.shape[1]
         share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}
 
@@ -86,7 +95,7 @@ class Average(Real):
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        source, window, channels = self.source.real(plan, self.name), self.window, self.shape[1]
+        source, window, channels = self.source.f32(plan, self.name), self.window, self.shape[1]
 
         def emit(emitter: Emitter) -> Placed:
             data = emitter.last(source)
@@ -95,7 +104,7 @@ class Average(Real):
                 data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
-            total = emitter.build(RealConv2DOp, data, ones, element="f32", **how)
+            total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
             with emitter.location_of(self.name):
                 return _divided(emitter, total, self._count), True
 
@@ -113,39 +122,39 @@ def _average_pool(call: Call) -> Result:
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(Real):
+class Mean(F32Tensor):
     """Means over `axes`: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last.
 
-    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two codes
+    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two quantized values
     its code may be the other one.
     """
 
     name: str
-    source: Real
+    source: F32Tensor
     axes: tuple[int, ...]
     keeps: bool
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = _codes_of(self.source, to)
         if source is None:
-            return quantize(plan, name, self.real(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, self.name), to)
 
         def emit(emitter: Emitter) -> Placed:
-            data, axes, is_last = self._placed(emitter, source.codes)
+            data, axes, is_channels_last = self._placed(emitter, source.codes)
             parameters = {**mapping(source.parameters, to), **PYTORCH.rescale, "axes": axes, "keep_dims": self.keeps}
-            return emitter.build(MeanOp, data, element=to.element, **parameters), is_last
+            return emitter.build(MeanOp, data, element=to.element, **parameters), is_channels_last
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, self.name)
+        source = self.source.f32(plan, self.name)
         count = math.prod(self.source.shape[axis] for axis in self.axes)
 
         def emit(emitter: Emitter) -> Placed:
-            data, axes, is_last = self._placed(emitter, source)
-            total = emitter.build(RealSumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
+            data, axes, is_channels_last = self._placed(emitter, source)
+            total = emitter.build(F32SumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
             with emitter.location_of(self.name):
-                return _divided(emitter, total, count), is_last
+                return _divided(emitter, total, count), is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
@@ -156,11 +165,17 @@ class Mean(Real):
         """
         rank = len(value.shape)
         of_images = self.axes == tuple(range(2, rank))
-        data, is_last = emitter.either(value) if self.keeps or of_images else (emitter.plain(value), False)
-        return data, tuple(sorted(place_of(axis, rank, is_last) for axis in self.axes)), is_last and self.keeps
+        data, is_channels_last = (
+            emitter.either(value) if self.keeps or of_images else (emitter.to_channels_first(value), False)
+        )
+        return (
+            data,
+            tuple(sorted(stored_axis(axis, rank, is_channels_last) for axis in self.axes)),
+            is_channels_last and self.keeps,
+        )
 
 
-def _mean(call: Call, source: Real, axes: tuple[int, ...], *, keeps: bool) -> Mean:
+def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Mean:
     rank = len(source.shape)
     require(rank >= 1, "input must have at least 1 dimension, but got 0")
     shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(source.shape))
@@ -170,7 +185,7 @@ def _mean(call: Call, source: Real, axes: tuple[int, ...], *, keeps: bool) -> Me
 
 @imports("mean.dim")
 def _mean_over(call: Call) -> Result:
-    source = call.real("self")
+    source = call.f32("self")
     rank = len(source.shape)
     given = call.argument("dim")
     axes = tuple(range(rank)) if not given else tuple(given)
@@ -180,7 +195,7 @@ def _mean_over(call: Call) -> Result:
 
 @imports("mean.default")
 def _mean_of_all(call: Call) -> Result:
-    source = call.real("self")
+    source = call.f32("self")
     return _mean(call, source, tuple(range(len(source.shape))), keeps=False)
 
 

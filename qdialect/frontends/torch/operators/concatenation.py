@@ -1,4 +1,4 @@
-"""cat: real numbers side by side; every part gets the result's parameters by a table of its own."""
+"""cat: f32 values side by side; every part gets the result's parameters by a table of its own."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT
-from qdialect.frontends.torch.operators.registry import Call, as_real, imports
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, place_of, quantize
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, quantize, stored_axis
 from qdialect.profiles import PYTORCH
 
-_MOST_PARTS = 16
+_MAX_PARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(Real):
-    """Real numbers side by side along `axis`."""
+class Joined(F32Tensor):
+    """f32 values side by side along `axis`."""
 
     name: str
-    parts: tuple[Real, ...]
+    parts: tuple[F32Tensor, ...]
     axis: int
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         if to.element not in EIGHT_BIT:
-            return quantize(plan, name, self.real(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, self.name), to)
         return self.joined(plan, name, [part.encoded(plan, name, to) for part in self.parts], to)
 
     def joined(self, plan: Plan, name: str, codes: list[Value], to: Parameters) -> Value:
-        """Codes side by side."""
+        """Quantized values side by side."""
         parameters: dict[str, Any] = {
             "input_scales": (to.scale,) * len(codes),
             "input_zero_points": (to.zero_point,) * len(codes),
@@ -42,19 +42,19 @@ class Joined(Real):
         }
 
         def emit(emitter: Emitter) -> Placed:
-            operands, is_last = emitter.alike(codes)
-            axis = place_of(self.axis, len(self.shape), is_last)
-            return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **parameters), is_last
+            operands, is_channels_last = emitter.alike(codes)
+            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
+            return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **parameters), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
     def computed(self, plan: Plan, name: str) -> Value:
         """Every part in its place with zeros around it, all of them added."""
-        values = [part.real(plan, self.name) for part in self.parts]
+        values = [part.f32(plan, self.name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Placed:
-            held, is_last = emitter.alike(values)
-            axis = place_of(self.axis, len(self.shape), is_last)
+            held, is_channels_last = emitter.alike(values)
+            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             total, begin = None, 0
             for value in held:
                 extent = shape_of(value.type)[axis]
@@ -66,7 +66,7 @@ class Joined(Real):
                 total = placed if total is None else emitter.float_op("arith.addf", total, placed)
                 begin += extent
             assert total is not None
-            return total, is_last
+            return total, is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
@@ -77,9 +77,9 @@ def _have_one_meaning(parameters: Sequence[Parameters]) -> bool:
 
 @imports("cat.default", "concat.default")
 def _cat(call: Call) -> Result:
-    """Codes of the same parameters keep them."""
-    parts = [as_real("tensors", tensor) for tensor in call.tensors("tensors")]
-    require(len(parts) <= _MOST_PARTS, f"must have 1 to {_MOST_PARTS} parts, but got {len(parts)}")
+    """Quantized values of the same parameters keep them."""
+    parts = [as_f32("tensors", tensor) for tensor in call.tensors("tensors")]
+    require(len(parts) <= _MAX_PARTS, f"must have 1 to {_MAX_PARTS} parts, but got {len(parts)}")
     rank, axis = len(parts[0].shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     joined = Joined(call.node.outputs[0].shape, call.name, tuple(parts), axis % rank)

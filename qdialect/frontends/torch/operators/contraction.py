@@ -15,7 +15,7 @@ from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight, ordered_weight
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, limit, quantize
+from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, limit, quantize
 from qdialect.profiles import PYTORCH
 
 Accumulate = Callable[[Emitter, Array | None], ir.Value]
@@ -23,11 +23,11 @@ Accumulate = Callable[[Emitter, Array | None], ir.Value]
 
 
 @dataclass(frozen=True, eq=False)
-class Contraction(Real):
-    """Real numbers ``accumulator * s_x * s_w + bias``; `finish` brings what has channels last to the model's shape.
+class Contraction(F32Tensor):
+    """f32 values ``accumulator * s_x * s_w + bias``; `finish` brings what has channels last to the model's shape.
 
     PyTorch sums in float32 and adds a float bias.  The sum of integers is exact, and where the bias counts whole
-    accumulator steps it is a part of it; otherwise it is added to the real numbers.
+    accumulator steps it is a part of it; otherwise it is added to the f32 values.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Contraction(Real):
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         whole = self._whole_bias()
         if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
-            return quantize(plan, name, self.real(plan, name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
 
         def emit(emitter: Emitter) -> Placed:
             accumulators = self.accumulate(emitter, whole)
@@ -79,11 +79,11 @@ class Contraction(Real):
             accumulators = self.accumulate(emitter, None)
             shape = shape_of(accumulators.type)
             parameters = {"scales": tuple(map(float, self._steps)), "zero_points": (0,), "axis": len(shape) - 1}
-            real = emitter.build(DequantizeOp, accumulators, element="f32", **parameters)
+            f32 = emitter.build(DequantizeOp, accumulators, element="f32", **parameters)
             if self.bias is not None:
                 bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape)
-                real = emitter.float_op("arith.addf", real, bias)
-            return self.finish(emitter, real)
+                f32 = emitter.float_op("arith.addf", f32, bias)
+            return self.finish(emitter, f32)
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
@@ -110,7 +110,7 @@ def bias_of(call: Call, name: str, channels: int) -> Array | None:
     tensor = call.result(name)
     if tensor is None:
         return None
-    values = tensor.reals() if isinstance(tensor, Quantized) else None
+    values = tensor.f32_values() if isinstance(tensor, Quantized) else None
     if isinstance(tensor, Constant):
         values = tensor.array
     require(values is not None, f"argument '{name}' must be constant")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, PadOp, RealConv2DOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
-from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
+from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
 from qdialect.frontends.torch.tensors import Result
@@ -39,7 +39,7 @@ class _Layer:
         return emitter.reshape(emitter.last(value), (self.batch, *(1, *self.size)[-2:], self.channels[0]))
 
     def attributes(self) -> dict[str, Any]:
-        """Those that convolutions of integers and of real numbers have in common."""
+        """Those that convolutions of integers and of f32 values have in common."""
         flat = self.window.two_dimensional()
         return {"strides": flat.strides, "dilation": flat.dilation, "groups": self.groups}
 
@@ -52,7 +52,7 @@ class _Layer:
 def _convolution(call: Call) -> Result:
     rank = 4 if "conv2d" in call.node.kind else 3
     if not is_integer(call, "input", "weight"):
-        return _real_convolution(call, rank)
+        return _f32_convolution(call, rank)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
     layer = _layer(call, data.shape, weight.codes.shape, rank)
 
@@ -75,8 +75,8 @@ def _convolution(call: Call) -> Result:
     return Contraction(layer.shape, call.name, data, weight, bias, accumulate, layer.finish)
 
 
-def _real_convolution(call: Call, rank: int) -> Result:
-    data, weight = call.real("input"), real_weight(call, "weight")
+def _f32_convolution(call: Call, rank: int) -> Result:
+    data, weight = call.f32("input"), f32_weight(call, "weight")
     require(weight is not None, "argument 'weight' must be constant")
     assert weight is not None
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
@@ -90,10 +90,10 @@ def _real_convolution(call: Call, rank: int) -> Result:
             low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
             image = emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
         kernels = emitter.constant(_square(last))
-        return emitter.build(RealConv2DOp, image, kernels, element="f32", **layer.attributes())
+        return emitter.build(F32Conv2DOp, image, kernels, element="f32", **layer.attributes())
 
     bias = bias_of(call, "bias", layer.channels[1])
-    return RealContraction(layer.shape, call.name, (data,), bias, contract, layer.finish)
+    return F32Contraction(layer.shape, call.name, (data,), bias, contract, layer.finish)
 
 
 def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
@@ -115,7 +115,10 @@ def _square(weight: Array) -> Array:
 @imports("conv_transpose2d.input")
 def _transposed_convolution(call: Call) -> Result:
     """Weights are IOHW: [C, O / groups, KH, KW]; their scales by channel lie along O, which then is whole."""
-    require(is_integer(call, "input", "weight"), "input and weight must be dequantized codes, the weight's constant")
+    require(
+        is_integer(call, "input", "weight"),
+        "input and weight must be dequantized quantized values, the weight's constant",
+    )
     data = data_of(call, "input")
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     weight = weight_of(call, "weight", (0, 1, 2, 3), 1)
@@ -126,10 +129,10 @@ def _transposed_convolution(call: Call) -> Result:
     require(groups == 1 or len(weight.scales) == 1, "weight must have one scale where there are groups")
     apart = weight.codes.reshape(groups, inputs // groups, share, *kernel)
     turned = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
-    strides, dilation, extra, cut = (
+    strides, dilation, extra, take_slices = (
         call.integers(name, 2) for name in ("stride", "dilation", "output_padding", "padding")
     )
-    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *cut)))
+    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *take_slices)))
     require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
 
     def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
@@ -140,7 +143,7 @@ def _transposed_convolution(call: Call) -> Result:
             None if bias is None else emitter.constant(bias),
             element="i32",
             strides=strides,
-            padding=(*cut, *cut),
+            padding=(*take_slices, *take_slices),
             output_padding=extra,
             dilation=dilation,
             groups=groups,

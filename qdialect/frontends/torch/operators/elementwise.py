@@ -20,8 +20,8 @@ from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, clip
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
-from qdialect.frontends.torch.operators.registry import Call, as_real
-from qdialect.frontends.torch.tensors import Computed, Parameters, Plan, Quantized, Real, limit, look_up, quantize
+from qdialect.frontends.torch.operators.registry import Call, as_f32
+from qdialect.frontends.torch.tensors import Computed, F32Tensor, Parameters, Plan, Quantized, limit, look_up, quantize
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import code_range
@@ -31,7 +31,7 @@ from qdialect.reference.elementwise import Affine
 Leaf = tuple[Any, ...]
 """What tells quantized tensors apart, `Quantized.key`."""
 
-# Of the 65536 pairs of codes, how many an integer op may round otherwise than PyTorch's float32 detour: one in 10000.
+# Of the 65536 pairs of quantized values, how many an integer op may round otherwise than PyTorch's float32 detour: one in 10000.
 _FEW = 6
 
 
@@ -55,15 +55,15 @@ Formula = Callable[[FloatOps, Sequence[ir.Value]], ir.Value]
 
 
 @dataclass(frozen=True, eq=False)
-class Pointwise(Real):
+class Pointwise(F32Tensor):
     """What `node` gives, place by place; `parts` are the tensors that it reads, by name.
 
     `formula` builds it of `operands`, the same tensors in order with numbers among them.
     """
 
     node: Node
-    parts: Mapping[str, Real]
-    operands: tuple[Real, ...]
+    parts: Mapping[str, F32Tensor]
+    operands: tuple[F32Tensor, ...]
     formula: Formula
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
@@ -75,8 +75,8 @@ class Pointwise(Real):
         source = self._single(to)
         if source is not None:
             key = source.key
-            return look_up(plan, name, source, to, lambda reals: self.values(plan, {key: reals}))
-        return self._joined(plan, name, to) or quantize(plan, name, self.real(plan, name), to)
+            return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
+        return self._joined(plan, name, to) or quantize(plan, name, self.f32(plan, name), to)
 
     def _single(self, to: Parameters) -> Quantized | None:
         """The one quantized tensor of which this is a function."""
@@ -86,7 +86,7 @@ class Pointwise(Real):
         return source if source.is_eight_bit and source.shape == self.shape else None
 
     def _joined(self, plan: Plan, name: str, to: Parameters) -> Value | None:
-        """Codes of a sum or product of two quantized tensors."""
+        """Quantized values of a sum or product of two quantized tensors."""
         pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_eight_bit]
         joins = _JOINS.get(self.node.kind.split(".")[1])
         if joins is None or len(pair) != 2 or len(self.parts) != 2 or to.element not in EIGHT_BIT:
@@ -99,15 +99,15 @@ class Pointwise(Real):
 
     def computed(self, plan: Plan, name: str) -> Value:
         own = self.node.name
-        values = [operand.real(plan, own) for operand in self.operands]
+        values = [operand.f32(plan, own) for operand in self.operands]
 
         def emit(emitter: Emitter) -> Placed:
-            held, is_last = emitter.alike(values)
+            held, is_channels_last = emitter.alike(values)
             rank = len(self.shape)
-            shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_last else self.shape
+            shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
             operands = [_spread(emitter, value, shape) for value in held]
             with emitter.location_of(own):
-                return self.formula(FloatOps(emitter), operands), is_last
+                return self.formula(FloatOps(emitter), operands), is_channels_last
 
         return plan.compute(own, self.shape, "f32", emit)
 
@@ -122,19 +122,19 @@ class _Evaluation:
 
     plan: Plan
     numbers: Mapping[Leaf, Array]
-    found: dict[Real, Array] = field(default_factory=dict["Real", Array])
+    found: dict[F32Tensor, Array] = field(default_factory=dict["F32Tensor", Array])
 
-    def of(self, part: Real) -> Array:
+    def of(self, part: F32Tensor) -> Array:
         """The elements of `part`."""
         if part not in self.found:
             self.found[part] = self._evaluated(part)
         return self.found[part]
 
-    def _evaluated(self, part: Real) -> Array:
+    def _evaluated(self, part: F32Tensor) -> Array:
         if isinstance(part, Quantized):
             return self.numbers[part.key]
         if isinstance(part, Clamped):
-            return np.clip(self.of(part.source), np.float32(part.least), np.float32(part.most))
+            return np.clip(self.of(part.source), np.float32(part.minimum), np.float32(part.maximum))
         if isinstance(part, Pointwise):
             self.plan.count()
             return evaluate(part.node, {name: self.of(below) for name, below in part.parts.items()})
@@ -143,7 +143,7 @@ class _Evaluation:
         return part.value.data.reshape(())
 
 
-def _leaves(parts: Iterable[Real]) -> Mapping[Leaf, Quantized] | None:
+def _leaves(parts: Iterable[F32Tensor]) -> Mapping[Leaf, Quantized] | None:
     """The one quantized tensor below `parts`, or none; None where there are several, or others than quantized ones."""
     found: dict[Leaf, Quantized] = {}
     for part in parts:
@@ -154,7 +154,7 @@ def _leaves(parts: Iterable[Real]) -> Mapping[Leaf, Quantized] | None:
     return found if len(found) <= 1 else None
 
 
-def _leaves_of(part: Real) -> Mapping[Leaf, Quantized] | None:
+def _leaves_of(part: F32Tensor) -> Mapping[Leaf, Quantized] | None:
     if isinstance(part, Quantized):
         return {part.key: part}
     if isinstance(part, Pointwise | Clamped):
@@ -164,16 +164,16 @@ def _leaves_of(part: Real) -> Mapping[Leaf, Quantized] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Clamped(Real):
-    """The real numbers of `source` between two bounds.
+class Clamped(F32Tensor):
+    """The f32 values of `source` between two bounds.
 
-    Quantization is monotonic: the codes of clamped numbers are the codes clamped to those of the bounds.
+    Quantization is monotonic: the quantized values of clamped numbers are the quantized values clamped to those of the bounds.
     """
 
     name: str
-    source: Real
-    least: float
-    most: float
+    source: F32Tensor
+    minimum: float
+    maximum: float
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """As of `Pointwise`."""
 
@@ -182,24 +182,24 @@ class Clamped(Real):
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.encoded(plan, name, to)
-        low, high = to.code(self.least), to.code(self.most)
-        return source if (low, high) == (to.least, to.most) else clip(plan, name, source, low, high)
+        low, high = to.code(self.minimum), to.code(self.maximum)
+        return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        source = self.source.real(plan, self.name)
+        source = self.source.f32(plan, self.name)
 
         def emit(emitter: Emitter) -> Placed:
-            value, is_last = emitter.either(source)
-            low, high = (bound if math.isfinite(bound) else None for bound in (self.least, self.most))
+            value, is_channels_last = emitter.either(source)
+            low, high = (bound if math.isfinite(bound) else None for bound in (self.minimum, self.maximum))
             with emitter.location_of(self.name):
-                return build_clamp(value, low, high), is_last
+                return build_clamp(value, low, high), is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True)
 class _Joined:
-    """A sum or product in integers; PyTorch's detour through float32 differs in few pairs of codes, if in any."""
+    """A sum or product in integers; PyTorch's detour through float32 differs in few pairs of quantized values, if in any."""
 
     op_class: type[AddOp | MulOp]
     lhs: Quantized
@@ -208,18 +208,18 @@ class _Joined:
 
     def _all_codes(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]
-        least, most = code_range(NUMPY_DTYPES[operand.codes.element])
-        return np.arange(least, most + 1).reshape((256, 1) if side == 0 else (1, 256))
+        minimum, maximum = code_range(NUMPY_DTYPES[operand.codes.element])
+        return np.arange(minimum, maximum + 1).reshape((256, 1) if side == 0 else (1, 256))
 
     def grid(self, side: int) -> Array:
-        """The real numbers of all codes of one operand, along a dimension of their own."""
-        return (self.lhs, self.rhs)[side].parameters.reals(self._all_codes(side))
+        """The f32 values of all quantized values of one operand, along a dimension of their own."""
+        return (self.lhs, self.rhs)[side].parameters.f32_values(self._all_codes(side))
 
     def codes(self) -> Array:
-        """What the integer op gives for all pairs of codes."""
+        """What the integer op gives for all pairs of quantized values."""
         left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
         lhs, rhs, output = (Affine(side.scale, side.zero_point) for side in (left, right, to))
-        operands = (self._all_codes(0), self._all_codes(1), lhs, rhs, output, to.least, to.most)
+        operands = (self._all_codes(0), self._all_codes(1), lhs, rhs, output, to.minimum, to.maximum)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
             return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
@@ -227,7 +227,7 @@ class _Joined:
 
     def emit(self, emitter: Emitter) -> Placed:
         """Build the op."""
-        operands, is_last = emitter.alike((self.lhs.codes, self.rhs.codes))
+        operands, is_channels_last = emitter.alike((self.lhs.codes, self.rhs.codes))
         left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
         attributes = {
             "lhs_scale": left.scale,
@@ -236,13 +236,13 @@ class _Joined:
             "rhs_zero_point": right.zero_point,
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
-            "output_min": to.least,
-            "output_max": to.most,
+            "output_min": to.minimum,
+            "output_max": to.maximum,
         }
         how = PYTORCH.rescale
         if self.op_class is AddOp:
             how = {"arithmetic": PYTORCH.addition}
-        return emitter.build(self.op_class, *operands, element=to.element, **attributes, **how), is_last
+        return emitter.build(self.op_class, *operands, element=to.element, **attributes, **how), is_channels_last
 
 
 _JOINS: Mapping[str, type[AddOp | MulOp]] = {"add": AddOp, "mul": MulOp}
@@ -256,20 +256,20 @@ def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
 
 def pointwise(call: Call, names: Sequence[str], formula: Formula) -> Pointwise:
     """The node's function of the arguments `names`, tensors or numbers."""
-    operands: list[Real] = []
-    parts: dict[str, Real] = {}
+    operands: list[F32Tensor] = []
+    parts: dict[str, F32Tensor] = {}
     for name in names:
         tensor, read = call.tensor(name), call.reads(name)
         if isinstance(tensor, Constant) and tensor.array.ndim == 0:
             with np.errstate(over="ignore"):
                 tensor = Constant(tensor.array.astype(np.float32))
-        operands.append(as_real(name, tensor))
+        operands.append(as_f32(name, tensor))
         if read is not None:
             parts[read] = operands[-1]
     return Pointwise(_broadcast(operands), call.node, parts, tuple(operands), formula)
 
 
-def _broadcast(operands: Sequence[Real]) -> Shape:
+def _broadcast(operands: Sequence[F32Tensor]) -> Shape:
     shapes = [operand.shape for operand in operands]
     try:
         return np.broadcast_shapes(*shapes)
@@ -277,8 +277,8 @@ def _broadcast(operands: Sequence[Real]) -> Shape:
         raise UnsupportedError(f"shapes must broadcast, but got {[list(shape) for shape in shapes]}") from error
 
 
-def clamped(call: Call, least: float, most: float) -> Clamped:
+def clamped(call: Call, minimum: float, maximum: float) -> Clamped:
     """The argument ``self`` between two bounds."""
-    require(least <= most, f"bounds must be ordered, but got {least} and {most}")
-    source = call.real("self")
-    return Clamped(source.shape, call.name, source, least, most)
+    require(minimum <= maximum, f"bounds must be ordered, but got {minimum} and {maximum}")
+    source = call.f32("self")
+    return Clamped(source.shape, call.name, source, minimum, maximum)

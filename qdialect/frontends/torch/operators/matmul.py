@@ -1,24 +1,24 @@
-"""linear, addmm, mm, bmm and matmul: in integers where codes meet a constant matrix of codes, else in float32."""
+"""linear, addmm, mm, bmm and matmul: in integers where quantized values meet a constant matrix of quantized values, else in float32."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import DenseOp, RealMatmulOp
+from qdialect.dialect import DenseOp, F32MatmulOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import Constant
 from qdialect.frontends.planning.weight import Weight
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
-from qdialect.frontends.torch.operators.real_contraction import RealContraction, is_integer, real_weight
-from qdialect.frontends.torch.operators.registry import Call, as_real, imports
-from qdialect.frontends.torch.tensors import Quantized, Real, Result
+from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.tensors import F32Tensor, Quantized, Result
 
 
 @imports("linear.default")
 def _linear(call: Call) -> Result:
-    return _product(call, "input", "weight", "bias", is_turned=True)
+    return _product(call, "input", "weight", "bias", is_transposed=True)
 
 
 @imports("addmm.default")
@@ -39,22 +39,22 @@ def _matmul(call: Call) -> Result:
     return _product(call, "self", "other", None)
 
 
-def _product(call: Call, left: str, right: str, bias: str | None, *, is_turned: bool = False) -> Result:
-    """`left` times `right`, which has a row for each output channel where it `is_turned`."""
+def _product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool = False) -> Result:
+    """`left` times `right`, which has a row for each output channel where it `is_transposed`."""
     if not is_integer(call, left, right) or len(call.tensor(right).shape) != 2:
-        return _real_product(call, left, right, bias, is_turned=is_turned)
-    order, axis = ((0, 1), 0) if is_turned else ((1, 0), 1)
+        return _f32_product(call, left, right, bias, is_transposed=is_transposed)
+    order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
     data, weight = data_of(call, left), weight_of(call, right, order, axis)
     return _dense(call.name, data, weight, None if bias is None else bias_of(call, bias, weight.codes.shape[0]))
 
 
-def _real_product(call: Call, left: str, right: str, bias: str | None, *, is_turned: bool) -> Result:
-    data, weight = call.real(left), real_weight(call, right)
+def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
+    data, weight = call.f32(left), f32_weight(call, right)
     if weight is not None:
-        matrix: Real = as_real(right, Constant(np.ascontiguousarray(weight.T if is_turned else weight)))
+        matrix: F32Tensor = as_f32(right, Constant(np.ascontiguousarray(weight.T if is_transposed else weight)))
     else:
-        require(not is_turned, f"argument '{right}' must be constant")
-        matrix = call.real(right)
+        require(not is_transposed, f"argument '{right}' must be constant")
+        matrix = call.f32(right)
     found = f"{list(data.shape)} and {list(matrix.shape)}"
     require(
         _pairs(data.shape, matrix.shape),
@@ -63,11 +63,11 @@ def _real_product(call: Call, left: str, right: str, bias: str | None, *, is_tur
     require(data.shape[-1] == matrix.shape[-2], f"operands must have a common extent, but got {found}")
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        return emitter.build(RealMatmulOp, *(emitter.plain(value) for value in values), element="f32")
+        return emitter.build(F32MatmulOp, *(emitter.to_channels_first(value) for value in values), element="f32")
 
     channels = matrix.shape[-1]
     values = None if bias is None else bias_of(call, bias, channels)
-    return RealContraction((*data.shape[:-1], channels), call.name, (data, matrix), values, contract, _finish)
+    return F32Contraction((*data.shape[:-1], channels), call.name, (data, matrix), values, contract, _finish)
 
 
 def _pairs(left: Shape, right: Shape) -> bool:
@@ -86,7 +86,7 @@ def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Co
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
         return emitter.build(
             DenseOp,
-            emitter.plain(data.codes),
+            emitter.to_channels_first(data.codes),
             emitter.constant(weight.codes),
             None if whole is None else emitter.constant(whole),
             element="i32",

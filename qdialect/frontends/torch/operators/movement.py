@@ -1,6 +1,6 @@
 """Operators that move numbers and change none: shapes, orders of dimensions and parts.
 
-Moving real numbers moves their codes, so a movement goes to whichever side of a quantization has integers.
+Moving f32 values moves their quantized values, so a movement goes to whichever side of a quantization has integers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import Constant, known
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, Tensor
+from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, Tensor
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Movement:
 
 
 @dataclass(frozen=True, eq=False)
-class Moved(Real):
-    """Moved real numbers: once they are codes, those are moved."""
+class Moved(F32Tensor):
+    """Moved f32 values: once they are quantized values, those are moved."""
 
-    source: Real
+    source: F32Tensor
     movement: Movement
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         return _move(plan, name, self.source.encoded(plan, name, to), self.movement)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        return _move(plan, name, self.source.real(plan, name), self.movement)
+        return _move(plan, name, self.source.f32(plan, name), self.movement)
 
 
 def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
@@ -52,7 +52,7 @@ def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
         return known(name, np.ascontiguousarray(movement.array(value.data)))
 
     def emit(emitter: Emitter) -> Placed:
-        return movement.emit(emitter, emitter.plain(value)), False
+        return movement.emit(emitter, emitter.to_channels_first(value)), False
 
     return plan.compute(name, movement.shape, value.element, emit)
 

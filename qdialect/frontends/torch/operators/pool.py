@@ -12,26 +12,26 @@ from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result
+from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result
 
 
-def image_of(call: Call) -> Real:
+def image_of(call: Call) -> F32Tensor:
     """The argument ``self``, which must be a batch of images."""
-    source = call.real("self")
+    source = call.f32("self")
     require(len(source.shape) == 4, f"input must have 4 dimensions, but got {len(source.shape)}")
     return source
 
 
-def pooled_window(call: Call, source: Real) -> Window:
+def pooled_window(call: Call, source: F32Tensor) -> Window:
     """The window of a pool over `source`."""
     return window_of(call, source.shape[2:], call.integers("kernel_size", 2), dilated=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Largest(Real):
+class Largest(F32Tensor):
     """The largest number of each window: the largest code is the code of the largest number."""
 
-    source: Real
+    source: F32Tensor
     window: Window
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:

@@ -1,4 +1,4 @@
-"""The operators of ``quantized_decomposed``: to codes and back, per tensor or per channel."""
+"""The operators of ``quantized_decomposed``: to quantized values and back, per tensor or per channel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, place_of
+from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, stored_axis
 
 _CODES = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
@@ -36,18 +36,18 @@ def _parameters(call: Call) -> Parameters:
     element = _element(call)
     scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
     check_scale(scale, "scale")
-    least, most = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
     low, high = ELEMENT_RANGES[element]
-    holds = low <= least <= most <= high
-    require(holds, f"codes must lie in [{low}, {high}] of {element}, but got [{least}, {most}]")
+    holds = low <= minimum <= maximum <= high
+    require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return Parameters(element, scale, zero_point, least, most)
+    return Parameters(element, scale, zero_point, minimum, maximum)
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
     """The unit that ends here becomes one integer op where there is one."""
-    return call.real("input").quantized(call.plan, call.name, _parameters(call))
+    return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
 @imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
@@ -61,7 +61,7 @@ def _codes_of(call: Call) -> Value:
     source = call.tensor("input")
     if isinstance(source, Constant):
         return known(call.name, source.array)
-    require(isinstance(source, Value), "input must be codes, but got f32")
+    require(isinstance(source, Value), "input must be quantized values, but got f32")
     assert isinstance(source, Value)
     return source
 
@@ -98,17 +98,20 @@ def _dequantize_channels(call: Call) -> Result:
 @imports(f"{_SPACE}.quantize_per_channel.default")
 def _quantize_channels(call: Call) -> Result:
     element = _element(call)
-    least, most = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
-    require((least, most) == ELEMENT_RANGES[element], f"codes must have all of {element}, but got [{least}, {most}]")
-    source = call.real("input")
+    minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
+    require(
+        (minimum, maximum) == ELEMENT_RANGES[element],
+        f"quantized values must have all of {element}, but got [{minimum}, {maximum}]",
+    )
+    source = call.f32("input")
     scales, zero_points, axis = _channel_parameters(call, source.shape)
-    value = source.real(call.plan, call.name)
+    value = source.f32(call.plan, call.name)
 
     def emit(emitter: Emitter) -> Placed:
-        held, is_last = emitter.either(value)
-        place = place_of(axis, len(source.shape), is_last)
+        held, is_channels_last = emitter.either(value)
+        place = stored_axis(axis, len(source.shape), is_channels_last)
         parameters = {"scales": scales, "zero_points": zero_points, "axis": place, **ROUNDING}
-        return emitter.build(QuantizeOp, held, element=element, **parameters), is_last
+        return emitter.build(QuantizeOp, held, element=element, **parameters), is_channels_last
 
     return call.plan.compute(call.name, source.shape, element, emit)
 

@@ -12,7 +12,7 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Constant
 from qdialect.frontends.torch.model import Node, Ref
-from qdialect.frontends.torch.tensors import Computed, Plan, Quantized, Real, Result, Tensor
+from qdialect.frontends.torch.tensors import Computed, F32Tensor, Plan, Quantized, Result, Tensor
 from qdialect.registry import Registry
 
 
@@ -71,15 +71,17 @@ class Call:
         require(len(found) == len(refs) > 0, f"argument '{name}' must be a list of tensors")
         return tuple(tensor for tensor in found if not isinstance(tensor, tuple))
 
-    def real(self, name: str) -> Real:
-        """An argument as real numbers."""
-        return as_real(name, self.tensor(name))
+    def f32(self, name: str) -> F32Tensor:
+        """An argument as f32 values."""
+        return as_f32(name, self.tensor(name))
 
     def quantized(self, name: str) -> Quantized:
         """An argument that has just been dequantized."""
         found = self.tensor(name)
         if not isinstance(found, Quantized):
-            raise UnsupportedError(f"argument '{name}' must be dequantized codes, but it is computed as a float")
+            raise UnsupportedError(
+                f"argument '{name}' must be dequantized quantized values, but it is computed as a float"
+            )
         return found
 
     def constant(self, name: str) -> Array:
@@ -90,8 +92,8 @@ class Call:
         return found.array
 
 
-def as_real(name: str, tensor: Tensor) -> Real:
-    """A tensor as real numbers; a constant is computed by nothing."""
+def as_f32(name: str, tensor: Tensor) -> F32Tensor:
+    """A tensor as f32 values; a constant is computed by nothing."""
     if isinstance(tensor, Constant):
         require(tensor.array.dtype == np.float32, f"argument '{name}' must be f32, but got {tensor.array.dtype}")
         return Computed(tensor.shape, Value(name, tensor.shape, "f32", data=tensor.array))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, RealMaxOp, RealSumOp, SoftmaxOp
+from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
@@ -13,15 +13,24 @@ from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Parameters, Plan, Quantized, Real, Result, limit, place_of, quantize
+from qdialect.frontends.torch.tensors import (
+    F32Tensor,
+    Parameters,
+    Plan,
+    Quantized,
+    Result,
+    limit,
+    quantize,
+    stored_axis,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(Real):
+class Shares(F32Tensor):
     """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
 
     name: str
-    source: Real
+    source: F32Tensor
     axis: int
     is_logarithm: bool
 
@@ -29,46 +38,46 @@ class Shares(Real):
         source = self.source
         is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
-            return quantize(plan, name, self.real(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, self.name), to)
 
         def emit(emitter: Emitter) -> Placed:
-            codes, is_last = emitter.either(source.codes)
+            codes, is_channels_last = emitter.either(source.codes)
             attributes = {
-                "axis": place_of(self.axis, len(self.shape), is_last),
+                "axis": stored_axis(self.axis, len(self.shape), is_channels_last),
                 "input_scale": source.parameters.scale,
                 "output_scale": to.scale,
                 "output_zero_point": to.zero_point,
                 "arithmetic": SoftmaxArithmetic.FLOAT,
             }
-            return emitter.build(SoftmaxOp, codes, element=to.element, **attributes), is_last
+            return emitter.build(SoftmaxOp, codes, element=to.element, **attributes), is_channels_last
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def computed(self, plan: Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
-        source = self.source.real(plan, self.name)
+        source = self.source.f32(plan, self.name)
 
         def emit(emitter: Emitter) -> Placed:
-            real, is_last = emitter.either(source)
-            axes = (place_of(self.axis, len(self.shape), is_last),)
+            f32, is_channels_last = emitter.either(source)
+            axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
             ops = FloatOps(emitter)
 
-            def along(op_class: type[RealMaxOp | RealSumOp], value: ir.Value) -> ir.Value:
+            def along(op_class: type[F32MaxOp | F32SumOp], value: ir.Value) -> ir.Value:
                 reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
-                return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(real.type))
+                return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(f32.type))
 
-            below = ops("sub", real, along(RealMaxOp, real))
+            below = ops("sub", f32, along(F32MaxOp, f32))
             powers = ops("math.exp", below)
-            total = along(RealSumOp, powers)
+            total = along(F32SumOp, powers)
             shares = ops("sub", below, ops("math.log", total)) if self.is_logarithm else ops("div", powers, total)
-            return shares, is_last
+            return shares, is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
 def _softmax(call: Call) -> Result:
-    source = call.real("self")
+    source = call.f32("self")
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind)

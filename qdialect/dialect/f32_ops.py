@@ -1,0 +1,108 @@
+"""Reductions and contractions of f32 values, for what a network leaves unquantized.
+
+Element-wise functions of f32 values are upstream ops.  Sums are taken in float32 one term after another, products
+rounded before they are added: the order is part of the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import BOOL, I64, INTEGERS
+from qdialect.dialect.contraction_ops import conv2d_shape
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D
+
+
+class F32ReduceOp(QnnOp):
+    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
+
+    input = operand(FLOAT)
+    axes = attribute(INTEGERS)
+    keep_dims = attribute(BOOL, False)
+    output = result(FLOAT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        axes, rank = attributes["axes"], len(shapes[0])
+        holds = len(axes) > 0 and list(axes) == sorted(set(axes)) and axes[0] >= 0 and axes[-1] < rank
+        require(holds, "C1", f"axes must be distinct, ascending and in [0, {rank}), but got {list(axes)}")
+        if attributes["keep_dims"]:
+            return tuple(1 if i in axes else extent for i, extent in enumerate(shapes[0]))
+        return tuple(extent for i, extent in enumerate(shapes[0]) if i not in axes)
+
+
+class F32SumOp(F32ReduceOp, name="f32_sum"):
+    """Sum over `axes` in row-major order, from zero.
+
+    Constraints:
+      C1: axes must be distinct, ascending dimensions of the input, at least one
+    """
+
+
+class F32MaxOp(F32ReduceOp, name="f32_max"):
+    """Largest number over `axes`; NaN where there is one.
+
+    Constraints:
+      C1: axes must be distinct, ascending dimensions of the input, at least one
+    """
+
+
+class F32MinOp(F32ReduceOp, name="f32_min"):
+    """Smallest number over `axes`; NaN where there is one.
+
+    Constraints:
+      C1: axes must be distinct, ascending dimensions of the input, at least one
+    """
+
+
+class F32MatmulOp(QnnOp, name="f32_matmul"):
+    """Product of matrices: ``output[..., m, n] = sum over k of data[..., m, k] * matrix[..., k, n]``, k ascending.
+
+    `matrix` is one for all matrices of `data`, or has as many.
+
+    Constraints:
+      C1: data must have at least 2 dimensions, matrix 2 or the leading dimensions of data and 2
+      C2: matrix must have as many rows as data has columns
+    """
+
+    data = operand(FLOAT)
+    matrix = operand(FLOAT)
+    output = result(FLOAT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        data, matrix = shapes
+        require(len(data) >= 2, "C1", f"data must have at least 2 dimensions, but got {len(data)}")
+        rank = len(matrix)
+        holds = rank >= 2 and (rank == 2 or matrix[: rank - 2] == data[:-2])
+        wanted = f"matrix must have 2 dimensions, or {list(data[:-2])} and 2"
+        require(holds, "C1", f"{wanted}, but got {list(matrix)}")
+        rows, columns = matrix[rank - 2], matrix[rank - 1]
+        require(rows == data[-1], "C2", f"matrix must have {data[-1]} rows, but got {rows}")
+        return (*data[:-1], columns)
+
+
+class F32Conv2DOp(QnnOp, name="f32_conv2d"):
+    """Convolution of NHWC data with OHWI weights, window rows, columns and channels in this order, without padding.
+
+    ``output[n,y,x,o] = sum data[n, y*s+i*d, x*s+j*d, c] * weight[o,i,j,c]``; depthwise is ``groups`` = input channels.
+
+    Constraints:
+      C1: strides and dilation must be 2 integers of at least 1
+      C2: groups must divide the channels and the weight's depth must be input channels / groups
+      C3: the dilated kernel must fit into the data
+    """
+
+    data = operand(FLOAT_4D)
+    weight = operand(FLOAT_4D)
+    strides = attribute(INTEGERS, (1, 1))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(FLOAT_4D)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv2d_shape(shapes, {**attributes, "padding": (0, 0, 0, 0)})

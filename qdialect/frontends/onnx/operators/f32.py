@@ -1,0 +1,205 @@
+"""What operators on whole tensors compute in float32: softmax, sums, products of matrices, convolutions.
+
+Every step is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of the
+last place, not bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp, PadOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.operators.reduction import reduced_shape
+from qdialect.frontends.onnx.operators.registry import Call, imports_f32
+from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
+from qdialect.frontends.onnx.operators.window import window_of
+from qdialect.frontends.onnx.tensors import Computed
+from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.tensors import Constant
+
+Build = Callable[[Emitter, list[ir.Value]], ir.Value]
+
+
+class Steps:
+    """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
+
+    def __init__(self, emitter: Emitter, shape: Shape) -> None:
+        self._emitter = emitter
+        self._shape = shape
+
+    def __call__(self, name: str, *operands: ir.Value | float) -> ir.Value:
+        """``arith.<name>f`` or ``math.<name>`` of tensors and numbers."""
+        values = [o if isinstance(o, ir.Value) else self._emitter.number(o, self._shape) for o in operands]
+        return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
+
+
+_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
+
+
+def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:
+    """An f32 value that `build` makes of the inputs `operands`, in the model's order of dimensions."""
+    values = [call.f32(index).f32(call.plan, call.name) for index in operands]
+    value = call.plan.compute(
+        call.name,
+        shape,
+        "f32",
+        lambda emitter: (build(emitter, [emitter.to_channels_first(one) for one in values]), False),
+    )
+    return Computed(shape, value)
+
+
+def _axis(call: Call, default: int, rank: int) -> int:
+    axis: int = call.attribute("axis", default)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    return axis % rank
+
+
+@imports_f32("Softmax", "LogSoftmax")
+def _softmax(call: Call) -> Computed:
+    """``e^d / sum(e^d)`` or ``d - log(sum(e^d))`` with the distance d from the row's largest number."""
+    call.count(1)
+    shape = call.f32(0).shape
+    is_flat = call.node.version < ALONG_AXIS
+    axis = _axis(call, 1 if is_flat else -1, len(shape))
+    axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = Steps(emitter, shape)
+        largest = _reduce(emitter, F32MaxOp, values[0], axes)
+        distance = s("subf", values[0], emitter.broadcast(largest, shape))
+        raised = s("exp", distance)
+        total = _reduce(emitter, F32SumOp, raised, axes)
+        if call.node.kind == "Softmax":
+            return s("divf", raised, emitter.broadcast(total, shape))
+        return s("subf", distance, emitter.broadcast(emitter.float_op("math.log", total), shape))
+
+    return computed(call, shape, (0,), build)
+
+
+def _reduce(
+    emitter: Emitter, op_class: type[F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
+) -> ir.Value:
+    return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
+
+
+_REDUCTIONS: dict[str, type[F32ReduceOp]] = {
+    "ReduceMax": F32MaxOp,
+    "ReduceMean": F32SumOp,
+    "ReduceMin": F32MinOp,
+    "ReduceSum": F32SumOp,
+}
+
+
+@imports_f32(*_REDUCTIONS)
+def _reduction(call: Call) -> Computed:
+    call.count(1, 2)
+    shape, rank = call.f32(0).shape, len(call.f32(0).shape)
+    given = list(call.integers(1)) if call.optional(1) is not None else call.attribute("axes", list[int]())
+    if not given and call.attribute("noop_with_empty_axes", 0):
+        raise UnsupportedError("axes must not be empty")
+    require(all(-rank <= axis < rank for axis in given), f"axes must be in [-{rank}, {rank}), but got {given}")
+    axes = tuple(sorted({axis % rank for axis in given})) or tuple(range(rank))
+    keep_dims = call.attribute("keepdims", 1) != 0
+    after = reduced_shape(shape, axes, keep_dims)
+    require(rank > 0, "input must have at least 1 dimension, but got 0")
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        total = _reduce(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
+        if call.node.kind != "ReduceMean":
+            return total
+        return Steps(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
+
+    return computed(call, after, (0,), build)
+
+
+@imports_f32("LayerNormalization")
+def _layer_normalization(call: Call) -> Computed:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``, over the dimensions from the axis on."""
+    call.count(2, 3)
+    require(len(call.node.outputs) == 1, f"must have 1 output, but got {len(call.node.outputs)}")
+    shape = call.f32(0).shape
+    axes = tuple(range(_axis(call, -1, len(shape)), len(shape)))
+    count, epsilon = float(math.prod(shape[axis] for axis in axes)), call.attribute("epsilon", 1e-5)
+    has_bias = call.optional(2) is not None
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s, row = Steps(emitter, shape), Steps(emitter, reduced_shape(shape, axes, keep_dims=True))
+        mean = row("divf", _reduce(emitter, F32SumOp, values[0], axes), count)
+        centred = s("subf", values[0], emitter.broadcast(mean, shape))
+        variance = row("divf", _reduce(emitter, F32SumOp, s("mulf", centred, centred), axes), count)
+        deviation = row("sqrt", row("addf", variance, epsilon))
+        normal = s("divf", centred, emitter.broadcast(deviation, shape))
+        scaled = s("mulf", normal, emitter.broadcast(values[1], shape))
+        return s("addf", scaled, emitter.broadcast(values[2], shape)) if has_bias else scaled
+
+    return computed(call, shape, (0, 1, 2) if has_bias else (0, 1), build)
+
+
+@imports_f32("MatMul")
+def _matmul(call: Call) -> Computed:
+    call.count(2)
+    lhs, rhs = call.f32(0).shape, call.f32(1).shape
+    holds = len(lhs) >= 2 and len(rhs) >= 2 and rhs[:-2] in ((), lhs[:-2]) and lhs[-1] == rhs[-2]
+    columns = rhs[-1] if rhs else 1
+    require(holds, f"operands must be matrices, as many on the right or one, but got {list(lhs)} and {list(rhs)}")
+    return computed(
+        call, (*lhs[:-1], columns), (0, 1), lambda emitter, v: emitter.build(F32MatmulOp, *v, element="f32")
+    )
+
+
+@imports_f32("Gemm")
+def _gemm(call: Call) -> Computed:
+    call.count(2, 3)
+    shapes = [call.f32(index).shape for index in range(2)]
+    require(all(len(shape) == 2 for shape in shapes), "operands must have 2 dimensions")
+    alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)
+    turned = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    lhs, rhs = (shape[::-1] if turn else shape for shape, turn in zip(shapes, turned, strict=True))
+    require(lhs[1] == rhs[0], f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
+    after, has_bias = (lhs[0], rhs[1]), call.optional(2) is not None
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = Steps(emitter, after)
+        sides = [emitter.transpose(v, (1, 0)) if t else v for v, t in zip(values[:2], turned, strict=True)]
+        total = emitter.build(F32MatmulOp, *sides, element="f32")
+        total = total if alpha == 1 else s("mulf", total, alpha)
+        if not has_bias:
+            return total
+        bias = emitter.broadcast(values[2], after)
+        return s("addf", total, bias if beta == 1 else s("mulf", bias, beta))
+
+    return computed(call, after, (0, 1, 2) if has_bias else (0, 1), build)
+
+
+@imports_f32("Conv")
+def _conv(call: Call) -> Computed:
+    """Of images with constant weights."""
+    call.count(2, 3)
+    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.tensor(1)
+    require(len(shape) == 4 == len(kernel), f"input must have 4 dimensions, but got {len(shape)}")
+    require(isinstance(weight, Constant), "weight must be constant")
+    assert isinstance(weight, Constant)
+    taps, groups = np.ascontiguousarray(weight.array.transpose(0, 2, 3, 1)), call.attribute("group", 1)
+    require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
+    window = window_of(call, shape[2:], kernel[2:])
+    after = (shape[0], kernel[0], *window.output)
+    has_bias = call.optional(2) is not None
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        data = emitter.transpose(values[0], channels_last(4))
+        if any(window.padding):
+            low, high = (0, *window.before, 0), (0, *window.after, 0)
+            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+        attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
+        total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
+        if has_bias:
+            total = emitter.float_op("arith.addf", total, emitter.broadcast(values[1], shape_of(total.type)))
+        return emitter.transpose(total, channels_first(4))
+
+    return computed(call, after, (0, 2) if has_bias else (0,), build)

@@ -1,0 +1,90 @@
+"""Parts of a tensor: what a front end's slices take of each dimension, as ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from qdialect._mlir import ir
+from qdialect.dialect import GatherOp, QnnOp, SliceOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import require
+
+
+@dataclass(frozen=True)
+class Slice:
+    """`count` elements of a dimension: first, first + step, ...; the dimension itself goes away where `is_shrunk`."""
+
+    first: int
+    step: int
+    count: int
+    is_shrunk: bool = False
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The elements, in order."""
+        return tuple(range(self.first, self.first + self.step * self.count, self.step))
+
+
+class Builder(Protocol):
+    """What both emitters do."""
+
+    def build(self, op_class: type[QnnOp], *operands: ir.Value | None, element: str, **attributes: Any) -> ir.Value: ...
+
+
+def take_slices(builder: Builder, value: ir.Value, slices: Sequence[Slice]) -> ir.Value:
+    """What `slices` take of `value`, dimension by dimension; itself where they take everything.
+
+    A slice goes forwards, a gather whichever way.
+    """
+    for axis, one in enumerate(slices):
+        if one.step < 0:
+            value = gather(builder, value, axis, one.indices)
+    forward = [one if one.step > 0 else Slice(0, 1, one.count) for one in slices]
+    size = tuple(one.count for one in forward)
+    if size == shape_of(value.type):
+        return value
+    begin, strides = tuple(one.first for one in forward), tuple(one.step for one in forward)
+    return builder.build(SliceOp, value, element=element_of(value.type), begin=begin, size=size, strides=strides)
+
+
+def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
+    """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
+    whole = range(shape_of(value.type)[axis])
+    if len(indices) == len(whole) and all(index == place for index, place in zip(indices, whole, strict=True)):
+        return value
+    return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
+
+
+MAX_INDICES = 1 << 20
+"""Of one list."""
+
+# Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
+_BORDERS: dict[str, Callable[[int, int], int]] = {
+    "reflect": lambda place, extent: abs(place) if place < extent else 2 * (extent - 1) - place,
+    "symmetric": lambda place, extent: place if 0 <= place < extent else (-1 if place < 0 else 2 * extent - 1) - place,
+    "edge": lambda place, extent: min(max(place, 0), extent - 1),
+    "wrap": lambda place, extent: place % extent,
+}
+
+
+def check_indices(count: int, budget: Budget) -> None:
+    """`count` indices can be listed; raises `UnsupportedError`."""
+    require(count <= MAX_INDICES, f"at most {MAX_INDICES} elements of a dimension can be placed, but got {count}")
+    budget.spend_indices(count)
+
+
+def border(extent: int, low: int, high: int, mode: str, what: str, budget: Budget) -> Sequence[int]:
+    """Where each element of a dimension comes from that grows by `low` and `high` elements of its own.
+
+    Raises `UnsupportedError`, which calls the amounts `what`, where the dimension has too few.
+    """
+    if low == high == 0:
+        return range(extent)
+    check_indices(low + extent + high, budget)
+    mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
+    fits = mirrored is None or max(low, high) <= mirrored
+    require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")
+    return tuple(_BORDERS[mode](place, extent) for place in range(-low, extent + high))

@@ -1,0 +1,260 @@
+"""Operators between float32 tensors, with the steps of TFLite's reference kernels, each rounded to float32.
+
+Sums run in the order of those kernels, so that what only adds, multiplies and divides has their bits; functions like
+e^x are rounded correctly, where a C library's may be an ulp off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, F32Conv2DOp, F32MatmulOp, F32MaxOp, F32SumOp, PadOp
+from qdialect.dialect.op_base import MAX_VARIADIC
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators.activation_range import f32_bounds
+from qdialect.frontends.tflite.operators.checks import constant, operands
+from qdialect.frontends.tflite.operators.reduction import reduced_axes
+from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
+from qdialect.frontends.tflite.operators.window import explicit_padding
+from qdialect.frontends.tflite.reader import read_options
+
+_ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
+
+
+class Steps:
+    """Float32 arithmetic on tensors of one shape and numbers."""
+
+    def __init__(self, emitter: Emitter, shape: Shape) -> None:
+        self._emitter = emitter
+        self._shape = shape
+
+    def __call__(self, name: str, *values: ir.Value | float) -> ir.Value:
+        """``arith.<name>`` or ``math.<name>``."""
+        held = [v if isinstance(v, ir.Value) else self.spread(self._emitter.constant(_number(v))) for v in values]
+        return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *held)
+
+    def spread(self, value: ir.Value) -> ir.Value:
+        """`value` repeated up to the shape."""
+        if shape_of(value.type) == self._shape:
+            return value
+        return self._emitter.build(BroadcastOp, value, element="f32", shape=self._shape)
+
+    def clamp(self, value: ir.Value, activation: int) -> ir.Value:
+        """`value` after a fused activation."""
+        minimum, maximum = f32_bounds(activation)
+        value = value if minimum is None else self("maximumf", value, minimum)
+        return value if maximum is None else self("minimumf", value, maximum)
+
+
+def _number(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
+    return np.array(value, dtype=np.float32)
+
+
+def _f32(tensor: Tensor, what: str) -> Tensor:
+    require(tensor.element == "f32", f"{what} must be f32, but got {tensor.element}")
+    return tensor
+
+
+Chain = Callable[[Steps, ir.Value], ir.Value]
+_CHAINS: dict[str, Chain] = {
+    "ABS": lambda s, x: s("absf", x),
+    "CEIL": lambda s, x: s("ceil", x),
+    "EXP": lambda s, x: s("exp", x),
+    "FLOOR": lambda s, x: s("floor", x),
+    "HARD_SWISH": lambda s, x: s("divf", s("mulf", x, s("minimumf", s("maximumf", s("addf", x, 3.0), 0.0), 6.0)), 6.0),
+    "LOG": lambda s, x: s("log", x),
+    "LOGISTIC": lambda s, x: s("divf", 1.0, s("addf", s("exp", s("negf", x)), 1.0)),
+    "NEG": lambda s, x: s("negf", x),
+    "RELU": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU),
+    "RELU6": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU6),
+    "RELU_N1_TO_1": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU_N1_TO_1),
+    "ROUND": lambda s, x: s("roundeven", x),
+    "RSQRT": lambda s, x: s("rsqrt", x),
+    "SQRT": lambda s, x: s("sqrt", x),
+    "SQUARE": lambda s, x: s("mulf", x, x),
+    "TANH": lambda s, x: s("tanh", x),
+}
+
+
+@imports_f32(*_CHAINS)
+def _function(operator: Operator) -> Emission:
+    (data,) = operands(operator, 1)
+    chain = _CHAINS[operator.kind]
+    return lambda emitter: chain(Steps(emitter, data.shape), emitter.value(data))
+
+
+def _activation_of(operator: Operator) -> int:
+    if operator.kind == "ADD":
+        return read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
+    if operator.kind == "SUB":
+        return read_options(operator, tflite.SubOptions, lambda options: options.FusedActivationFunction())
+    if operator.kind == "MUL":
+        return read_options(operator, tflite.MulOptions, lambda options: options.FusedActivationFunction())
+    if operator.kind == "DIV":
+        return read_options(operator, tflite.DivOptions, lambda options: options.FusedActivationFunction())
+    return tflite.ActivationFunctionType.NONE
+
+
+_PAIRS = {"ADD": "addf", "DIV": "divf", "MAXIMUM": "maximumf", "MINIMUM": "minimumf", "MUL": "mulf", "SUB": "subf"}
+
+
+@imports_f32(*_PAIRS)
+def _pair(operator: Operator) -> Emission:
+    sides, activation = operands(operator, 2), _activation_of(operator)
+    for side in sides:
+        _f32(side, "input")
+    shape = operator.outputs[0].shape
+    f32_bounds(activation)
+    try:
+        fits = np.broadcast_shapes(*(side.shape for side in sides)) == shape
+    except ValueError:
+        fits = False
+    require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(side.shape) for side in sides]}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Steps(emitter, shape)
+        lhs, rhs = (s.spread(emitter.value(side)) for side in sides)
+        return s.clamp(s(_PAIRS[operator.kind], lhs, rhs), activation)
+
+    return emit
+
+
+@imports_f32("SOFTMAX")
+def _softmax(operator: Operator) -> Emission:
+    """``e^(beta * d) / sum`` with the distance d from the largest number of the last axis."""
+    beta = read_options(operator, tflite.SoftmaxOptions, lambda options: options.Beta())
+    (data,) = operands(operator, 1)
+    require(len(data.shape) >= 1, "input must have at least 1 dimension")
+    require(math.isfinite(beta), f"beta must be finite, but got {beta}")
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s, x = Steps(emitter, data.shape), emitter.value(data)
+        over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
+        distance = s("subf", x, s.spread(emitter.build(F32MaxOp, x, element="f32", **over)))
+        raised = s("exp", distance if beta == 1 else s("mulf", distance, beta))
+        return s("divf", raised, s.spread(emitter.build(F32SumOp, raised, element="f32", **over)))
+
+    return emit
+
+
+@imports_f32("MEAN", "SUM")
+def _reduction(operator: Operator) -> Emission:
+    axes, keep_dims = reduced_axes(operator)
+    data, output = operator.inputs[0], operator.outputs[0]
+    assert data is not None
+    count = float(math.prod(data.shape[axis] for axis in axes))
+
+    def emit(emitter: Emitter) -> ir.Value:
+        total = emitter.build(F32SumOp, emitter.value(data), element="f32", axes=axes, keep_dims=keep_dims)
+        return Steps(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
+
+    return emit
+
+
+@imports_f32("CONCATENATION")
+def _concatenation(operator: Operator) -> Emission:
+    axis, activation = read_options(
+        operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
+    )
+    parts, output = operands(operator, 1, MAX_VARIADIC), operator.outputs[0]
+    rank = len(output.shape)
+    require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
+    others = [[*part.shape[: axis % rank], *part.shape[axis % rank + 1 :]] for part in parts]
+    fits = all(len(_f32(part, "input").shape) == rank for part in parts) and others.count(others[0]) == len(others)
+    require(fits, f"inputs must differ along axis {axis} alone, but got {[list(part.shape) for part in parts]}")
+    f32_bounds(activation)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        joined = emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
+        return Steps(emitter, output.shape).clamp(joined, activation)
+
+    return emit
+
+
+@imports_f32("FULLY_CONNECTED")
+def _fully_connected(operator: Operator) -> Emission:
+    activation = read_options(operator, tflite.FullyConnectedOptions, lambda options: options.FusedActivationFunction())
+    data, weight, *bias = operands(operator, 2, 3)
+    matrix = constant(_f32(weight, "weight"), "weight")
+    f32_bounds(activation)
+    require(matrix.ndim == 2, f"weight must have 2 dimensions, but got {matrix.ndim}")
+    columns, depth = matrix.shape
+    elements = math.prod(data.shape)
+    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
+    _check_bias(bias, columns)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        shape = (elements // depth, columns)
+        rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
+        total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32")
+        return emitter.reshape(_finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
+
+    return emit
+
+
+def _check_bias(bias: list[Tensor], channels: int) -> None:
+    for tensor in bias:
+        found = _f32(tensor, "bias").shape
+        require(math.prod(found) == channels, f"bias must have {channels} entries, but got {math.prod(found)}")
+
+
+def _finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
+    s = Steps(emitter, shape)
+    for tensor in bias:
+        total = s("addf", total, s.spread(emitter.reshape(emitter.value(tensor), shape[-1:])))
+    return s.clamp(total, activation)
+
+
+@imports_f32("CONV_2D")
+def _conv_2d(operator: Operator) -> Emission:
+    def read(options: tflite.Conv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
+        strides = (options.StrideH(), options.StrideW())
+        dilation = (options.DilationHFactor(), options.DilationWFactor())
+        return options.Padding(), options.FusedActivationFunction(), strides, dilation
+
+    return _convolution(operator, *read_options(operator, tflite.Conv2DOptions, read))
+
+
+@imports_f32("DEPTHWISE_CONV_2D")
+def _depthwise_conv_2d(operator: Operator) -> Emission:
+    def read(options: tflite.DepthwiseConv2DOptions) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
+        strides = (options.StrideH(), options.StrideW())
+        dilation = (options.DilationHFactor(), options.DilationWFactor())
+        return options.Padding(), options.FusedActivationFunction(), strides, dilation
+
+    return _convolution(operator, *read_options(operator, tflite.DepthwiseConv2DOptions, read))
+
+
+def _convolution(
+    operator: Operator, padding: int, activation: int, strides: tuple[int, int], dilation: tuple[int, int]
+) -> Emission:
+    data, weight, *bias = operands(operator, 2, 3)
+    taps, shape = constant(_f32(weight, "weight"), "weight"), operator.outputs[0].shape
+    require(len(data.shape) == taps.ndim == len(shape) == 4, "input, weight and output must have 4 dimensions")
+    if operator.kind == "DEPTHWISE_CONV_2D":
+        require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
+        taps = taps.transpose(3, 1, 2, 0)
+    f32_bounds(activation)
+    _check_bias(bias, taps.shape[0])
+    require(taps.shape[3] >= 1, "weight must have a depth")
+    size, window = data.shape[1:3], taps.shape[1:3]
+    top, left, bottom, right = explicit_padding(padding, (size[0], size[1]), (window[0], window[1]), strides, dilation)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        image = emitter.value(data)
+        if top or left or bottom or right:
+            border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
+            image = emitter.build(PadOp, image, element="f32", **border)
+        attributes = {"strides": strides, "dilation": dilation, "groups": data.shape[3] // taps.shape[3]}
+        total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", **attributes)
+        return _finished(emitter, total, bias, activation, shape)
+
+    return emit

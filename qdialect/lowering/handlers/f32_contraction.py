@@ -1,0 +1,135 @@
+"""Reductions and contractions of f32 values: sums that run along vectors of results, in the order of the terms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.constant_operands import required_constant
+from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
+from qdialect.lowering.handlers.axes import OverAxes
+from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.strides import row_major
+
+_LANES, _ROWS = 16, 8
+
+
+def _add(body: Body, total: str, value: str) -> str:
+    return body.binary("arith.addf", total, value, "f32")
+
+
+def _add_product(body: Body, total: str, values: Sequence[str]) -> str:
+    return _add(body, total, body.binary("arith.mulf", values[0], values[1], "f32"))
+
+
+def _extreme(op: str, start: float) -> Fold:
+    def join(body: Body, total: str, value: str) -> str:
+        return body.binary(op, total, value, "f32")
+
+    return Fold("f32", start, lambda body, total, values: join(body, total, values[0]), join)
+
+
+_PRODUCTS = Fold("f32", 0.0, _add_product, _add, is_ordered=True)
+_FOLDS: dict[type[F32ReduceOp], Fold] = {
+    F32SumOp: Fold("f32", 0.0, lambda body, total, values: _add(body, total, values[0]), _add, is_ordered=True),
+    F32MaxOp: _extreme("arith.maximumf", -math.inf),
+    F32MinOp: _extreme("arith.minimumf", math.inf),
+}
+
+
+def _total(_: Body, total: str, __: Sequence[str]) -> str:
+    return total
+
+
+def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
+    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
+    over.emit(lowering, Kernel(lowering.program), _FOLDS[type(op)], _total, _LANES, op.operation.name)
+
+
+for _op_class in _FOLDS:
+    lowers(_op_class)(_reduce)
+
+
+@lowers(F32MatmulOp)
+def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
+    before, after = shape_of(op.data.type), shape_of(op.output.type)
+    data, matrix, output = _operand(lowering, op.data), _operand(lowering, op.matrix), _result(lowering, op.output)
+    matrices = (0,) * (len(data.strides) - len(matrix.strides)) + matrix.strides[:-2]
+    kernel = Kernel(lowering.program)
+    reduction = Reduction(
+        (*before[:-1], after[-1]),
+        (before[-1],),
+        [
+            Reduced(_along(matrix, (*matrices, 0, matrix.strides[-1])), matrix.strides[-2:-1]),
+            Reduced(_along(data, (*data.strides[:-1], 0)), data.strides[-1:]),
+        ],
+        [],
+        output,
+        _PRODUCTS,
+        _total,
+        _LANES,
+        _ROWS,
+    )
+    emit_reduction(kernel, reduction)
+    lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+
+
+@lowers(F32Conv2DOp)
+def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
+    """Groups are reductions of their own; those of one channel are one, along the channels."""
+    weight = required_constant("weight", op.weight)
+    data, output = _operand(lowering, op.data), _result(lowering, op.output)
+    channels, rows, columns, depth = weight.shape
+    is_depthwise = depth == 1 and channels == op.groups
+    groups = 1 if is_depthwise else op.groups
+    across = channels // groups
+    batch, height, width, _ = shape_of(op.output.type)
+    image, row, pixel, _ = data.strides
+    (y, x), (down, right) = op.strides, op.dilation
+    for group in range(groups):
+        taps = np.ascontiguousarray(weight[group * across : (group + 1) * across].transpose(1, 2, 3, 0))
+        source = MapOperand(data.source, (image, y * row, x * pixel, int(is_depthwise)), data.offset + group * depth)
+        kernel = Kernel(lowering.program)
+        reduction = Reduction(
+            (batch, height, width, across),
+            (rows, columns, depth),
+            [
+                Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
+                Reduced(source, (down * row, right * pixel, 1)),
+            ],
+            [],
+            MapOperand(output.source, output.strides, output.offset + group * across),
+            _PRODUCTS,
+            _total,
+            _LANES,
+            _ROWS,
+        )
+        emit_reduction(kernel, reduction)
+        lowering.program.call(kernel, op.operation.name, math.prod((*reduction.kept, *reduction.reduced)))
+
+
+def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
+    """A tensor where it is stored, a constant where it lies."""
+    shape, array = shape_of(value.type), constant_value(value)
+    if array is not None:
+        return MapOperand(array, row_major(shape))
+    place = lowering.place(value)
+    return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+
+
+def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
+    place = lowering.result(value)
+    return MapOperand(place, dim_strides(shape_of(value.type), place.storage), place.storage.origin)
+
+
+def _along(operand: MapOperand, strides: tuple[int, ...]) -> MapOperand:
+    return MapOperand(operand.source, strides, operand.offset)

@@ -1,0 +1,169 @@
+"""The named choices on which quantized runtimes differ; the text of each is the text of the IR attribute."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Rounding(StrEnum):
+    """How an int32 accumulator becomes a quantized code: which multiplication, which tie rule, zero point when.
+
+    | rounding mode                | multiplier | ties           | zero point      | used by                            |
+    |------------------------|------------|----------------|-----------------|------------------------------------|
+    | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
+    | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST, TFLite dense  |
+    | `fixed64_double`       | Q31        | two in one sum | after rounding  | TOSA DOUBLE_ROUND                  |
+    | `fixed32_double`       | Q31        | two roundings  | after rounding  | TFLite reference kernels, gemmlowp |
+    | `f32_rne_zp_last`      | float32    | even           | after rounding  | ONNX Runtime, FBGEMM, XNNPACK      |
+    | `f32_rne_zp_first`     | float32    | even           | before rounding | ONNX reference, oneDNN             |
+    | `f32_up_zp_first`      | float32    | up             | before rounding | TVM float32 UPWARD                 |
+    | `f32_nearest_zp_first` | float32    | away from zero | before rounding | TVM float32 TONEAREST              |
+    """
+
+    FIXED64_UP = "fixed64_up"
+    FIXED64_NEAREST = "fixed64_nearest"
+    FIXED64_DOUBLE = "fixed64_double"
+    FIXED32_DOUBLE = "fixed32_double"
+    F32_RNE_ZP_LAST = "f32_rne_zp_last"
+    F32_RNE_ZP_FIRST = "f32_rne_zp_first"
+    F32_UP_ZP_FIRST = "f32_up_zp_first"
+    F32_NEAREST_ZP_FIRST = "f32_nearest_zp_first"
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the multiplier is an integer with a shift rather than a float32."""
+        return self.value.startswith("fixed")
+
+
+class Multiplier(StrEnum):
+    """In which precision M = s_x * s_w / s_y is evaluated: the last bit of M can move a tie."""
+
+    F64 = "f64"
+    """double(s_x) * double(s_w) / double(s_y): TFLite, but for the two below."""
+    F32_PRODUCT = "f32_product"
+    """double(float32(s_x * s_w)) / double(s_y): TVM, and TFLite's uint8 convolutions."""
+    F32 = "f32"
+    """float32(float32(s_x * s_w) / s_y): ONNX Runtime, FBGEMM, and TFLite's MUL and leaky_relu."""
+
+
+class Entries(StrEnum):
+    """How a real value becomes an entry of a 256-entry table."""
+
+    HALF_AWAY_DIVIDE = "half_away_divide"
+    """half_away(v / s) in float32: TVM."""
+    HALF_AWAY_RECIPROCAL = "half_away_reciprocal"
+    """half_away(v * (1 / s)), the division too in float32: TFLite."""
+    HALF_EVEN_DIVIDE = "half_even_divide"
+    """half_even(v / s) in float32: ONNX Runtime."""
+    HALF_AWAY_DOUBLE = "half_away_double"
+    """half_away(v / s) with function and division in float64: TOSA."""
+
+
+class NanPolicy(StrEnum):
+    """The code that stands for NaN, which no integer type has."""
+
+    MAX = "max"
+    MIN = "min"
+    ZERO_POINT = "zero_point"
+
+
+class FloatRounding(StrEnum):
+    """Tie rule when an f32 value is rounded to an integer."""
+
+    HALF_EVEN = "half_even"
+    HALF_AWAY = "half_away"
+    HALF_UP = "half_up"
+
+
+class Scaling(StrEnum):
+    """Whether an f32 value is divided by the scale or multiplied by its reciprocal, and how that is formed."""
+
+    DIVIDE = "divide"
+    """By float32(s): ONNX, TFLite, TVM."""
+    RECIPROCAL = "reciprocal"
+    """By float32(1 / s), the division in float64: PyTorch's `quantized_decomposed` ops."""
+    RECIPROCAL_F32 = "reciprocal_f32"
+    """By 1 / float32(s), the division in float32: PyTorch's quantized tensors (FBGEMM), oneDNN."""
+
+
+class AddArithmetic(StrEnum):
+    """How two quantized tensors are added."""
+
+    REQUANTIZE_EACH = "requantize_each"
+    """Each operand is rounded to the output's parameters, then integers are added: TVM."""
+    SHIFTED_FIXED = "shifted_fixed"
+    """Operands meet at twice the larger input scale with 20 more bits, and the sum is rescaled: TFLite."""
+    SHIFTED_SINGLE = "shifted_single"
+    """As before, every rescale with one rounding, ties up: TOSA with SINGLE_ROUND."""
+    SHIFTED_DOUBLE = "shifted_double"
+    """As before, the sum rescaled by `fixed64_double`: TOSA with DOUBLE_ROUND."""
+    FLOAT_ONCE = "float_once"
+    """One float32 expression of two multiply-adds, then a rounding: ONNX Runtime QLinearAdd on CPUs with FMA."""
+    FIXED_ONCE = "fixed_once"
+    """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
+    F32_DIVIDE = "f32_divide"
+    """f32 values are added in float32 and quantized, ties to even: the ONNX standard."""
+    F32_RECIPROCAL = "f32_reciprocal"
+    """The same, multiplied by float32(1 / s), the division in float64: PyTorch's `quantized_decomposed` ops."""
+    F32_RECIPROCAL_F32 = "f32_reciprocal_f32"
+    """The same, multiplied by 1 / float32(s), the division in float32: oneDNN."""
+
+    def reads_doubles(self, multiplier: Multiplier) -> bool:
+        """Whether operands that are rescaled by `multiplier` differ at scales that are one float32 number."""
+        rounds_each = self is AddArithmetic.REQUANTIZE_EACH and multiplier is Multiplier.F64
+        return rounds_each or self.shifted_roundings is not None
+
+    @property
+    def f32_scaling(self) -> Scaling | None:
+        """How sums of f32 values become quantized values; None for other arithmetics."""
+        return _F32_SCALINGS.get(self)
+
+    @property
+    def shifted_roundings(self) -> tuple[Rounding, Rounding] | None:
+        """How operands and sum are rescaled where operands are lifted by 20 places; None for other arithmetics."""
+        return _SHIFTED_ROUNDINGS.get(self)
+
+
+_F32_SCALINGS = {
+    AddArithmetic.F32_DIVIDE: Scaling.DIVIDE,
+    AddArithmetic.F32_RECIPROCAL: Scaling.RECIPROCAL,
+    AddArithmetic.F32_RECIPROCAL_F32: Scaling.RECIPROCAL_F32,
+}
+_SHIFTED_ROUNDINGS = {
+    AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
+    AddArithmetic.SHIFTED_SINGLE: (Rounding.FIXED64_UP, Rounding.FIXED64_UP),
+    AddArithmetic.SHIFTED_DOUBLE: (Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE),
+}
+
+
+class SubArithmetic(StrEnum):
+    """How one quantized tensor is subtracted from another."""
+
+    REQUANTIZE_EACH = "requantize_each"
+    """Each operand is rounded to the output's parameters, then integers are subtracted: TVM."""
+    SHIFTED_FIXED = "shifted_fixed"
+    """Operands meet at twice the larger input scale with 20 more bits, and the difference is rescaled: TFLite."""
+    FLOAT = "float"
+    """f32 values are subtracted in float32, and the difference divided by the output scale to even: ONNX Runtime."""
+    FIXED_ONCE = "fixed_once"
+    """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
+
+
+class PairArithmetic(StrEnum):
+    """How a function of two quantized tensors is computed."""
+
+    TFLITE_FIXED = "tflite_fixed"
+    """In integers with fixed-point multipliers, as TFLite's reference kernel of the op."""
+    FLOAT = "float"
+    """On f32 values in float32, whose result is divided by the output scale to even: ONNX Runtime."""
+
+
+class Division(StrEnum):
+    """How the sum of a pooling window is divided by the number of its elements."""
+
+    HALF_AWAY = "half_away"
+    """Ties away from zero: TFLite."""
+    HALF_AWAY_CENTERED = "half_away_centered"
+    """The mean of quantized values less their zero point, ties away from zero: TOSA."""
+    TRUNCATE = "truncate"
+    """Towards zero: TVM."""

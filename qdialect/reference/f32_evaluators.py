@@ -1,0 +1,74 @@
+"""Evaluators of reductions and contractions of f32 values, every step rounded to float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.reference.evaluators import Array, Arrays, evaluates
+
+
+@evaluates(F32SumOp)
+def _sum(op: F32SumOp, operands: Arrays) -> Array:
+    rows = _rows(operands[0], op.axes)
+    with np.errstate(all="ignore"):
+        # From zero: a sum of minus zeros is plus zero.
+        return _shaped(op, np.add.accumulate(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0))
+
+
+@evaluates(F32MaxOp)
+def _max(op: F32MaxOp, operands: Arrays) -> Array:
+    return _shaped(op, _largest(_rows(operands[0], op.axes)))
+
+
+@evaluates(F32MinOp)
+def _min(op: F32MinOp, operands: Arrays) -> Array:
+    return _shaped(op, -_largest(-_rows(operands[0], op.axes)))
+
+
+def _rows(data: Array, axes: Sequence[int]) -> Array:
+    """The reduced axes as one, the last."""
+    kept = [i for i in range(data.ndim) if i not in axes]
+    moved = data.transpose([*kept, *axes])
+    return moved.reshape(*moved.shape[: len(kept)], -1)
+
+
+def _largest(rows: Array) -> Array:
+    """Plus zero is larger than minus zero."""
+    largest = rows.max(axis=-1)
+    has_plus = ((rows == 0) & ~np.signbit(rows)).any(axis=-1)
+    return np.where((largest == 0) & has_plus, np.float32(0), largest)
+
+
+def _shaped(op: F32ReduceOp, value: Array) -> Array:
+    return np.asarray(value).reshape(shape_of(op.output.type))
+
+
+@evaluates(F32MatmulOp)
+def _matmul(op: F32MatmulOp, operands: Arrays) -> Array:
+    data, matrix = operands
+    total = np.zeros(shape_of(op.output.type), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        for k in range(data.shape[-1]):
+            total += data[..., k, np.newaxis] * matrix[..., k, np.newaxis, :]
+    return total
+
+
+@evaluates(F32Conv2DOp)
+def _conv2d(op: F32Conv2DOp, operands: Arrays) -> Array:
+    data, weight = operands
+    batch, height, width, channels = shape_of(op.output.type)
+    _, rows, columns, depth = weight.shape
+    groups, strides, dilation = op.groups, op.strides, op.dilation
+    total = np.zeros((batch, height, width, groups, channels // groups), dtype=np.float32)
+    taps = weight.reshape(groups, channels // groups, rows, columns, depth)
+    with np.errstate(all="ignore"):
+        for i, j, c in np.ndindex(rows, columns, depth):
+            y, x = i * dilation[0], j * dilation[1]
+            window = data[:, y : y + (height - 1) * strides[0] + 1 : strides[0], :, c::depth]
+            window = window[:, :, x : x + (width - 1) * strides[1] + 1 : strides[1]]
+            total += window[..., np.newaxis] * taps[:, :, i, j, c]
+    return total.reshape(batch, height, width, channels)

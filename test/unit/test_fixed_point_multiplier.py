@@ -1,0 +1,145 @@
+"""Requantization as one multiplication, addition and shift, against the reference's arithmetic on every accumulator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qdialect.lowering.fixed_point_multiplier import FixedPointMultiplier, fixed_point_multiplier
+from qdialect.quant_math import (
+    IntArray,
+    RequantizeParameters,
+    Rounding,
+    requantize,
+    requantize_parameters,
+    select_channels,
+    steps_of,
+)
+
+INT32 = np.iinfo(np.int32)
+FIXED = [rounding for rounding in Rounding if rounding.is_fixed]
+# One below one, powers of two, and what makes double roundings and ties frequent.
+MULTIPLIERS = st.one_of(
+    st.floats(2.0**-12, 0.9999),
+    st.integers(-12, -1).map(lambda e: 2.0**e),
+    st.sampled_from([0.0, 2.0**-40, 0.75, 1 / 3]),
+)
+
+
+def of_line(form: FixedPointMultiplier, acc: IntArray) -> IntArray:
+    """What the kernel computes, with accumulators [..., C]; fails where 32 bits would not hold a number."""
+    slope, rest, shift, *jump = (p.values.astype(np.int64) for p in form.parameters)
+    x = (acc + form.offset) % 2**32
+    assert x.max() < 2**31
+    rest = np.where(x < jump[0], jump[1], rest) if jump else rest
+    total = (x * (slope % 2**32) >> 32) + rest
+    assert INT32.min <= total.min()
+    assert total.max() <= INT32.max
+    return total >> shift
+
+
+def check(
+    rounding: Rounding,
+    params: RequantizeParameters,
+    zero_point: int,
+    bounds: tuple[int, int],
+    shift: int,
+    acc_range: tuple[IntArray, IntArray],
+) -> FixedPointMultiplier | None:
+    """Compare the line, if there is one, with the reference on all accumulators; returns it."""
+    low, high = acc_range
+    form = fixed_point_multiplier(params, zero_point, bounds, shift, rounding, acc_range)
+    if form is None:
+        return None
+    acc: IntArray = np.clip(np.arange(low.min(), high.max() + 1, dtype=np.int64)[:, None], low, high)
+    wanted = requantize(acc, select_channels(params, np.arange(len(low))), zero_point, *bounds, rounding) + shift
+    found = np.clip(of_line(form, acc), bounds[0] + shift, bounds[1] + shift)
+    np.testing.assert_array_equal(found, wanted)
+    return form
+
+
+@st.composite
+def requantizations(draw: st.DrawFn) -> tuple[Any, ...]:
+    """A rounding mode, multipliers, zero point, bounds, shift and reach."""
+    channels = draw(st.integers(1, 4))
+    rounding = draw(st.sampled_from(Rounding))
+    f32 = draw(st.lists(MULTIPLIERS, min_size=channels, max_size=channels))
+    f32 = f32[: draw(st.sampled_from([1, channels]))]
+    lo = draw(st.sampled_from([-128, 0, -100, 7]))
+    hi = draw(st.sampled_from([lo, lo + 1, lo + 100, lo + 255]))
+    zero_point = draw(st.sampled_from([lo, hi, (lo + hi) // 2, lo - 3, 5]))
+    ends = st.integers(-40000, 40000)
+    pairs = [sorted((draw(ends), draw(ends))) for _ in range(channels)]
+    low, high = np.array(pairs, np.int64).T
+    return rounding, requantize_parameters(rounding, np.array(f32)), zero_point, (lo, hi), -lo, (low, high)
+
+
+@given(requantizations())
+def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
+    form = check(*drawn)
+    assert form is not None or not drawn[0].is_fixed
+
+
+@pytest.mark.parametrize("rounding", FIXED)
+@pytest.mark.parametrize("zero_point", [-128, 0, 127])
+def test_fixed_flavours_have_lines_at_the_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
+    f32 = 2.0 ** np.random.default_rng(7).uniform(-13, -2, 60)
+    acc_range = (np.full(60, -150_000), np.full(60, 150_000))
+    assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None
+
+
+def test_two_roundings_jump_at_zero_and_one_rounding_does_not() -> None:
+    acc_range = (np.array([-100_000]), np.array([100_000]))
+
+    def parameters(rounding: Rounding, zero_point: int) -> int:
+        params = requantize_parameters(rounding, np.array([0.0012345]))
+        form = check(rounding, params, zero_point, (0, 255), 0, acc_range)
+        assert form is not None
+        return len(form.parameters)
+
+    assert parameters(Rounding.FIXED32_DOUBLE, 128) == 5
+    # What is below zero has no code of its own.
+    assert parameters(Rounding.FIXED32_DOUBLE, 0) == 3
+    assert parameters(Rounding.FIXED64_UP, 128) == 3
+
+
+@pytest.mark.parametrize("rounding", Rounding)
+def test_where_multipliers_are_one_or_more_there_is_no_line(rounding: Rounding) -> None:
+    params = requantize_parameters(rounding, np.array([0.5, 1.0]))
+    assert fixed_point_multiplier(params, 0, (0, 255), 0, rounding, (np.array([-9, -9]), np.array([9, 9]))) is None
+
+
+def test_accumulators_that_wrap_have_no_line() -> None:
+    params = requantize_parameters(Rounding.FIXED64_UP, np.array([0.001]))
+    assert (
+        fixed_point_multiplier(params, 0, (0, 255), 0, Rounding.FIXED64_UP, (np.array([0]), np.array([2**31]))) is None
+    )
+
+
+def test_a_channel_without_weights_may_have_any_bias() -> None:
+    params = requantize_parameters(Rounding.FIXED32_DOUBLE, np.array([2.0**-29, 0.001]))
+    acc_range = (np.array([2**31 - 5, -1000]), np.array([2**31 - 1, 1000]))
+    form = fixed_point_multiplier(params, 3, (0, 255), 0, Rounding.FIXED32_DOUBLE, acc_range)
+    assert form is not None
+    acc = np.stack([*acc_range, (acc_range[0] + acc_range[1]) // 2])
+    wanted = requantize(acc, params, 3, 0, 255, Rounding.FIXED32_DOUBLE)
+    np.testing.assert_array_equal(np.clip(of_line(form, acc), 0, 255), wanted)
+
+
+@pytest.mark.parametrize("rounding", Rounding)
+@pytest.mark.parametrize("real", [[0.0123], [2.0**-3, 0.9, 1.5, 1000.0, 0.0]])
+def test_steps_are_where_codes_begin(rounding: Rounding, f32: list[float]) -> None:
+    low, high = np.array([-3000, -1, 0, -40, 7]), np.array([3000, 1, 900, 40, 7])
+    params, everyone = requantize_parameters(rounding, np.array(f32)), np.arange(5)
+    steps = steps_of(params, 3, (-10, 20), rounding, (low, high))
+    own = select_channels(params, everyone)
+
+    def codes(acc: IntArray) -> NDArray[np.int64]:
+        return requantize(np.clip(acc, low, high), own, 3, -10, 20, rounding)
+
+    wanted = steps.codes[:, None]
+    assert ((codes(steps.first) >= wanted) | (steps.first == high + 1)).all()
+    assert ((codes(steps.first - 1) < wanted) | (steps.first == low)).all()

@@ -1,0 +1,90 @@
+"""Reductions and contractions of f32 values: compiled they are the reference, and both what NumPy says in order."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import check, check_op, tensor
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32SumOp, build
+from qdialect.dialect.constants import constant
+from qdialect.reference import interpreter
+
+REDUCTIONS = [
+    ((7,), (0,)),
+    ((70,), (0,)),
+    ((3, 19), (1,)),
+    ((3, 19), (0,)),
+    ((2, 5, 7, 19), (1, 2)),
+    ((2, 5, 7, 19), (0, 3)),
+    ((2, 5, 7, 19), (1,)),
+    ((2, 3, 5), (0, 1, 2)),
+]
+
+
+@pytest.mark.parametrize("op", [F32SumOp, F32MaxOp, F32MinOp])
+@pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
+def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    check_op(op, [tensor(shape, "f32")], "f32", axes=axes, keep_dims=len(axes) == 2)
+
+
+@pytest.mark.parametrize("op", [F32MaxOp, F32MinOp])
+def test_extremes_of_special_numbers(op: Any) -> None:
+    rows = [[0.0, -0.0, -1.0], [-0.0, -0.0, 1.0], [np.nan, 1, 2], [np.inf, -np.inf, 0], [-np.inf] * 3]
+    check_op(op, [tensor((5, 3), "f32")], "f32", [np.array(rows, np.float32)], axes=(1,))
+
+
+PRODUCTS = [
+    ((3, 5), (5, 19), False),
+    ((1, 70), (70, 10), True),
+    ((2, 3, 7), (7, 24), True),
+    ((2, 3, 7), (2, 7, 5), False),
+    ((2, 2, 9, 8), (2, 2, 8, 9), False),
+]
+
+
+@pytest.mark.parametrize(("data", "matrix", "is_known"), PRODUCTS)
+def test_products_of_matrices(data: tuple[int, ...], matrix: tuple[int, ...], is_known: bool) -> None:
+    numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=matrix).astype(np.float32)
+
+    def body(*values: ir.Value) -> ir.Value:
+        return build(F32MatmulOp, values[0], constant(numbers) if is_known else values[1], element="f32").output
+
+    check(graph([tensor(data, "f32"), *([] if is_known else [tensor(matrix, "f32")])], body))
+
+
+CONVOLUTIONS = [
+    ((1, 5, 7, 3), (8, 3, 3, 3), 1, (1, 1), (1, 1)),
+    ((2, 6, 6, 19), (19, 3, 2, 1), 19, (2, 1), (1, 2)),
+    ((1, 4, 4, 6), (10, 1, 1, 3), 2, (1, 1), (1, 1)),
+    ((1, 4, 4, 4), (8, 2, 2, 1), 4, (2, 2), (1, 1)),
+    ((1, 1, 1, 1), (1, 1, 1, 1), 1, (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("data", "weight", "groups", "strides", "dilation"), CONVOLUTIONS)
+def test_convolutions(data: Any, weight: tuple[int, ...], groups: int, strides: Any, dilation: Any) -> None:
+    numbers: NDArray[np.float32] = np.random.default_rng(0).normal(size=weight).astype(np.float32)
+
+    def body(x: ir.Value) -> ir.Value:
+        attributes: dict[str, Any] = {"strides": strides, "dilation": dilation, "groups": groups}
+        return build(F32Conv2DOp, x, constant(numbers), element="f32", **attributes).output
+
+    check(graph([tensor(data, "f32")], body))
+
+
+def test_terms_are_added_in_order() -> None:
+    def body(x: ir.Value) -> list[ir.Value]:
+        total = build(F32SumOp, x, element="f32", axes=(0, 1)).output
+        return [total, build(F32MatmulOp, x, constant(np.ones((19, 1), np.float32)), element="f32").output]
+
+    x = (np.random.default_rng(0).normal(size=(33, 19)) * 1e3).astype(np.float32)
+    total, products = interpreter.run(graph([tensor(x.shape, "f32")], body), [x])
+    wanted = np.float32(0)
+    for value in x.ravel():
+        wanted = wanted + value
+    assert total == wanted
+    assert products[5, 0] == np.add.accumulate(x[5])[-1]
