@@ -155,7 +155,7 @@ def _parameters(kind: str) -> tuple[_Parameter, ...]:
     return tuple(
         _Parameter(
             argument.name,
-            str(argument.f32_type),
+            str(argument.real_type),
             argument.kwarg_only,
             argument.has_default_value(),
             default_of(argument.default_value),
