@@ -1,4 +1,4 @@
-"""What the importer needs of an .onnx file, as plain checked values."""
+"""What the importer needs of an .onnx file, as checked Python values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a name of an ONNX graph stands for while the import is planned; nothing is built yet.
 
-A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed: it waits
-for the QuantizeLinear that asks for its quantized values, and then the whole unit becomes one integer op.
+A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed:
+it waits for the QuantizeLinear that asks for its quantized values, and then the QDQ group becomes one integer op.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
-    CodedTensor,
     Constant,
     Floats,
     Integers,
     Plan,
     Quantization,
+    QuantizedTensor,
     clip,
-    look_up_codes,
+    look_up_table,
 )
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
@@ -45,10 +45,10 @@ class Parameters(Quantization):
 
     @property
     def range(self) -> tuple[int, int]:
-        """Smallest and largest code."""
+        """Smallest and largest quantized value."""
         return ELEMENT_RANGES[self.element]
 
-    def codes(self, f32_values: Array) -> Array:
+    def quantize(self, f32_values: Array) -> Array:
         """The quantized values of f32 values: float32 quotients by the scale, rounded to even (ONNX QuantizeLinear)."""
         rounding = (ORT.float_rounding, ORT.scaling, ORT.nan)
         return quantize_array(f32_values, self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *rounding)
@@ -96,32 +96,32 @@ Tensor = Constant | Value | F32Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized(CodedTensor, F32Tensor):
+class Quantized(QuantizedTensor, F32Tensor):
     """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     @property
     def parameters(self) -> Parameters:
         """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
-        return Parameters(self.codes.element, self.scales[0], self.zero_points[0])
+        return Parameters(self.values.element, self.scales[0], self.zero_points[0])
 
     def _table(self) -> Table | None:
-        is_held = self.is_eight_bit and self.codes.data is None
+        is_held = self.is_eight_bit and self.values.data is None
         return Table(self.shape, self, lambda f32_values: f32_values) if is_held else None
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         f32_values = self.f32_values()
         if f32_values is not None:
-            return Value(name, self.shape, to.element, data=to.codes(f32_values))
-        if len(self.scales) > 1 or self.codes.element not in EIGHT_BIT or to.element not in EIGHT_BIT:
+            return Value(name, self.shape, to.element, data=to.quantize(f32_values))
+        if len(self.scales) > 1 or self.values.element not in EIGHT_BIT or to.element not in EIGHT_BIT:
             return quantize(plan, name, self.f32(plan, name), to)
-        return self.codes if self.parameters == to else look_up(plan, name, self, to, lambda f32_values: f32_values)
+        return self.values if self.parameters == to else look_up(plan, name, self, to, lambda f32_values: f32_values)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": self.axis}
             return emitter.build(
-                DequantizeOp, emitter.to_channels_first(self.codes), element="f32", **parameters
+                DequantizeOp, emitter.to_channels_first(self.values), element="f32", **parameters
             ), False
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -144,7 +144,7 @@ class Computed(F32Tensor):
 class Clamped(F32Tensor):
     """The f32 values of `source` between two bounds.
 
-    Quantization is monotonic: the quantized values of clamped numbers are the quantized values clamped to those of the bounds.
+    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
     """
 
     source: F32Tensor
@@ -157,12 +157,12 @@ class Clamped(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         source = self.source.quantized(plan, name, to)
-        return clip(plan, name, source, to.code(self.minimum), to.code(self.maximum))
+        return clip(plan, name, source, to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum))
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             value = emitter.to_channels_first(source)
             for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
                 if np.isfinite(bound):
@@ -213,7 +213,7 @@ def clamp_integers(plan: Plan, name: str, source: Value, minimum: float, maximum
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
-    """The quantized values of an f32 value (ONNX QuantizeLinear; NaN becomes the smallest code as in ONNX Runtime)."""
+    """The quantized values of an f32 value (ONNX QuantizeLinear; NaN becomes the smallest one, as in ONNX Runtime)."""
     return quantize_along(plan, name, value, to.element, (to.scale,), (to.zero_point,), 0)
 
 
@@ -222,7 +222,7 @@ def quantize_along(
 ) -> Value:
     """As `quantize`, with a scale and a zero point for each index of `axis`."""
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         parameters = {"scales": scales, "zero_points": zero_points, "axis": axis}
         held, is_channels_last = (
             emitter.either(value) if len(scales) == 1 else (emitter.to_channels_first(value), False)
@@ -233,11 +233,11 @@ def quantize_along(
 
 
 def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: ElementFunction) -> Value:
-    """The quantized values of `function` of 8-bit numbers: a table, entries divided and rounded to even (ONNX Runtime)."""
+    """The quantized values of `function` of 8-bit numbers: a table with entries rounded to even (ONNX Runtime)."""
     before = source.parameters
     require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
     require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
     origin = (before.scale, before.zero_point, NUMPY_DTYPES[before.element])
     target = (to.scale, to.zero_point, NUMPY_DTYPES[to.element])
     table = build_table(function, *origin, *target, **ORT.table)
-    return look_up_codes(plan, name, source.codes, table, before, to)
+    return look_up_table(plan, name, source.values, table, before, to)

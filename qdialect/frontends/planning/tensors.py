@@ -14,7 +14,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.budget import Budget, check_shape
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.demands import Demands
-from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
 from qdialect.quant_math import dequantize_array
 
 Floats = tuple[float, ...]
@@ -32,12 +32,12 @@ class Quantization(ABC):
     zero_point: int
 
     @abstractmethod
-    def codes(self, f32_values: Array) -> Array:
+    def quantize(self, f32_values: Array) -> Array:
         """The quantized values of f32 values."""
 
-    def code(self, f32: float) -> int:
-        """The code of an f32 value."""
-        return int(self.codes(np.array([f32], dtype=np.float32))[0])
+    def quantize_scalar(self, f32_value: float) -> int:
+        """The quantized value of one f32 value."""
+        return int(self.quantize(np.array([f32_value], dtype=np.float32))[0])
 
 
 @dataclass
@@ -76,11 +76,11 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedTensor:
+class QuantizedTensor:
     """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     shape: Shape
-    codes: Value
+    values: Value
     scales: Floats
     zero_points: Integers
     axis: int = 0
@@ -88,17 +88,17 @@ class CodedTensor:
     @property
     def is_eight_bit(self) -> bool:
         """Whether it is quantized per tensor to 8 bits."""
-        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
+        return len(self.scales) == 1 and self.values.element in EIGHT_BIT
 
     def f32_values(self) -> Array | None:
         """The f32 values, where the quantized values are constant."""
-        if self.codes.data is None:
+        if self.values.data is None:
             return None
-        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
+        return dequantize_array(self.values.data, self.scales, self.zero_points, self.axis)
 
-    def with_codes(self, codes: Value) -> Self:
+    def with_values(self, values: Value) -> Self:
         """Other quantized values with the same parameters."""
-        return replace(self, shape=codes.shape, codes=codes)
+        return replace(self, shape=values.shape, values=values)
 
 
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
@@ -110,22 +110,22 @@ def known(name: str, array: Array) -> Value:
     return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
 
 
-def clip(plan: Plan, name: str, codes: Value, minimum: int, maximum: int) -> Value:
-    """`quantized values` between two bounds; themselves where their type has no others."""
-    if (minimum, maximum) == ELEMENT_RANGES[codes.element]:
-        return codes
+def clip(plan: Plan, name: str, values: Value, minimum: int, maximum: int) -> Value:
+    """`values` clipped to [`minimum`, `maximum`]; themselves where that is the range of their type."""
+    if (minimum, maximum) == ELEMENT_RANGES[values.element]:
+        return values
 
-    def emit(emitter: Emitter) -> Placed:
-        value, is_channels_last = emitter.either(codes)
-        return emitter.build(ClipOp, value, element=codes.element, min=minimum, max=maximum), is_channels_last
+    def emit(emitter: Emitter) -> Emitted:
+        value, is_channels_last = emitter.either(values)
+        return emitter.build(ClipOp, value, element=values.element, min=minimum, max=maximum), is_channels_last
 
-    return plan.compute(name, codes.shape, codes.element, emit)
+    return plan.compute(name, values.shape, values.element, emit)
 
 
-def look_up_codes(plan: Plan, name: str, source: Value, table: Array, before: Quantization, to: Quantization) -> Value:
-    """The quantized values at the place of each 8-bit code in a table."""
+def look_up_table(plan: Plan, name: str, source: Value, table: Array, before: Quantization, to: Quantization) -> Value:
+    """The entry of `table` (shape [256]) for each 8-bit value."""
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         value, is_channels_last = emitter.either(source)
         return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_channels_last
 

@@ -41,11 +41,11 @@ def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tupl
         # Dynamo shows the text alone.
         notes = [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
         raise ImportModelError("\n  ".join([str(error), *notes]), error.diagnostics) from error
-    places = captured_inputs(module, graph)
+    positions = captured_inputs(module, graph)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
     def call(*arguments: Any) -> tuple[Any, ...]:
-        results = executable(*(arguments[place].detach().numpy() for place in places))
+        results = executable(*(arguments[position].detach().numpy() for position in positions))
         return tuple(from_numpy(result) for result in (results if isinstance(results, tuple) else (results,)))
 
     return call

@@ -46,7 +46,7 @@ def import_torch(
     `source` is what `torch.export.export` gives for a model after ``convert_pt2e``, the path of an archive that
     `torch.export.save` wrote (``.pt2``), or its content.  Arguments and results keep the program's order, shapes and
     types; their attribute is `qnn.name`.  Operators between ``dequantize`` and ``quantize`` become integer ops and
-    tables; what has none runs in float32.  Every op is located at the name of the node that it computes.
+    tables; the others run in float32.  Every op is located at the name of the node that it computes.
 
     Nothing in an archive is run unless `trust` is set; then PyTorch reads it, and it may run any code.
 
@@ -174,7 +174,7 @@ def _constant_bytes(result: Result) -> int:
         return sum(map(_constant_bytes, result))
     if isinstance(result, Constant):
         return result.array.nbytes
-    value = result.codes if isinstance(result, Quantized) else result
+    value = result.values if isinstance(result, Quantized) else result
     return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
 
 

@@ -1,8 +1,8 @@
 """What a node's result stands for while the import is planned; nothing is built yet.
 
-As in the ONNX front end, an f32 value is not computed but waits for the quantization that asks for its quantized values.
-PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) * s``, both
-in float32 (``quantized_decomposed``).
+As in the ONNX front end, an f32 value is not computed but waits for the quantization that asks for its quantized
+values. PyTorch quantizes by ``clamp(round_half_even(x * float32(1 / s)) + z)`` and dequantizes by ``float32(q - z) *
+s``, both in float32 (``quantized_decomposed``).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from qdialect.dialect import DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning import tensors as planning
-from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
-    CodedTensor,
     Constant,
     Floats,
     Integers,
     Quantization,
+    QuantizedTensor,
     clip,
-    look_up_codes,
+    look_up_table,
 )
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import (
@@ -38,7 +38,7 @@ from qdialect.quant_math import (
 )
 
 Function = Callable[[Array], Array]
-"""A function of f32 values, float32 to float32, place by place."""
+"""A function of f32 values, float32 to float32, element by element."""
 
 ROUNDING = PYTORCH.quantization
 
@@ -56,21 +56,21 @@ class Parameters(Quantization):
         return (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]
 
     def same_meaning(self, other: Parameters) -> bool:
-        """Whether a code of both stands for the same number."""
+        """Whether a quantized value stands for the same f32 value in both."""
         same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
         return same_points and same_scale(self.scale, other.scale)
 
-    def codes(self, f32_values: Array) -> Array:
+    def quantize(self, f32_values: Array) -> Array:
         """The quantized values of f32 values."""
         how = (PYTORCH.float_rounding, PYTORCH.scaling, PYTORCH.nan)
-        codes = quantize_array(
+        values = quantize_array(
             f32_values.astype(np.float32), self.scale, self.zero_point, 0, NUMPY_DTYPES[self.element], *how
         )
-        return np.clip(codes, self.minimum, self.maximum)
+        return np.clip(values, self.minimum, self.maximum)
 
-    def f32_values(self, codes: Array) -> Array:
-        """The numbers that quantized values stand for."""
-        return dequantize_array(codes, self.scale, self.zero_point, 0)
+    def dequantize(self, values: Array) -> Array:
+        """The f32 values of quantized values."""
+        return dequantize_array(values, self.scale, self.zero_point, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,36 +133,38 @@ Result = Tensor | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized(CodedTensor, F32Tensor):
+class Quantized(QuantizedTensor, F32Tensor):
     """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
 
     @property
     def parameters(self) -> Parameters:
         """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
-        return Parameters(self.codes.element, self.scales[0], self.zero_points[0], *ELEMENT_RANGES[self.codes.element])
+        return Parameters(
+            self.values.element, self.scales[0], self.zero_points[0], *ELEMENT_RANGES[self.values.element]
+        )
 
     @property
     def key(self) -> tuple[Value, Floats, Integers]:
-        """Equal for tensors that hold the same numbers: a graph dequantizes the same quantized values once for each reader."""
-        return self.codes, self.scales, self.zero_points
+        """Equal for tensors that hold the same numbers: a graph may dequantize a tensor once for each reader."""
+        return self.values, self.scales, self.zero_points
 
     def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
         f32_values = self.f32_values()
         if f32_values is not None:
-            return Value(name, self.shape, to.element, data=to.codes(f32_values))
+            return Value(name, self.shape, to.element, data=to.quantize(f32_values))
         if not self.is_eight_bit or to.element not in EIGHT_BIT:
             return quantize(plan, name, self.f32(plan, name), to)
         if self.parameters.same_meaning(to):
-            return limit(plan, name, self.codes, to)
+            return limit(plan, name, self.values, to)
         return look_up(plan, name, self, to, lambda f32_values: f32_values)
 
     def computed(self, plan: Plan, name: str) -> Value:
-        def emit(emitter: Emitter) -> Placed:
-            codes, is_channels_last = emitter.either(self.codes)
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = emitter.either(self.values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
-            return emitter.build(DequantizeOp, codes, element="f32", **parameters), is_channels_last
+            return emitter.build(DequantizeOp, values, element="f32", **parameters), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -185,15 +187,15 @@ def stored_axis(axis: int, rank: int, is_channels_last: bool) -> int:
     return (0, rank - 1, *range(1, rank - 1))[axis] if is_channels_last else axis
 
 
-def limit(plan: Plan, name: str, codes: Value, to: Parameters) -> Value:
-    """`quantized values`, of the parameters `to`, between its bounds."""
-    return clip(plan, name, codes, to.minimum, to.maximum) if to.is_narrow else codes
+def limit(plan: Plan, name: str, values: Value, to: Parameters) -> Value:
+    """`values`, of the parameters `to`, between its bounds."""
+    return clip(plan, name, values, to.minimum, to.maximum) if to.is_narrow else values
 
 
 def quantize(plan: Plan, name: str, value: Value, to: Parameters) -> Value:
     """The quantized values of an f32 value."""
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         parameters = {"scales": (to.scale,), "zero_points": (to.zero_point,), **ROUNDING}
         held, is_channels_last = emitter.either(value)
         return emitter.build(QuantizeOp, held, element=to.element, **parameters), is_channels_last
@@ -205,6 +207,6 @@ def look_up(plan: Plan, name: str, source: Quantized, to: Parameters, function: 
     """The quantized values of `function` of 8-bit numbers: a table, of which each entry is computed as PyTorch does."""
     before = source.parameters
     dtype = NUMPY_DTYPES[before.element]
-    results = to.codes(function(before.f32_values(table_codes(dtype))).astype(np.float32))
+    results = to.quantize(function(before.dequantize(table_codes(dtype))).astype(np.float32))
     table = encode_table(results.astype(np.int64), NUMPY_DTYPES[to.element])
-    return look_up_codes(plan, name, source.codes, table, before, to)
+    return look_up_table(plan, name, source.values, table, before, to)

@@ -65,7 +65,7 @@ class Call:
             raise UnsupportedError(f"input {index} must come from a DequantizeLinear")
         return tensor
 
-    def codes(self, index: int) -> Value:
+    def value(self, index: int) -> Value:
         """Input `index` as integers."""
         tensor = self.tensor(index)
         if isinstance(tensor, Constant):

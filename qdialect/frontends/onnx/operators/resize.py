@@ -1,4 +1,4 @@
-"""Resize and Upsample: nearest cells move quantized values, interpolation is done on f32 values as ONNX Runtime does it."""
+"""Resize and Upsample: nearest elements are moved as quantized values, others are interpolated in f32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qdialect.frontends.onnx.operators.data_movement import integers_of, normali
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
 from qdialect.frontends.slices import check_indices
 from qdialect.reference.resize import nearest_cells, places
@@ -50,7 +50,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class NearestResizing(Movement):
-    """The nearest cells of an image [N, C, H, W]."""
+    """The nearest elements of an image [N, C, H, W]."""
 
     extents: tuple[int, int]
     coordinates: Coordinates
@@ -74,7 +74,7 @@ class NearestResizing(Movement):
 
 @dataclass(frozen=True, eq=False)
 class Interpolated(F32Tensor):
-    """f32 values between those of an image: ONNX Runtime resizes f32 values, not quantized values, before a QuantizeLinear."""
+    """f32 values between those of an image: ONNX Runtime resizes in f32 before a QuantizeLinear."""
 
     source: F32Tensor
     coordinates: Coordinates
@@ -92,17 +92,17 @@ class Interpolated(F32Tensor):
 
 
 def _dequantized(plan: Plan, name: str, source: Quantized) -> Value:
-    """The f32 values of quantized values with their channels last: quantized values are transposed for less than what they stand for."""
+    """The f32 values, channels last: bytes are transposed before they become f32 values, which is cheaper."""
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         parameters = {"scales": source.scales, "zero_points": source.zero_points}
-        return emitter.build(DequantizeOp, emitter.last(source.codes), element="f32", **parameters), True
+        return emitter.build(DequantizeOp, emitter.last(source.values), element="f32", **parameters), True
 
     return plan.compute(name, source.shape, "f32", emit)
 
 
 def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates: Coordinates) -> Value:
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         choices = {"coordinates": coordinates, "arithmetic": Interpolation.ONNX_FLOAT}
         held = emitter.last(value)
         return emitter.build(ResizeBilinearOp, held, element=value.element, size=shape[_ROWS:], **choices), True
@@ -112,7 +112,7 @@ def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates:
 
 @imports("Resize", "Upsample")
 def _resize(call: Call) -> Tensor:
-    """Before operator set 11, which brought a third input, places were asymmetric and cells the one before them."""
+    """Before operator set 11, which brought a third input, coordinates were asymmetric and rounded down."""
     is_old = call.node.kind == "Upsample" or len(call.inputs) == 2
     source = call.tensor(0)
     shape = source.shape
@@ -176,7 +176,7 @@ def _nearest(
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)
         found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
-        indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
+        indices = tuple(int(index) for index in nearest_cells(found, kinds[axis], one.extent))
         before = source.shape
         grown = (*before[:axis], one.size, *before[axis + 1 :])
         source = move(call.plan, call.name, source, Gathering(grown, axis, indices))
@@ -184,7 +184,7 @@ def _nearest(
 
 
 def _nearest_of(call: Call, dimension: Scaled, is_old: bool) -> Nearest:
-    """Old operator sets take the cell before a place where the tensor grows, the one after it where it shrinks."""
+    """Old operator sets round a coordinate down where the tensor grows, up where it shrinks."""
     if is_old:
         return Nearest.CEIL if dimension.scale < 1 else Nearest.FLOOR
     name: str = call.attribute("nearest_mode", "round_prefer_floor")

@@ -10,7 +10,7 @@ from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Plan
 
 # Numbers of arith.cmpf's ordered predicates; a comparison with NaN does not hold.
@@ -47,7 +47,7 @@ class Chosen(F32Tensor):
         parts = (self.condition.lhs, self.condition.rhs, self.lhs, self.rhs)
         values = [part.f32(plan, name) for part in parts]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             (left, right, chosen, other), is_channels_last = float_operands(emitter, values, self.shape)
             holds = emitter.compare(self.condition.predicate, left, right)
             return emitter.select(holds, chosen, other), is_channels_last

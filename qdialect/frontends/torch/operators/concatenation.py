@@ -9,7 +9,7 @@ from typing import Any
 from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, quantize, stored_axis
@@ -31,18 +31,18 @@ class Joined(F32Tensor):
             return quantize(plan, name, self.f32(plan, self.name), to)
         return self.joined(plan, name, [part.encoded(plan, name, to) for part in self.parts], to)
 
-    def joined(self, plan: Plan, name: str, codes: list[Value], to: Parameters) -> Value:
+    def joined(self, plan: Plan, name: str, values: list[Value], to: Parameters) -> Value:
         """Quantized values side by side."""
         parameters: dict[str, Any] = {
-            "input_scales": (to.scale,) * len(codes),
-            "input_zero_points": (to.zero_point,) * len(codes),
+            "input_scales": (to.scale,) * len(values),
+            "input_zero_points": (to.zero_point,) * len(values),
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
             **PYTORCH.rescale,
         }
 
-        def emit(emitter: Emitter) -> Placed:
-            operands, is_channels_last = emitter.alike(codes)
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **parameters), is_channels_last
 
@@ -52,7 +52,7 @@ class Joined(F32Tensor):
         """Every part in its place with zeros around it, all of them added."""
         values = [part.f32(plan, self.name) for part in self.parts]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             total, begin = None, 0
@@ -86,5 +86,5 @@ def _cat(call: Call) -> Result:
     sources = [part for part in parts if isinstance(part, Quantized) and part.is_eight_bit]
     if len(sources) < len(parts) or not _have_one_meaning([source.parameters for source in sources]):
         return joined
-    codes = joined.joined(call.plan, call.name, [source.codes for source in sources], sources[0].parameters)
-    return sources[0].with_codes(codes)
+    values = joined.joined(call.plan, call.name, [source.values for source in sources], sources[0].parameters)
+    return sources[0].with_values(values)

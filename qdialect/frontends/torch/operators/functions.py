@@ -1,4 +1,4 @@
-"""Activations, sums, differences, products and quotients, with their steps in float32."""
+"""Activations, sums, differences, products and quotients, computed in float32."""
 
 from __future__ import annotations
 

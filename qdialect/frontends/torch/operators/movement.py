@@ -14,7 +14,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Constant, known
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, Tensor
@@ -51,7 +51,7 @@ def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
     if value.data is not None:
         return known(name, np.ascontiguousarray(movement.array(value.data)))
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         return movement.emit(emitter, emitter.to_channels_first(value)), False
 
     return plan.compute(name, movement.shape, value.element, emit)
@@ -66,8 +66,8 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     if not isinstance(tensor, Quantized):
         return Moved(movement.shape, tensor, movement)
     axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
-    codes = _move(call.plan, call.name, tensor.codes, movement)
-    return Quantized(movement.shape, codes, tensor.scales, tensor.zero_points, axis)
+    values = _move(call.plan, call.name, tensor.values, movement)
+    return Quantized(movement.shape, values, tensor.scales, tensor.zero_points, axis)
 
 
 def _no_axis(_: int) -> int:
@@ -141,7 +141,7 @@ def _turn(call: Call) -> Result:
     "lift_fresh_copy.default",
 )
 def _identity(call: Call) -> Result:
-    """Dropout drops nothing when it infers; how elements lie in memory is no matter of the graph."""
+    """Dropout drops nothing when it infers; the layout in memory does not change a graph."""
     require(not call.argument("train"), "dropout must not train")
     return call.tensor("input" if "input" in call.node.arguments else "self")
 

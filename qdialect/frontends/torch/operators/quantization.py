@@ -9,13 +9,13 @@ import numpy as np
 from qdialect.dialect import QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, stored_axis
 
-_CODES = ("i8", "ui8", "i16", "i32")
+_QUANTIZED = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
 
 
@@ -28,7 +28,7 @@ def _number(call: Call, name: str) -> float:
 def _element(call: Call) -> str:
     element = call.argument("dtype")
     found = element.name if isinstance(element, Element) else str(element)
-    require(found in _CODES, f"dtype must be {' or '.join(_CODES)}, but got {found}")
+    require(found in _QUANTIZED, f"dtype must be {' or '.join(_QUANTIZED)}, but got {found}")
     return found
 
 
@@ -46,18 +46,18 @@ def _parameters(call: Call) -> Parameters:
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
-    """The unit that ends here becomes one integer op where there is one."""
+    """The QDQ group that ends here becomes one integer op where there is one."""
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
 @imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
-    parameters, codes = _parameters(call), _codes_of(call)
-    require(codes.element == parameters.element, f"input must be {parameters.element}, but got {codes.element}")
-    return Quantized(codes.shape, codes, (parameters.scale,), (parameters.zero_point,))
+    parameters, values = _parameters(call), _quantized_of(call)
+    require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
+    return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
 
 
-def _codes_of(call: Call) -> Value:
+def _quantized_of(call: Call) -> Value:
     source = call.tensor("input")
     if isinstance(source, Constant):
         return known(call.name, source.array)
@@ -87,12 +87,12 @@ def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Int
 
 @imports(f"{_SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
-    codes = _codes_of(call)
-    require(codes.element == _element(call), f"input must be {_element(call)}, but got {codes.element}")
-    scales, zero_points, axis = _channel_parameters(call, codes.shape)
+    values = _quantized_of(call)
+    require(values.element == _element(call), f"input must be {_element(call)}, but got {values.element}")
+    scales, zero_points, axis = _channel_parameters(call, values.shape)
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
-    return Quantized(codes.shape, codes, scales, zero_points, axis)
+    return Quantized(values.shape, values, scales, zero_points, axis)
 
 
 @imports(f"{_SPACE}.quantize_per_channel.default")
@@ -107,10 +107,10 @@ def _quantize_channels(call: Call) -> Result:
     scales, zero_points, axis = _channel_parameters(call, source.shape)
     value = source.f32(call.plan, call.name)
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         held, is_channels_last = emitter.either(value)
-        place = stored_axis(axis, len(source.shape), is_channels_last)
-        parameters = {"scales": scales, "zero_points": zero_points, "axis": place, **ROUNDING}
+        stored = stored_axis(axis, len(source.shape), is_channels_last)
+        parameters = {"scales": scales, "zero_points": zero_points, "axis": stored, **ROUNDING}
         return emitter.build(QuantizeOp, held, element=element, **parameters), is_channels_last
 
     return call.plan.compute(call.name, source.shape, element, emit)

@@ -79,9 +79,7 @@ class Call:
         """An argument that has just been dequantized."""
         found = self.tensor(name)
         if not isinstance(found, Quantized):
-            raise UnsupportedError(
-                f"argument '{name}' must be dequantized quantized values, but it is computed as a float"
-            )
+            raise UnsupportedError(f"argument '{name}' must be what a dequantize gives, but it is computed in f32")
         return found
 
     def constant(self, name: str) -> Array:

@@ -9,7 +9,7 @@ from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
@@ -40,8 +40,8 @@ class Shares(F32Tensor):
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
             return quantize(plan, name, self.f32(plan, self.name), to)
 
-        def emit(emitter: Emitter) -> Placed:
-            codes, is_channels_last = emitter.either(source.codes)
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = emitter.either(source.values)
             attributes = {
                 "axis": stored_axis(self.axis, len(self.shape), is_channels_last),
                 "input_scale": source.parameters.scale,
@@ -49,7 +49,7 @@ class Shares(F32Tensor):
                 "output_zero_point": to.zero_point,
                 "arithmetic": SoftmaxArithmetic.FLOAT,
             }
-            return emitter.build(SoftmaxOp, codes, element=to.element, **attributes), is_channels_last
+            return emitter.build(SoftmaxOp, values, element=to.element, **attributes), is_channels_last
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
@@ -57,7 +57,7 @@ class Shares(F32Tensor):
         """Exponentials of what is below the largest number, over their sum."""
         source = self.source.f32(plan, self.name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             f32, is_channels_last = emitter.either(source)
             axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
             ops = FloatOps(emitter)
