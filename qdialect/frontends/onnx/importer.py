@@ -88,6 +88,7 @@ class _Planner:
 
     def run(self) -> Planned:
         self.tensors.update({key: Constant(array) for key, array in self.graph.constants.items()})
+        self.tensors.update(dict.fromkeys(self.graph.unsupported))
         arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
         for value in arguments:
             self.tensors[value.name] = _tensor_of(value)
@@ -109,9 +110,14 @@ class _Planner:
         self.tensors.update(dict.fromkeys(filter(None, node.outputs)))
         try:
             with converting():
+                self._check_constants(node.inputs)
                 self._plan(node, inputs, is_lost)
         except UnsupportedError as error:
             self.offences.append(f"{node.title}: {error}")
+
+    def _check_constants(self, names: Sequence[str]) -> None:
+        for name in names:
+            require(name not in self.graph.unsupported, self.graph.unsupported.get(name, ""))
 
     def _plan(self, node: Node, inputs: Sequence[Tensor | None], is_lost: bool) -> None:
         if is_lost:
@@ -145,6 +151,8 @@ class _Planner:
     def _result(self, name: str) -> tuple[tuple[str, Value], ...]:
         if name not in self.tensors:
             raise self._damage(f"nothing gives the output '{name}'")
+        if name in self.graph.unsupported:
+            self.offences.append(f"output '{name}': {self.graph.unsupported[name]}")
         tensor = self.tensors[name]
         return () if tensor is None else result_of(name, lambda: self._value(name, tensor), _ELEMENTS, self.offences)
 
