@@ -25,10 +25,9 @@ from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.schema import check_attributes
-from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
-from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 
 _ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Floats, Integers, QuantizedTensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Floats, Integers, Quantized
 
 LARGEST_BIAS = 2**31 - 1
 """In units of the accumulator."""
@@ -22,7 +22,7 @@ class Weight:
     zero_points: Integers
 
 
-def ordered_weight(source: QuantizedTensor, order: tuple[int, ...], channel_axis: int) -> Weight:
+def ordered_weight(source: Quantized, order: tuple[int, ...], channel_axis: int) -> Weight:
     """Constant weights with their dimensions in `order`; scales by channel lie along `channel_axis` of the model's.
 
     Raises `UnsupportedError` where no contraction can read them.

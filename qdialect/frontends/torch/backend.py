@@ -20,7 +20,7 @@ _NAME = "torch.compile"
 def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
-    Parameters and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
+    QuantParams and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
     leaves an extent open, it becomes the one of this call, and another extent compiles once more.  Contiguous inputs
     are read where they lie.
 

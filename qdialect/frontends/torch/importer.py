@@ -16,7 +16,7 @@ from qdialect.frontends.common import (
 )
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.fields import shown
 from qdialect.frontends.torch.budget import Budget
@@ -24,7 +24,7 @@ from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import read_program
-from qdialect.frontends.torch.tensors import Computed, F32Tensor, Plan, Quantized, Result, Tensor
+from qdialect.frontends.torch.tensors import Quantized, Result
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -16,9 +16,10 @@ from qdialect.frontends.onnx.operators.movements import Transposition, move_valu
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, mapping
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
@@ -38,11 +39,11 @@ class Average(F32Tensor):
     window: Window
     counts_padding: bool
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
-            return quantize(plan, name, self._shifted(plan, name, to), Parameters(to.element, 1.0, 0))
+            return quantize(plan, name, self._shifted(plan, name, to), QuantParams.full_range(ORT, to.element, 1.0, 0))
         share = 1 / int(counts.flat[0])
 
         def emit(emitter: Emitter) -> Emitted:
@@ -62,7 +63,7 @@ class Average(F32Tensor):
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def _shifted(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _shifted(self, plan: Plan, name: str, to: QuantParams) -> Value:
         """What is rounded to quantized values, the zero point added before."""
         mean = self.f32(plan, name)
 
@@ -156,7 +157,7 @@ class GlobalAverage(F32Tensor):
 
     source: Quantized
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
         parameters = {**mapping(before, to), "rounding": ORT.rounding}

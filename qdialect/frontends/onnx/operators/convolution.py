@@ -13,8 +13,9 @@ from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, 
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 

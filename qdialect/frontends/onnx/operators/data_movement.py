@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.movements import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Tensor
+from qdialect.frontends.planning.tensors import Tensor
 
 
 def moved(call: Call, movement: Movement) -> Tensor:

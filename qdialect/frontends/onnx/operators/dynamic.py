@@ -10,8 +10,8 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.f32 import F32Builder
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Computed, Tensor
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
+from qdialect.frontends.planning.tensors import Computed, Tensor
 
 _MAX_CODE = 255.0
 # Of arith.cmpf: ordered and equal.

@@ -16,9 +16,10 @@ from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, floa
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
-from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Parameters, Quantized, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     FloatArray,
@@ -64,7 +65,7 @@ class Binary(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
             table = self.table() if to.element in EIGHT_BIT else None
@@ -78,8 +79,8 @@ class Binary(F32Tensor):
             "rhs_zero_point": right.zero_point,
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
-            "output_min": to.range[0],
-            "output_max": to.range[1],
+            "output_min": to.minimum,
+            "output_max": to.maximum,
         }
 
         def emit(emitter: Emitter) -> Emitted:
@@ -100,7 +101,7 @@ class Binary(F32Tensor):
             return None
         return found[0].of_entries(self.shape, _FUNCTIONS[self.kind], lhs, rhs)
 
-    def _integer_operands(self, to: Parameters) -> tuple[Quantized, Quantized] | None:
+    def _integer_operands(self, to: QuantParams) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.lhs, self.rhs
         if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None

@@ -19,9 +19,8 @@ from qdialect.frontends.onnx.operators.reduction import reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.onnx.tensors import Computed
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.tensors import Computed, Constant
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 

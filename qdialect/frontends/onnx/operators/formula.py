@@ -15,9 +15,9 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Table, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.quant_math import FloatArray
 
 Formula = Callable[[Term], Term]
@@ -41,7 +41,7 @@ class Applied(F32Tensor):
         assert isinstance(result, Evaluated)
         return result.array
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
 

@@ -19,7 +19,8 @@ from qdialect.frontends.onnx.operators.movements import (
     move,
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, border
 
 _BORDERS = ("reflect", "edge", "wrap")

@@ -11,9 +11,10 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.frontends.planning.window import Window
 
 
@@ -67,7 +68,7 @@ class Largest(F32Tensor):
     source: F32Tensor
     pooling: _Pooling
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return self.pooling.pooled(plan, name, self.source.quantized(plan, name, to))
 
 

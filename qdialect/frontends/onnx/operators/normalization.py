@@ -8,9 +8,9 @@ import numpy as np
 
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import Plan
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 
@@ -23,7 +23,7 @@ class Normalized(F32Tensor):
     factor: Array
     offset: Array
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:

@@ -8,8 +8,9 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Tensor, quantize_along
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
@@ -42,12 +43,12 @@ def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[In
     return points, value.element
 
 
-def parameters_of(call: Call, index: int, element: str) -> Parameters:
+def parameters_of(call: Call, index: int, element: str) -> QuantParams:
     """Inputs `index` and `index` + 1 as the scale and zero point of a tensor that is quantized per tensor."""
     scales = scales_of(call, index)
     require(len(scales) == 1, f"scale must have 1 entry, but got {len(scales)}")
     (zero_point,), found = zero_points_of(call, index + 1, 1, element)
-    return Parameters(found, scales[0], zero_point)
+    return QuantParams.full_range(ORT, found, scales[0], zero_point)
 
 
 def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
@@ -83,7 +84,7 @@ def _quantize_linear(call: Call) -> Tensor:
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
     if len(scales) == 1:
-        to = Parameters(element, scales[0], zero_points[0])
+        to = QuantParams.full_range(ORT, element, scales[0], zero_points[0])
         if isinstance(source, Constant):
             return Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)
@@ -102,4 +103,5 @@ def _quantize_axis(
         f32_values, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
         return Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
     value = call.f32(0).f32(call.plan, call.name)
-    return quantize_along(call.plan, call.name, value, element, scales, zero_points, axis)
+    attributes = {"scales": scales, "zero_points": zero_points, **ORT.quantization}
+    return quantize_along(call.plan, call.name, value, element, axis, attributes)

@@ -16,9 +16,10 @@ from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, quantize
 from qdialect.frontends.slices import check_indices
 from qdialect.reference.resize import nearest_cells, places
 
@@ -66,7 +67,7 @@ class NearestResizing(Movement):
             array = np.take(array, nearest_cells(found, self.nearest, extent), axis=axis)
         return array
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         choices = {"coordinates": self.coordinates, "nearest": self.nearest, "ratio": Ratio.DIVIDE}
         size = self.shape[_ROWS:]
         return emitter.build(ResizeNearestOp, value, element=element_of(value.type), size=size, **choices)
@@ -79,7 +80,7 @@ class Interpolated(F32Tensor):
     source: F32Tensor
     coordinates: Coordinates
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:

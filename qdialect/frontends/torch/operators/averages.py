@@ -15,21 +15,13 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, RequantizeOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, mapping
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    F32Tensor,
-    Parameters,
-    Plan,
-    Quantized,
-    Result,
-    limit,
-    quantize,
-    stored_axis,
-)
+from qdialect.frontends.torch.tensors import Quantized, Result
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
 
@@ -39,7 +31,7 @@ def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
     return ops("div", total, ops.number(count, total))
 
 
-def _quantized_of(source: F32Tensor, to: Parameters) -> Quantized | None:
+def _quantized_of(source: F32Tensor, to: QuantParams) -> Quantized | None:
     """`source` where integers give its means."""
     holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
     return source if isinstance(source, Quantized) and holds else None
@@ -62,7 +54,7 @@ class Average(F32Tensor):
     def _count(self) -> int:
         return math.prod(self.window.kernel)
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = _quantized_of(self.source, to)
         if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
             return quantize(plan, name, self.f32(plan, self.name), to)
@@ -95,7 +87,7 @@ class Average(F32Tensor):
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source, window, channels = self.source.f32(plan, self.name), self.window, self.shape[1]
 
         def emit(emitter: Emitter) -> Emitted:
@@ -135,7 +127,7 @@ class Mean(F32Tensor):
     axes: tuple[int, ...]
     keeps: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = _quantized_of(self.source, to)
         if source is None:
             return quantize(plan, name, self.f32(plan, self.name), to)
@@ -147,7 +139,7 @@ class Mean(F32Tensor):
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, self.name)
         count = math.prod(self.source.shape[axis] for axis in self.axes)
 

@@ -10,9 +10,10 @@ from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, quantize, stored_axis
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, quantize, stored_axis
+from qdialect.frontends.torch.tensors import Quantized, Result
 from qdialect.profiles import PYTORCH
 
 _MAX_PARTS = 16
@@ -26,12 +27,12 @@ class Joined(F32Tensor):
     parts: tuple[F32Tensor, ...]
     axis: int
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         if to.element not in EIGHT_BIT:
             return quantize(plan, name, self.f32(plan, self.name), to)
-        return self.joined(plan, name, [part.encoded(plan, name, to) for part in self.parts], to)
+        return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
-    def joined(self, plan: Plan, name: str, values: list[Value], to: Parameters) -> Value:
+    def joined(self, plan: Plan, name: str, values: list[Value], to: QuantParams) -> Value:
         """Quantized values side by side."""
         parameters: dict[str, Any] = {
             "input_scales": (to.scale,) * len(values),
@@ -48,7 +49,7 @@ class Joined(F32Tensor):
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         """Every part in its place with zeros around it, all of them added."""
         values = [part.f32(plan, self.name) for part in self.parts]
 
@@ -71,7 +72,7 @@ class Joined(F32Tensor):
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
-def _have_one_meaning(parameters: Sequence[Parameters]) -> bool:
+def _have_one_meaning(parameters: Sequence[QuantParams]) -> bool:
     return all(own.same_meaning(parameters[0]) for own in parameters)
 
 

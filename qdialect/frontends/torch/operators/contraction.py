@@ -12,10 +12,11 @@ from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, limit, quantize
 from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight, ordered_weight
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, limit, quantize
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 
 Accumulate = Callable[[Emitter, Array | None], ir.Value]
@@ -52,7 +53,7 @@ class Contraction(F32Tensor):
         holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS))
         return rounded.astype(np.int32) if holds else None
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         whole = self._whole_bias()
         if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
             return quantize(plan, name, self.f32(plan, name), to)
@@ -74,7 +75,7 @@ class Contraction(F32Tensor):
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         def emit(emitter: Emitter) -> Emitted:
             accumulators = self.accumulate(emitter, None)
             shape = shape_of(accumulators.type)

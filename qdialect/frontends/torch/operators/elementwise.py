@@ -17,11 +17,22 @@ from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, clip
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    clip,
+    limit,
+    look_up,
+    quantize,
+)
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_f32
-from qdialect.frontends.torch.tensors import Computed, F32Tensor, Parameters, Plan, Quantized, limit, look_up, quantize
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import code_range
@@ -71,21 +82,21 @@ class Pointwise(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = self._single(to)
         if source is not None:
             key = source.key
             return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
         return self._joined(plan, name, to) or quantize(plan, name, self.f32(plan, name), to)
 
-    def _single(self, to: Parameters) -> Quantized | None:
+    def _single(self, to: QuantParams) -> Quantized | None:
         """The one quantized tensor of which this is a function."""
         if self.leaves is None or len(self.leaves) != 1 or to.element not in EIGHT_BIT:
             return None
         source = next(iter(self.leaves.values()))
         return source if source.is_eight_bit and source.shape == self.shape else None
 
-    def _joined(self, plan: Plan, name: str, to: Parameters) -> Value | None:
+    def _joined(self, plan: Plan, name: str, to: QuantParams) -> Value | None:
         """Quantized values of a sum or product of two quantized tensors."""
         pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_eight_bit]
         joins = _JOINS.get(self.node.kind.split(".")[1])
@@ -97,7 +108,7 @@ class Pointwise(F32Tensor):
             return None
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         own = self.node.name
         values = [operand.f32(plan, own) for operand in self.operands]
 
@@ -180,12 +191,12 @@ class Clamped(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves((self.source,)))
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        source = self.source.encoded(plan, name, to)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        source = self.source.quantized(plan, name, to)
         low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
         return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, self.name)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -204,7 +215,7 @@ class _Joined:
     op_class: type[AddOp | MulOp]
     lhs: Quantized
     rhs: Quantized
-    to: Parameters
+    to: QuantParams
 
     def _all_values(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]

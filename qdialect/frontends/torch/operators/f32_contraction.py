@@ -15,9 +15,10 @@ from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, quantize
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, quantize
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +31,10 @@ class F32Contraction(F32Tensor):
     contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
     finish: Callable[[Emitter, ir.Value], Emitted]
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, self.name), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         values = tuple(operand.f32(plan, self.name) for operand in self.operands)
 
         def emit(emitter: Emitter) -> Emitted:

@@ -15,9 +15,10 @@ from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, Tensor
+from qdialect.frontends.torch.tensors import Quantized, Result
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class Moved(F32Tensor):
     source: F32Tensor
     movement: Movement
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return _move(plan, name, self.source.encoded(plan, name, to), self.movement)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         return _move(plan, name, self.source.f32(plan, name), self.movement)
 
 

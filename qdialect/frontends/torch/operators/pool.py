@@ -8,11 +8,12 @@ from qdialect.dialect import MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized, Result
 
 
 def image_of(call: Call) -> F32Tensor:
@@ -34,8 +35,8 @@ class Largest(F32Tensor):
     source: F32Tensor
     window: Window
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return self.pooled(plan, name, self.source.encoded(plan, name, to))
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return self.pooled(plan, name, self.source.quantized(plan, name, to))
 
     def pooled(self, plan: Plan, name: str, values: Value) -> Value:
         """The largest quantized value of each window."""
@@ -57,7 +58,7 @@ class Largest(F32Tensor):
 
         return plan.compute(name, self.shape, values.element, emit)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("maxima of floats must be quantized")
 
 

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 
-from qdialect.dialect import QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known, quantize_along
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, stored_axis
+from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.profiles import PYTORCH
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
@@ -32,7 +33,7 @@ def _element(call: Call) -> str:
     return found
 
 
-def _parameters(call: Call) -> Parameters:
+def _parameters(call: Call) -> QuantParams:
     element = _element(call)
     scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
     check_scale(scale, "scale")
@@ -41,7 +42,7 @@ def _parameters(call: Call) -> Parameters:
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return Parameters(element, scale, zero_point, minimum, maximum)
+    return QuantParams(PYTORCH, element, scale, zero_point, minimum, maximum)
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
@@ -106,14 +107,8 @@ def _quantize_channels(call: Call) -> Result:
     source = call.f32("input")
     scales, zero_points, axis = _channel_parameters(call, source.shape)
     value = source.f32(call.plan, call.name)
-
-    def emit(emitter: Emitter) -> Emitted:
-        held, is_channels_last = emitter.either(value)
-        stored = stored_axis(axis, len(source.shape), is_channels_last)
-        parameters = {"scales": scales, "zero_points": zero_points, "axis": stored, **ROUNDING}
-        return emitter.build(QuantizeOp, held, element=element, **parameters), is_channels_last
-
-    return call.plan.compute(call.name, source.shape, element, emit)
+    attributes = {"scales": scales, "zero_points": zero_points, **PYTORCH.quantization}
+    return quantize_along(call.plan, call.name, value, element, axis, attributes)
 
 
 @imports("getitem")

@@ -10,19 +10,11 @@ from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, quantize, stored_axis
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    F32Tensor,
-    Parameters,
-    Plan,
-    Quantized,
-    Result,
-    limit,
-    quantize,
-    stored_axis,
-)
+from qdialect.frontends.torch.tensors import Quantized, Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +26,7 @@ class Shares(F32Tensor):
     axis: int
     is_logarithm: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = self.source
         is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
@@ -53,7 +45,7 @@ class Shares(F32Tensor):
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
         source = self.source.f32(plan, self.name)
 
