@@ -1,4 +1,4 @@
-"""Plans a whole graph: what every name of it stands for, what is known before, and every unsupported op in one error."""
+"""Plans a whole graph: what every name of it stands for, and every unsupported op in one error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from qdialect.frontends.budget import is_shape
-from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse, require
+from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, result_of
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known

@@ -7,7 +7,6 @@ in float32 (``quantized_decomposed``).
 from __future__ import annotations
 
 from qdialect.frontends.planning import tensors as planning
-from qdialect.frontends.planning.tensors import Tensor
 from qdialect.profiles import PYTORCH
 
 
@@ -15,7 +14,3 @@ class Quantized(planning.Quantized):
     """What a dequantize gives."""
 
     profile = PYTORCH
-
-
-Result = Tensor | tuple[Tensor, ...]
-"""What a node gives."""

@@ -15,13 +15,14 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, RequantizeOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
 

@@ -10,10 +10,11 @@ from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, quantize, stored_axis
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 
 _MAX_PARTS = 16

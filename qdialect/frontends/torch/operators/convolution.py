@@ -11,12 +11,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-from qdialect.frontends.torch.tensors import Result
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import numpy as np
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known, quantize_along
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")

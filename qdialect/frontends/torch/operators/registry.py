@@ -10,9 +10,10 @@ import numpy as np
 
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.torch.model import Node, Ref
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.registry import Registry
 
 

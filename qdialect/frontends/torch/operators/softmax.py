@@ -10,11 +10,12 @@ from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, quantize, stored_axis
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True, eq=False)
