@@ -17,9 +17,9 @@ from qdialect.quant_math import AddArithmetic, Entries, FloatRounding, Multiplie
 class ActivationOrder(StrEnum):
     """What an activation after a contraction is applied to."""
 
-    CODES = "codes"
+    QUANTIZED_VALUES = "quantized"
     """To rounded quantized values, through a table or a clamp: graphs name the quantization between the two."""
-    F32_VALUES = "reals"
+    F32_VALUES = "f32"
     """To f32 values, before the one rounding (the stages `dequantize` to `quantize` of the fused ops)."""
 
 
@@ -54,7 +54,7 @@ class Profile:
 
     @property
     def table(self) -> dict[str, Any]:
-        """Attributes of the unary ops; without entries of the profile's own there are none to give."""
+        """Attributes of the unary ops; empty where a profile quantizes table entries as other f32 values."""
         return {} if self.entries is None else {"entries": self.entries, "nan": self.nan}
 
     @property
@@ -73,7 +73,7 @@ def _tflite(name: str, rounding: Rounding) -> Profile:
         NanPolicy.MIN,
         FloatRounding.HALF_AWAY,
         Scaling.DIVIDE,
-        ActivationOrder.CODES,
+        ActivationOrder.QUANTIZED_VALUES,
     )
 
 
@@ -87,7 +87,7 @@ def _tvm(name: str, rounding: Rounding) -> Profile:
         NanPolicy.MAX,
         FloatRounding.HALF_AWAY,
         Scaling.DIVIDE,
-        ActivationOrder.CODES,
+        ActivationOrder.QUANTIZED_VALUES,
     )
 
 
@@ -101,7 +101,7 @@ def _onnx(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
         NanPolicy.MIN,
         FloatRounding.HALF_EVEN,
         Scaling.DIVIDE,
-        ActivationOrder.CODES,
+        ActivationOrder.QUANTIZED_VALUES,
     )
 
 
@@ -129,7 +129,7 @@ def _tosa(name: str, rounding: Rounding, addition: AddArithmetic) -> Profile:
         NanPolicy.ZERO_POINT,
         FloatRounding.HALF_AWAY,
         Scaling.DIVIDE,
-        ActivationOrder.CODES,
+        ActivationOrder.QUANTIZED_VALUES,
     )
 
 
@@ -146,7 +146,7 @@ TFLITE_XNNPACK = Profile(
     NanPolicy.MIN,
     FloatRounding.HALF_AWAY,
     Scaling.DIVIDE,
-    ActivationOrder.CODES,
+    ActivationOrder.QUANTIZED_VALUES,
 )
 """TFLite's desktop delegate; tables are still TFLite's own."""
 ORT = _onnx("ort", Rounding.F32_RNE_ZP_LAST, AddArithmetic.FLOAT_ONCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def report(path: str | Path, target: Target, options: ImportOptions | None = Non
     for number, step in enumerate(lowered.steps):
         for name in step.names:
             calls.setdefault(name, []).append(number)
-    return NetworkReport(tuple(_reports(nodes, imported, calls)), lowered, None)
+    return NetworkReport(tuple(nodes_report(nodes, imported, calls)), lowered, None)
 
 
 def _reason(node: GraphNode, error: ImportModelError) -> str:
@@ -90,21 +90,24 @@ def _ops_by_name(module: ir.Module) -> dict[str, list[str]]:
     return found
 
 
-def _reports(
+def nodes_report(
     nodes: Sequence[GraphNode], imported: Mapping[str, Sequence[str]], calls: Mapping[str, Sequence[int]]
-) -> Iterable[NodeReport]:
-    """One for each node, in order; readers come after what they read, so they are asked from the last node on."""
+) -> list[NodeReport]:
+    """What became of each node, in order, given the ops and the numbers of the kernel calls by names of the model.
+
+    Readers come after what they read, so they are asked from the last node on.
+    """
     readers: dict[str, list[GraphNode]] = {}
     hosts: dict[str, NodeReport] = {}
     for node in reversed(nodes):
         hosts[node.title] = _report(node, imported, calls, [hosts[r.title] for r in _readers(node, readers)])
         for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).insert(0, node)
+            readers.setdefault(name, []).append(node)
     return [hosts[node.title] for node in nodes]
 
 
 def _readers(node: GraphNode, readers: Mapping[str, Sequence[GraphNode]]) -> list[GraphNode]:
-    return [reader for name in node.outputs for reader in readers.get(name, ())]
+    return [reader for name in node.outputs for reader in reversed(readers.get(name, ()))]
 
 
 def _report(

@@ -34,13 +34,14 @@ class Budget:
     def spend_constant(self, shape: Sequence[int], item_size: int) -> None:
         """Account for a constant that is about to be made; raises `UnsupportedError` where it is too large."""
         check_shape(shape, "constant")
-        self._spend(math.prod(shape) * item_size, f"a constant of shape {list(shape)}")
+        self.spend(math.prod(shape) * item_size, f"a constant of shape {list(shape)}")
 
     def spend_indices(self, count: int) -> None:
         """Account for a list of `count` indices; raises `UnsupportedError` where that is too many."""
-        self._spend(count * _INDEX_BYTES, f"{count} indices")
+        self.spend(count * _INDEX_BYTES, f"{count} indices")
 
-    def _spend(self, count: int, what: str) -> None:
+    def spend(self, count: int, what: str) -> None:
+        """Account for `count` bytes; raises `UnsupportedError` where they are not left."""
         left = self.maximum - self.spent
         require(
             count <= left,

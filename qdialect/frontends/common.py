@@ -1,5 +1,4 @@
-"""What front ends share: reading a file, refusing with every unsupported op, what nodes and interfaces say of
-themselves."""
+"""What front ends share: reading a file, naming every unsupported op in one error, nodes and interfaces of a model."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def take_slices(builder: Builder, value: ir.Value, slices: Sequence[Slice]) -> i
 def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int]) -> ir.Value:
     """The elements of `value` at `indices` along `axis`; itself where they are all in order."""
     whole = range(shape_of(value.type)[axis])
-    if len(indices) == len(whole) and all(index == place for index, place in zip(indices, whole, strict=True)):
+    if len(indices) == len(whole) and all(index == position for index, position in zip(indices, whole, strict=True)):
         return value
     return builder.build(GatherOp, value, element=element_of(value.type), axis=axis, indices=tuple(indices))
 

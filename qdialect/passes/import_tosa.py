@@ -49,13 +49,13 @@ class Offence:
     reason: str
 
     def note(self) -> Diagnostic:
-        """It as a note at its place."""
+        """It as a note at its location."""
         file, line, column = location_of(self.location)
         return Diagnostic(Severity.NOTE, f"'{self.kind}' op {self.reason}", file, line, column)
 
 
 def converted(module: ir.Module) -> list[Offence]:
-    """Convert every function of `module` that has `tosa` ops, in place; a function with unsupported ops stays as it is."""
+    """Convert every function of `module` that has `tosa` ops, in place; one with unsupported ops stays as it is."""
     functions = [op for op in module.body.operations if has_tosa(op.operation)]
     with module.context, ir.Location.unknown():
         offences = [offence for function in functions for offence in _convert_function(function)]

@@ -40,7 +40,7 @@ def network(require_model: Callable[[str], Path], require_reference: Reference) 
 
 
 def different(wanted: list[Array], found: tuple[Array, ...]) -> list[int]:
-    """Elements that are not the same float32; the outputs are dequantized quantized values, so the quantized values are the same."""
+    """How many elements of each output differ as float32; dequantized values are equal where quantized ones are."""
     assert [array.shape for array in found] == [array.shape for array in wanted]
     return [int(np.count_nonzero(a != b)) for a, b in zip(wanted, found, strict=True)]
 

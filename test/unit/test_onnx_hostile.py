@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -279,3 +280,25 @@ def test_a_long_chain_between_quantizations_is_evaluated_without_recursion() -> 
     }}"""
     found = qdialect.compile(qdialect.parse(text))(np.array([-5, 0, 7, -100], np.int8))
     assert np.asarray(found).tolist() == [5, 0, 7, 100]
+
+
+def strings(name: str) -> TensorProto:
+    return TensorProto(name=name, data_type=TensorProto.STRING, dims=[2], string_data=[b"cat", b"dog"])
+
+
+def test_a_constant_of_strings_is_refused_where_it_is_read() -> None:
+    b = ModelBuilder()
+    model = ModelProto.FromString(b.finish(b.node("Relu", b.input("x", (2,))), dtype=np.float32))
+    model.graph.initializer.append(strings("labels"))
+    assert "qnn" not in str(import_onnx(model.SerializeToString())).split("func.func")[0]
+    model.graph.node[0].input[0] = "labels"
+    refused = "node 0 Relu.*constant 'labels' must hold numbers, but holds elements of type STRING"
+    assert re.search(refused, notes_of(model.SerializeToString()))
+
+
+def test_a_result_of_strings_is_refused() -> None:
+    b = ModelBuilder()
+    model = ModelProto.FromString(b.finish(b.node("Relu", b.input("x", (2,))), dtype=np.float32))
+    model.graph.initializer.append(strings("labels"))
+    model.graph.output[0].name = "labels"
+    assert "output 'labels': constant 'labels' must hold numbers" in notes_of(model.SerializeToString())

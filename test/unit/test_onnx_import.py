@@ -18,8 +18,7 @@ from qdialect.context import make_context, parse
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx, importer, supported_operators
 from qdialect.frontends.onnx.operators.registry import Call, Planner
-from qdialect.frontends.onnx.tensors import Tensor
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.pipeline import PassManager
 from qdialect.reference import interpreter
 

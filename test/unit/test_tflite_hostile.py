@@ -247,3 +247,13 @@ def test_scales_by_channel_go_down_to_zero() -> None:
     module = import_tflite(writer.finish([x], [y]))
     (result,) = interpreter.run(module, [np.full((1, 2, 2, 4), 7, np.int8)])
     assert result[0, 0, 0].tolist() == [11, 3, 3]
+
+
+def test_a_name_that_is_longer_than_the_file_is_damage() -> None:
+    content = bytearray(assembled(1, 4, operators=0))
+    read_graph(bytes(content))
+    begin = content.index(b"t\0") - 4
+    content[begin : begin + 4] = len(content).to_bytes(4, "little")
+    expected = rf"file is damaged: tensor 0 has a name of {len(content)} bytes, but the file has {len(content)}"
+    with pytest.raises(ImportModelError, match=expected):
+        read_graph(bytes(content))

@@ -1,8 +1,8 @@
 """Every operator of the front end against numbers that the reference kernels of ai-edge-litert 2.3.0 gave.
 
 The files `vectors/tflite_*.npz` hold, for each case, a model of one node with drawn shapes, options and parameters, its
-inputs and its outputs.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two quantized values.
-ELU has no reference kernel; its numbers are those of the built-in one.
+inputs and its outputs.  The cases `_tie` have powers of two as scales: many quotients lie half-way between two
+quantized values. ELU has no reference kernel; its numbers are those of the built-in one.
 """
 
 from pathlib import Path

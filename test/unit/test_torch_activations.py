@@ -1,4 +1,4 @@
-"""The steps of the activations against PyTorch's CPU kernels: the same quantized values, whatever the last bits of the floats."""
+"""The activations' formulas against PyTorch's CPU kernels: equal quantized values, whatever the last bits of floats."""
 
 from collections.abc import Callable
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import qdialect
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.torch import import_torch
-from qdialect.frontends.torch.budget import Budget
 from qdialect.frontends.torch.folding import FOLDABLE, evaluate, fold
 from qdialect.frontends.torch.model import Element, Node, Ref
 from qdialect.frontends.torch.schemas import schema_of
@@ -48,7 +48,7 @@ def test_operators_without_operands() -> None:
     made = call(
         "aten.full.default", size=(2, 1), fill_value=7, dtype=Element("i8"), layout=None, device="cuda", pin_memory=None
     )
-    found = fold(made, {}, Budget.of(0))
+    found = fold(made, {}, Budget.of_file(0))
     assert found.dtype == np.int8
     assert found.tolist() == [[7], [7]]
 
@@ -56,14 +56,14 @@ def test_operators_without_operands() -> None:
 def test_constants_are_not_written_to() -> None:
     array = ARRAY.copy()
     array.flags.writeable = False
-    found = fold(call("aten.relu.default", self=Ref("a")), {"a": array}, Budget.of(0))
+    found = fold(call("aten.relu.default", self=Ref("a")), {"a": array}, Budget.of_file(0))
     assert np.array_equal(found, ARRAY)
 
 
 def test_other_operators_are_not_run(tmp_path: Path) -> None:
     path = tmp_path / "made"
     mapped = call("aten.from_file.default", filename=str(path), shared=True, size=16)
-    for run in (lambda: evaluate(mapped, {}), lambda: fold(mapped, {}, Budget.of(0))):
+    for run in (lambda: evaluate(mapped, {}), lambda: fold(mapped, {}, Budget.of_file(0))):
         with pytest.raises(UnsupportedError, match="operator is not supported on constants"):
             run()
     assert not path.exists()
@@ -98,11 +98,14 @@ def test_types_are_checked_before_the_kernel() -> None:
 
 
 def test_budget() -> None:
-    budget = Budget(limit=100)
+    budget = Budget(maximum=100)
     fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
     assert budget.spent == 48
     fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
-    with pytest.raises(UnsupportedError, match=r"^constants must take at most 100 bytes in all, but take 144 here$"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"^constants that a model makes must have at most 100 bytes, but 4 are left for a constant",
+    ):
         fold(call("aten.relu.default", self=Ref("a")), {"a": ARRAY}, budget)
 
 

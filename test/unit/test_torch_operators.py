@@ -1,4 +1,4 @@
-"""Every PyTorch operator between dequantize and quantize, imported, against what PyTorch computes for all quantized values."""
+"""Every PyTorch operator between dequantize and quantize against what PyTorch computes, for all quantized values."""
 
 from __future__ import annotations
 

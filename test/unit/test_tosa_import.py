@@ -286,12 +286,12 @@ def test_regions_read_converted_values_and_constants() -> None:
         %number = tensor.extract %which[%first] : tensor<5xi32>
         %zero = arith.constant 0 : i32
         %holds = arith.cmpi sgt, %number, %zero : i32
-        %quantized values = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
+        %values = "tosa.const"() <{values = dense<[1, 2, 3, 4, 5]> : tensor<5xi8>}> : () -> tensor<5xi8>
         %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<5xi8>) -> tensor<5xi8>
         %y = scf.if %holds -> tensor<5xi8> {
           scf.yield %clamped : tensor<5xi8>
         } else {
-          scf.yield %quantized values : tensor<5xi8>
+          scf.yield %values : tensor<5xi8>
         }
         return %y : tensor<5xi8>
       }""")
@@ -305,9 +305,9 @@ def test_other_ops_read_constants() -> None:
     text = str(
         import_tosa("""
       func.func @main(%x: tensor<2xi8>) -> tensor<2xi8> {
-        %quantized values = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
+        %values = "tosa.const"() <{values = dense<[1, 2]> : tensor<2xi8>}> : () -> tensor<2xi8>
         %clamped = tosa.clamp %x {min_val = -9 : i8, max_val = 127 : i8} : (tensor<2xi8>) -> tensor<2xi8>
-        %y = arith.maxsi %clamped, %quantized values : tensor<2xi8>
+        %y = arith.maxsi %clamped, %values : tensor<2xi8>
         return %y : tensor<2xi8>
       }""")
     )

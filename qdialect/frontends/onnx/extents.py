@@ -39,8 +39,8 @@ class Extents:
             if isinstance(extent, int):
                 yield extent
                 continue
-            place = f"{name}:{axis}"
-            key = next((key for key in (place, extent) if key in self.dims), None)
+            location = f"{name}:{axis}"
+            key = next((key for key in (location, extent) if key in self.dims), None)
             if key is not None:
                 self._used.add(key)
                 yield self.dims[key]
@@ -48,7 +48,7 @@ class Extents:
                 self.assumed.append(name)
                 yield self.batch
             else:
-                key = extent or place
+                key = extent or location
                 how = f"dims must say how much '{key}' is, as --dim {key}=N does"
                 raise ImportModelError(f"extent {axis} of input '{name}' is open: {how}")
 

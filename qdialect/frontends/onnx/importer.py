@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.budget import Budget, is_shape
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import (
     Array,
     GraphNode,
-    UnsupportedError,
     content_of,
-    converting,
-    refuse,
     require,
 )
 from qdialect.frontends.onnx.extents import Extents
@@ -25,10 +21,9 @@ from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.schema import check_attributes
-from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Tensor
-from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
-from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.frontends.planning.module import Planned, module_of
+from qdialect.frontends.planning.planner import Planner, Result
+from qdialect.frontends.planning.tensors import Constant, Plan, Tensor
 
 _ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
@@ -55,7 +50,7 @@ def import_onnx(
     content, name = content_of(source, "model.onnx")
     graph = _read(content, name, source, extents)
     size = len(content) + sum(array.nbytes for array in graph.constants.values())
-    planned = _Planner(graph, name, extents.hints(), Plan(budget=Budget.of_file(size))).run()
+    planned = _Planner(graph, name, size).run(extents.hints())
     return module_of(planned, name, context)
 
 
@@ -75,97 +70,74 @@ def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extent
         raise ImportModelError(f"'{name}': {error}") from error
 
 
-@dataclass
-class _Planner:
-    """Finds what every name of the graph stands for; None is what an unsupported op gives."""
+class _Planner(Planner[Node]):
+    def __init__(self, graph: Graph, name: str, size: int) -> None:
+        super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
+        self._graph = graph
 
-    graph: Graph
-    name: str
-    hints: Sequence[str]
-    plan: Plan
-    tensors: dict[str, Tensor | None] = field(default_factory=dict[str, Tensor | None])
-    offences: list[str] = field(default_factory=list[str])
+    def run(self, hints: Sequence[str]) -> Planned:
+        """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
+        graph = self._graph
+        self._check_names()
+        self.results.update(dict.fromkeys(graph.unsupported))
+        for name in graph.outputs:
+            if name in graph.unsupported:
+                self.offences.append(f"output '{name}': {graph.unsupported[name]}")
+        return self.planned(graph.inputs, graph.constants, graph.nodes, graph.outputs, hints)
 
-    def run(self) -> Planned:
-        self.tensors.update({key: Constant(array) for key, array in self.graph.constants.items()})
-        arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
-        for value in arguments:
-            self.tensors[value.name] = _tensor_of(value)
-        for node in self.graph.nodes:
-            self._visit(node)
-        results = [result for name in self.graph.outputs for result in self._result(name)]
-        refuse(self.name, self.offences, self.hints)
-        return Planned(arguments, tuple(self.plan.values), tuple(results), self.plan.budget)
+    def reads(self, node: Node) -> Sequence[str]:
+        return list(filter(None, node.inputs))
 
-    def _visit(self, node: Node) -> None:
-        for name in filter(None, node.inputs):
-            if name not in self.tensors:
-                raise self._damage(f"{node.title} reads '{name}', which nothing before it gives")
-        for name in filter(None, node.outputs):
-            if name in self.tensors:
-                raise self._damage(f"{node.title} gives '{name}', which is given before it")
-        inputs = [self.tensors[name] if name else None for name in node.inputs]
-        is_lost = any(name and tensor is None for name, tensor in zip(node.inputs, inputs, strict=True))
-        self.tensors.update(dict.fromkeys(filter(None, node.outputs)))
-        try:
-            with converting():
-                self._plan(node, inputs, is_lost)
-        except UnsupportedError as error:
-            self.offences.append(f"{node.title}: {error}")
+    def gives(self, node: Node) -> Sequence[str]:
+        return list(filter(None, node.outputs))
 
-    def _plan(self, node: Node, inputs: Sequence[Tensor | None], is_lost: bool) -> None:
-        if is_lost:
-            self._check_operator(node)
-        else:
-            self._define(node, self._tensors(node, inputs))
-
-    def _check_operator(self, node: Node) -> None:
-        """What depends on an unsupported op cannot be planned, but its operator can be one too."""
+    def check_operator(self, node: Node) -> None:
+        for name in node.inputs:
+            require(name not in self._graph.unsupported, self._graph.unsupported.get(name, ""))
         if not _asks_for_shape(node):
             planner_of(node.kind)
 
-    def _define(self, node: Node, tensors: Tensor | tuple[Tensor, ...]) -> None:
-        given = tensors if isinstance(tensors, tuple) else (tensors,)
+    def results_of(self, node: Node) -> Mapping[str, Result]:
+        result = self._result_of(node)
+        given = result if isinstance(result, tuple) else (result,)
         asked = max(index for index, name in enumerate(node.outputs) if name) + 1
         plural = "" if len(given) == 1 else "s"
         require(asked <= len(given), f"must have {len(given)} output{plural}, but got {asked}")
-        self.tensors.update({name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name})
+        return {name: tensor for name, tensor in zip(node.outputs, given, strict=False) if name}
 
-    def _tensors(self, node: Node, inputs: Sequence[Tensor | None]) -> Tensor | tuple[Tensor, ...]:
+    def _result_of(self, node: Node) -> Result:
         require(any(node.outputs), "must have at least 1 output")
         check_attributes(node)
+        inputs = tuple(self._tensor(name) for name in node.inputs)
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))
         array = folded(node, [_array_of(tensor) for tensor in inputs], self.plan.budget)
-        if array is not None:
-            return Constant(array)
-        planner = planner_of(node.kind)
-        return planner(Call(self.plan, node, tuple(inputs)))
+        return planner_of(node.kind)(Call(self.plan, node, inputs)) if array is None else Constant(array)
 
-    def _result(self, name: str) -> tuple[tuple[str, Value], ...]:
-        if name not in self.tensors:
-            raise self._damage(f"nothing gives the output '{name}'")
-        tensor = self.tensors[name]
-        return () if tensor is None else result_of(name, lambda: self._value(name, tensor), _ELEMENTS, self.offences)
+    def _tensor(self, name: str) -> Tensor | None:
+        result = self.results[name] if name else None
+        assert not isinstance(result, tuple)
+        return result
 
-    def _damage(self, what: str) -> ImportModelError:
-        return ImportModelError(f"'{self.name}': file is damaged: {what}")
+    def _check_names(self) -> None:
+        """Every name is defined once, before it is read."""
+        defined = {*self._graph.constants, *self._graph.unsupported, *(tensor.name for tensor in self._graph.inputs)}
+        for node in self._graph.nodes:
+            for name in self.reads(node):
+                self._check(name in defined, f"{node.title} reads '{name}', which nothing before it gives")
+            for name in self.gives(node):
+                self._check(name not in defined, f"{node.title} gives '{name}', which is given before it")
+            defined.update(self.gives(node))
+        for name in self._graph.outputs:
+            self._check(name in defined, f"nothing gives the output '{name}'")
 
-    def _value(self, name: str, tensor: Tensor) -> Value:
-        if isinstance(tensor, Constant):
-            return known(name, tensor.array)
-        return tensor.f32(self.plan, name) if isinstance(tensor, F32Tensor) else tensor
+    def _check(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise ImportModelError(f"'{self.name}': file is damaged: {what}")
 
 
 def _asks_for_shape(node: Node) -> bool:
     return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
-
-
-def _tensor_of(value: Value) -> Tensor | None:
-    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found."""
-    if value.element != "f32":
-        return value
-    return Computed(value.shape, value) if is_shape(value.shape) else None
 
 
 def _array_of(tensor: Tensor | None) -> Array | None:

@@ -1,4 +1,4 @@
-"""What the importer needs of an .onnx file, as plain checked values."""
+"""What the importer needs of an .onnx file, as checked Python values."""
 
 from __future__ import annotations
 
@@ -43,3 +43,5 @@ class Graph:
     inputs: tuple[Interface, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, Array]
+    unsupported: Mapping[str, str]
+    """Why the constants of these names cannot be read; a model may hold them as long as no node needs them."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import onnx
 
 _STANDARD_DOMAINS = ("", "ai.onnx")
-# NumPy's kinds of strings, of objects and of complex numbers.
-_NO_NUMBERS = "SUOc"
 
 
 def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
@@ -54,14 +52,16 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     if graph.sparse_initializer:
         name = graph.sparse_initializer[0].values.name
         raise ImportModelError(f"constant '{name}' is sparse, which is not supported")
-    constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer}
     _check_unique("constants", _texts([tensor.name for tensor in graph.initializer]))
     _check_unique("inputs", _texts([value.name for value in graph.input]))
-    inputs = tuple(_input(value, extents) for value in graph.input if value.name not in constants)
+    unsupported = {tensor.name: reason for tensor in graph.initializer if (reason := _why_unsupported(tensor))}
+    constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer if tensor.name not in unsupported}
+    known = constants.keys() | unsupported.keys()
+    inputs = tuple(_input(value, extents) for value in graph.input if value.name not in known)
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
-    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants)
+    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported)
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:
@@ -70,19 +70,28 @@ def _check_unique(what: str, names: Sequence[str]) -> None:
         raise ImportModelError(f"file is damaged: {what} must have names of their own, but two are called '{repeated}'")
 
 
-def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
-    from onnx import TensorProto, checker, external_data_helper, numpy_helper
+def _why_unsupported(tensor: onnx.TensorProto) -> str:
+    """What is wrong with the element type of a constant; empty where it is one of numbers."""
+    from onnx import TensorProto
 
+    if tensor.data_type not in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128):
+        return ""
+    held = TensorProto.DataType.Name(tensor.data_type)
+    return f"constant '{tensor.name}' must hold numbers, but holds elements of type {held}"
+
+
+def _array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
+    from onnx import checker, external_data_helper, numpy_helper
+
+    reason = _why_unsupported(tensor)
+    if reason:
+        raise ImportModelError(reason)
     try:
         if external_data_helper.uses_external_data(tensor):
             _load_external(tensor, folder)
-        array = numpy_helper.to_array(tensor)
+        return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError, OSError, OverflowError, checker.ValidationError) as error:
         raise ImportModelError(f"file is damaged: constant '{tensor.name}' cannot be read: {error}") from error
-    if array.dtype.kind in _NO_NUMBERS:
-        held = TensorProto.DataType.Name(tensor.data_type)
-        raise ImportModelError(f"constant '{tensor.name}' must hold numbers, but holds elements of type {held}")
-    return array
 
 
 def _load_external(tensor: onnx.TensorProto, folder: Path | None) -> None:

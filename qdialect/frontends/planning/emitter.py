@@ -1,4 +1,4 @@
-"""Builds the function's ops: where each value lies, in which order of dimensions, and constants."""
+"""Builds the function's ops: which values are held, in which order of dimensions, and constants."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Value:
     emission: Emission | None = None
 
 
-Placed = tuple[ir.Value, bool]
-"""A value, and whether its channels, dimension 1 of the model, come last."""
+Emitted = tuple[ir.Value, bool]
+"""What an emission built, and whether its channels, dimension 1 of the model, come last."""
 
 
 class Emitter(OpBuilder):
@@ -42,12 +42,12 @@ class Emitter(OpBuilder):
 
     def __init__(self, file_name: str, budget: Budget | None) -> None:
         super().__init__(file_name, budget)
-        self._plain: dict[Value, ir.Value] = {}
-        self._last: dict[Value, ir.Value] = {}
+        self._channels_first: dict[Value, ir.Value] = {}
+        self._channels_last: dict[Value, ir.Value] = {}
 
     def define(self, value: Value, held: ir.Value) -> None:
         """`held` is the argument `value`."""
-        self._plain[value] = held
+        self._channels_first[value] = held
 
     def emit(self, value: Value) -> None:
         """Build what computes `value`; an argument or a constant needs nothing."""
@@ -55,35 +55,41 @@ class Emitter(OpBuilder):
             return
         self.enter(value.name)
         held, is_channels_last = value.emission(self)
-        (self._last if is_channels_last else self._plain)[value] = held
+        (self._channels_last if is_channels_last else self._channels_first)[value] = held
 
     def to_channels_first(self, value: Value) -> ir.Value:
         """`value` with the model's order of dimensions."""
-        if value not in self._plain:
+        if value not in self._channels_first:
             if value.data is not None:
-                self._plain[value] = self.constant(value.data)
+                self._channels_first[value] = self.constant(value.data)
             else:
-                self._plain[value] = self.transpose(self._last[value], channels_first(len(value.shape)))
-        return self._plain[value]
+                self._channels_first[value] = self.transpose(
+                    self._channels_last[value], channels_first(len(value.shape))
+                )
+        return self._channels_first[value]
 
     def last(self, value: Value) -> ir.Value:
         """`value` with its channels last."""
         order = channels_last(len(value.shape))
-        if value not in self._last:
+        if value not in self._channels_last:
             if value.data is not None:
-                self._last[value] = self.constant(value.data.transpose(order))
+                self._channels_last[value] = self.constant(value.data.transpose(order))
             else:
-                self._last[value] = self.transpose(self._plain[value], order)
-        return self._last[value]
+                self._channels_last[value] = self.transpose(self._channels_first[value], order)
+        return self._channels_last[value]
 
-    def either(self, value: Value) -> Placed:
+    def either(self, value: Value) -> Emitted:
         """`value` as it is held; with its channels last where it is held both ways."""
-        return (self._last[value], True) if value in self._last else (self.to_channels_first(value), False)
+        return (
+            (self._channels_last[value], True)
+            if value in self._channels_last
+            else (self.to_channels_first(value), False)
+        )
 
     def alike(self, values: Sequence[Value]) -> tuple[list[ir.Value], bool]:
         """Operands that broadcast, all with their channels last where one of the highest rank is held so."""
         rank = max(len(value.shape) for value in values)
-        is_channels_last = any(value in self._last and len(value.shape) == rank for value in values)
+        is_channels_last = any(value in self._channels_last and len(value.shape) == rank for value in values)
         if not is_channels_last:
             return [self.to_channels_first(value) for value in values], False
         return [self._last_of_rank(value, rank) for value in values], True
@@ -128,7 +134,7 @@ class Emitter(OpBuilder):
         return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))
 
 
-Emission = Callable[[Emitter], Placed]
+Emission = Callable[[Emitter], Emitted]
 """Builds the ops of a value and gives its last one's result."""
 
 

@@ -1,43 +1,33 @@
-"""What a name of a graph stands for while the import is planned, as far as it is alike for every framework."""
+"""What a name of a graph stands for while the import is planned; nothing is built yet.
+
+A quantized graph alternates between quantized values and the f32 values they stand for.  An f32 value is not computed:
+it waits for the quantization that asks for its quantized values, and then the QDQ group becomes one integer op.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from qdialect.dialect import ClipOp, LutOp
+from qdialect.dialect import ClipOp, DequantizeOp, LutOp, QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.budget import Budget, check_shape
-from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.demands import Demands
-from qdialect.frontends.planning.emitter import Emission, Emitter, Placed, Value
-from qdialect.quant_math import dequantize_array
+from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.profiles import Profile
+from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_codes
 
 Floats = tuple[float, ...]
 Integers = tuple[int, ...]
 
 EIGHT_BIT = ("i8", "ui8")
-
-
-@dataclass(frozen=True)
-class Quantization(ABC):
-    """How a tensor is quantized per tensor."""
-
-    element: str
-    scale: float
-    zero_point: int
-
-    @abstractmethod
-    def codes(self, f32_values: Array) -> Array:
-        """The quantized values of f32 values."""
-
-    def code(self, f32: float) -> int:
-        """The code of an f32 value."""
-        return int(self.codes(np.array([f32], dtype=np.float32))[0])
 
 
 @dataclass
@@ -47,6 +37,9 @@ class Plan:
     values: list[Value] = field(default_factory=list[Value])
     budget: Budget = field(default_factory=Budget)
     """Of constants that are made while the model is read."""
+    limit: int | None = None
+    """How many values and evaluations the plan may take in all; None: any number."""
+    counted: int = 0
 
     def __post_init__(self) -> None:
         self._demands = Demands(self.values)
@@ -55,8 +48,15 @@ class Plan:
         """What `compute` gives, once for each `key`; raises `UnsupportedError` where it does."""
         return self._demands.ask(key, compute)
 
+    def count(self) -> None:
+        """One value or evaluation more; raises `UnsupportedError` where there are too many."""
+        self.counted += 1
+        holds = self.limit is None or self.counted <= self.limit
+        require(holds, f"program must not take more than {self.limit} ops and evaluations")
+
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
         """A value that `emission` builds; raises `UnsupportedError` for a shape that no tensor can have."""
+        self.count()
         check_shape(shape, "result")
         value = Value(name, shape, element, emission=emission)
         self.values.append(value)
@@ -76,11 +76,52 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedTensor:
-    """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
+class F32Tensor(ABC):
+    """f32 values of `shape`."""
 
     shape: Shape
-    codes: Value
+
+    def __post_init__(self) -> None:
+        check_shape(self.shape, "result")
+        # Operands come first, so that a table is made of tables that are known, however long the chain.
+        self.table()
+
+    def quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        """Their quantized values, once for all readers; raises `UnsupportedError` where no op computes them."""
+        return plan.ask((self, to), lambda: self._quantized(plan, name, to))
+
+    def f32(self, plan: Plan, name: str) -> Value:
+        """Themselves as an f32 value, once for all readers; raises `UnsupportedError` as `quantized`."""
+        return plan.ask((self, None), lambda: self._f32(plan, name))
+
+    def table(self) -> Table | None:
+        """Themselves as a function of one 8-bit tensor, where they are one."""
+        return self._known_table
+
+    @cached_property
+    def _known_table(self) -> Table | None:
+        return self._table()
+
+    @abstractmethod
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value: ...
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
+
+    def _table(self) -> Table | None:
+        return None
+
+
+Tensor = Constant | Value | F32Tensor
+"""What a name stands for: something known, quantized values, or f32 values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized(F32Tensor):
+    """The f32 values of quantized values, by one scale and zero point or by those of each index of `axis`."""
+
+    profile: ClassVar[Profile]
+    values: Value
     scales: Floats
     zero_points: Integers
     axis: int = 0
@@ -88,17 +129,97 @@ class CodedTensor:
     @property
     def is_eight_bit(self) -> bool:
         """Whether it is quantized per tensor to 8 bits."""
-        return len(self.scales) == 1 and self.codes.element in EIGHT_BIT
+        return len(self.scales) == 1 and self.values.element in EIGHT_BIT
+
+    @property
+    def parameters(self) -> QuantParams:
+        """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
+        require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
+        return QuantParams.full_range(self.profile, self.values.element, self.scales[0], self.zero_points[0])
+
+    @property
+    def key(self) -> tuple[Value, Floats, Integers]:
+        """Equal for tensors that hold the same numbers: a graph may dequantize a tensor once for each reader."""
+        return self.values, self.scales, self.zero_points
 
     def f32_values(self) -> Array | None:
         """The f32 values, where the quantized values are constant."""
-        if self.codes.data is None:
+        if self.values.data is None:
             return None
-        return dequantize_array(self.codes.data, self.scales, self.zero_points, self.axis)
+        return dequantize_array(self.values.data, self.scales, self.zero_points, self.axis)
 
-    def with_codes(self, codes: Value) -> Self:
+    def with_values(self, values: Value) -> Self:
         """Other quantized values with the same parameters."""
-        return replace(self, shape=codes.shape, codes=codes)
+        return replace(self, shape=values.shape, values=values)
+
+    def stored(self, emitter: Emitter) -> Emitted:
+        """The quantized values in the order of dimensions in which they are dequantized."""
+        return emitter.either(self.values)
+
+    def _table(self) -> Table | None:
+        is_computed = self.is_eight_bit and self.values.data is None
+        return Table(self.shape, self, lambda f32_values: f32_values) if is_computed else None
+
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        f32_values = self.f32_values()
+        if f32_values is not None:
+            return Value(name, self.shape, to.element, data=to.quantize(f32_values))
+        if not self.is_eight_bit or to.element not in EIGHT_BIT:
+            return quantize(plan, name, self.f32(plan, name), to)
+        if self.parameters.same_meaning(to):
+            return limit(plan, name, self.values, to)
+        return look_up(plan, name, self, to, lambda f32_values: f32_values)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = self.stored(emitter)
+            axis = stored_axis(self.axis, len(self.shape), is_channels_last)
+            parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
+            return emitter.build(DequantizeOp, values, element="f32", **parameters), is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(F32Tensor):
+    """An f32 value of the module."""
+
+    value: Value
+
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return quantize(plan, name, self.value, to)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Table(F32Tensor):
+    """A function of an 8-bit tensor, evaluated in float32 on each of its quantized values."""
+
+    source: Quantized
+    function: ElementFunction
+
+    @cached_property
+    def entries(self) -> FloatArray:
+        """The function of the f32 value of each of the 256 quantized values."""
+        return evaluate(self.function, self.source)
+
+    def then(self, function: ElementFunction) -> Table:
+        """`function` of these numbers."""
+        return self.of_entries(self.shape, function, self.entries)
+
+    def of_entries(self, shape: Shape, function: Callable[..., FloatArray], *entries: FloatArray) -> Table:
+        """`function` of arrays with an entry for each quantized value of the same source."""
+        with np.errstate(all="ignore"):
+            result = function(*entries)
+        return Table(shape, self.source, lambda _: result)
+
+    def _table(self) -> Table | None:
+        return self
+
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return look_up(plan, name, self.source, to, self.function)
 
 
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
@@ -110,29 +231,69 @@ def known(name: str, array: Array) -> Value:
     return Value(name, array.shape, _ELEMENT_NAMES[array.dtype], data=array)
 
 
-def clip(plan: Plan, name: str, codes: Value, minimum: int, maximum: int) -> Value:
-    """`quantized values` between two bounds; themselves where their type has no others."""
-    if (minimum, maximum) == ELEMENT_RANGES[codes.element]:
-        return codes
-
-    def emit(emitter: Emitter) -> Placed:
-        value, is_channels_last = emitter.either(codes)
-        return emitter.build(ClipOp, value, element=codes.element, min=minimum, max=maximum), is_channels_last
-
-    return plan.compute(name, codes.shape, codes.element, emit)
+def stored_axis(axis: int, rank: int, is_channels_last: bool) -> int:
+    """Where dimension `axis` of the model lies, given whether the channels come last."""
+    return (0, rank - 1, *range(1, rank - 1))[axis] if is_channels_last else axis
 
 
-def look_up_codes(plan: Plan, name: str, source: Value, table: Array, before: Quantization, to: Quantization) -> Value:
-    """The quantized values at the place of each 8-bit code in a table."""
+def clip(plan: Plan, name: str, values: Value, minimum: int, maximum: int) -> Value:
+    """`values` clipped to [`minimum`, `maximum`]; themselves where that is the range of their type."""
+    if (minimum, maximum) == ELEMENT_RANGES[values.element]:
+        return values
 
-    def emit(emitter: Emitter) -> Placed:
-        value, is_channels_last = emitter.either(source)
-        return emitter.build(LutOp, value, element=to.element, table=table, **mapping(before, to)), is_channels_last
+    def emit(emitter: Emitter) -> Emitted:
+        value, is_channels_last = emitter.either(values)
+        return emitter.build(ClipOp, value, element=values.element, min=minimum, max=maximum), is_channels_last
+
+    return plan.compute(name, values.shape, values.element, emit)
+
+
+def limit(plan: Plan, name: str, values: Value, to: QuantParams) -> Value:
+    """`values`, of the parameters `to`, between its bounds."""
+    return clip(plan, name, values, to.minimum, to.maximum) if to.is_narrow else values
+
+
+def quantize(plan: Plan, name: str, value: Value, to: QuantParams) -> Value:
+    """The quantized values of an f32 value, by the rounding of the profile of `to`."""
+    attributes = {"scales": (to.scale,), "zero_points": (to.zero_point,), **to.profile.quantization}
+    return limit(plan, name, quantize_along(plan, name, value, to.element, 0, attributes), to)
+
+
+def quantize_along(
+    plan: Plan, name: str, value: Value, element: str, axis: int, attributes: Mapping[str, Any]
+) -> Value:
+    """The quantized values of an f32 value; several scales lie along dimension `axis` of the model."""
+
+    def emit(emitter: Emitter) -> Emitted:
+        stored, is_channels_last = emitter.either(value)
+        along = stored_axis(axis, len(value.shape), is_channels_last)
+        return emitter.build(QuantizeOp, stored, element=element, axis=along, **attributes), is_channels_last
+
+    return plan.compute(name, value.shape, element, emit)
+
+
+def evaluate(function: ElementFunction, source: Quantized) -> FloatArray:
+    """`function` of the f32 value of each of the 256 quantized values of `source`: f32 of shape [256]."""
+    before = source.parameters
+    require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
+    with np.errstate(all="ignore"):
+        return function(before.dequantize(table_codes(NUMPY_DTYPES[before.element]))).astype(np.float32)
+
+
+def look_up(plan: Plan, name: str, source: Quantized, to: QuantParams, function: ElementFunction) -> Value:
+    """The quantized values of `function` of 8-bit numbers: a table whose entries are quantized as f32 values are."""
+    require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
+    table = to.quantize(evaluate(function, source)).view(np.uint8)
+
+    def emit(emitter: Emitter) -> Emitted:
+        value, is_channels_last = emitter.either(source.values)
+        attributes = {"table": table, **mapping(source.parameters, to)}
+        return emitter.build(LutOp, value, element=to.element, **attributes), is_channels_last
 
     return plan.compute(name, source.shape, to.element, emit)
 
 
-def mapping(before: Quantization, to: Quantization) -> Mapping[str, Any]:
+def mapping(before: QuantParams, to: QuantParams) -> Mapping[str, Any]:
     """The attributes that name both quantizations of an 8-bit function."""
     return {
         "input_scale": before.scale,

@@ -48,4 +48,4 @@ class Window:
 
 def effective_kernel_extent(kernel: Shape, dilation: Shape) -> Shape:
     """The extent of a dilated kernel."""
-    return tuple((extent - 1) * step + 1 for extent, step in zip(kernel, dilation, strict=True))
+    return tuple((extent - 1) * rate + 1 for extent, rate in zip(kernel, dilation, strict=True))

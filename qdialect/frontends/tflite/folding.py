@@ -24,7 +24,7 @@ Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
 
 _INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
-# Shapes have few entries; weights are none of this module's business.
+# Shapes have few entries; weights are not folded.
 _MAX_ENTRIES = 1024
 
 
@@ -80,8 +80,8 @@ def _strided_slice(operator: Operator, arrays: Sequence[Array]) -> Array:
     data, *entries = arrays
     begins, ends, strides = ([int(value) for value in entry.ravel()] for entry in entries)
     selection = select(operator, data.shape, begins, ends, strides)
-    places = [take_slices.indices for take_slices in selection.slices]
-    return data[np.ix_(*places)].reshape(selection.shape) if places else data.reshape(selection.shape)
+    indices = [one.indices for one in selection.slices]
+    return data[np.ix_(*indices)].reshape(selection.shape) if indices else data.reshape(selection.shape)
 
 
 def _pack(operator: Operator, arrays: Sequence[Array]) -> Array:

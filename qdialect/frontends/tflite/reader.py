@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from qdialect.frontends.budget import Budget, is_shape
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 
 T = TypeVar("T")
-Table = TypeVar("Table", bound=OptionsTable)
+Options = TypeVar("Options", bound=OptionsTable)
 
 _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
@@ -31,6 +32,10 @@ _SCHEMA_VERSION = 3
 _MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
 _MAX_READ = 8
+# Offsets of strings in the tables' lists of fields, as the schema orders these.
+_NAME, _CUSTOM_CODE = 10, 6
+# Where the schema's classes keep what they read.
+_table_of = attrgetter("_tab")
 
 _ELEMENTS = {
     tflite.TensorType.FLOAT32: "f32",
@@ -60,7 +65,7 @@ def reading(what: str) -> Generator[None]:
         raise ImportModelError(f"file is damaged: {what} cannot be read") from error
 
 
-def read_options(operator: Operator, table_class: type[Table], read: Callable[[Table], T]) -> T:
+def read_options(operator: Operator, table_class: type[Options], read: Callable[[Options], T]) -> T:
     """What `read` takes from the options of `operator`.
 
     Raises `ImportModelError` where the operator's options are of another kind or damaged.
@@ -103,6 +108,7 @@ def _present(value: T | None, what: str) -> T:
 
 class _Reader:
     def __init__(self, content: bytes, model: tflite.Model) -> None:
+        self._content = content
         self._size = len(content)
         self._left = _MAX_READ * len(content)
         self._budget = Budget.of_file(len(content))
@@ -140,9 +146,19 @@ class _Reader:
         self._spend(values.nbytes)
         return tuple(values.tolist())
 
-    def _text(self, name: bytes | None) -> str:
-        self._spend(len(name or b""))
-        return (name or b"").decode("utf-8", errors="replace")
+    def _text(self, entry: tflite.Tensor | tflite.OperatorCode, field: int, what: str) -> str:
+        """The string in a field of a table, empty where it is left out; the accessors would end it with the file."""
+        table: Any = _table_of(entry)
+        offset = int(table.Offset(field))
+        if not offset:
+            return ""
+        begin = int(table.Indirect(table.Pos + offset))
+        length = int(struct.unpack_from("<I", self._content, begin)[0])
+        begin += 4
+        holds = begin + length <= self._size
+        _require(holds, f"file is damaged: {what} has a name of {length} bytes, but the file has {self._size}")
+        self._spend(length)
+        return self._content[begin : begin + length].decode("utf-8", errors="replace")
 
     def _buffer(self, index: int) -> NDArray[np.uint8] | None:
         buffer = _present(self._model.Buffers(index), f"buffer {index}")
@@ -155,14 +171,14 @@ class _Reader:
     def _kind(self, index: int) -> str:
         code = _present(self._model.OperatorCodes(index), f"operator code {index}")
         builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        custom = code.CustomCode()
-        if builtin == tflite.BuiltinOperator.CUSTOM and custom is not None:
-            return f"CUSTOM:{self._text(custom)}"
+        custom = self._text(code, _CUSTOM_CODE, f"operator code {index}")
+        if builtin == tflite.BuiltinOperator.CUSTOM and custom:
+            return f"CUSTOM:{custom}"
         return _OPERATOR_NAMES.get(builtin, f"operator code {builtin}")
 
     def _tensor(self, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
         tensor = _present(self._subgraph.Tensors(index), f"tensor {index}")
-        name = self._text(tensor.Name()) or f"tensor_{index}"
+        name = self._text(tensor, _NAME, f"tensor {index}") or f"tensor_{index}"
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
         _require(tensor.Buffer() < len(buffers), f"file is damaged: tensor '{name}' has no buffer {tensor.Buffer()}")

@@ -46,7 +46,7 @@ def write_mobilenet(path: str | Path, seed: int = 0, size: int = 224) -> None:
     Path(path).write_bytes(_Network(seed, size).content())
 
 
-def _codes(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+def _quantize(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
@@ -58,7 +58,7 @@ class _Network:
         self._writer = ModelWriter(f"MobileNet V1 0.25, {size}x{size}, random weights of seed {seed}")
         self._input = self._writer.tensor("input", (1, size, size, 3), np.uint8, _INPUT)
         self._tensor, self._quantization = self._input, _INPUT
-        self._codes: NDArray[np.uint8] = self._random.integers(0, 256, (1, size, size, 3), dtype=np.uint8)
+        self._image: NDArray[np.uint8] = self._random.integers(0, 256, (1, size, size, 3), dtype=np.uint8)
 
     def content(self) -> bytes:
         self._convolution("Conv2d_0", _FIRST_CHANNELS, 3, 2, _ACTIVATION)
@@ -71,7 +71,7 @@ class _Network:
         return self._writer.finish([self._input], [self._tensor])
 
     def _convolution(self, name: str, channels: int, kernel: int, stride: int, output: Quantization) -> None:
-        weight = self._weight((channels, kernel, kernel, self._codes.shape[3]))
+        weight = self._weight((channels, kernel, kernel, self._image.shape[3]))
 
         def options(builder: Builder) -> int:
             tflite.Conv2DOptionsStart(builder)
@@ -81,11 +81,11 @@ class _Network:
 
         inputs = self._contraction(name, weight, weight, stride, 1, output)
         self._produce(name, output)
-        code, kind = tflite.BuiltinOperator.CONV_2D, tflite.BuiltinOptions.Conv2DOptions
-        self._writer.operator(code, inputs, self._tensor, kind, options)
+        builtin, kind = tflite.BuiltinOperator.CONV_2D, tflite.BuiltinOptions.Conv2DOptions
+        self._writer.operator(builtin, inputs, self._tensor, kind, options)
 
     def _depthwise(self, name: str, stride: int) -> None:
-        channels = self._codes.shape[3]
+        channels = self._image.shape[3]
         weight = self._weight((1, 3, 3, channels))
 
         def options(builder: Builder) -> int:
@@ -97,11 +97,11 @@ class _Network:
 
         inputs = self._contraction(name, weight, weight.transpose(3, 1, 2, 0), stride, channels, _ACTIVATION)
         self._produce(name, _ACTIVATION)
-        code, kind = tflite.BuiltinOperator.DEPTHWISE_CONV_2D, tflite.BuiltinOptions.DepthwiseConv2DOptions
-        self._writer.operator(code, inputs, self._tensor, kind, options)
+        builtin, kind = tflite.BuiltinOperator.DEPTHWISE_CONV_2D, tflite.BuiltinOptions.DepthwiseConv2DOptions
+        self._writer.operator(builtin, inputs, self._tensor, kind, options)
 
     def _weight(self, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-        return _codes(self._random.normal(_WEIGHT_ZERO_POINT, 36, shape))
+        return _quantize(self._random.normal(_WEIGHT_ZERO_POINT, 36, shape))
 
     def _contraction(
         self,
@@ -117,16 +117,16 @@ class _Network:
         The weight's scale is chosen for the accumulators to fill the range of `output`.
         """
         window, strides = (channels_first.shape[1], channels_first.shape[2]), (stride, stride)
-        size = (self._codes.shape[1], self._codes.shape[2])
+        size = (self._image.shape[1], self._image.shape[2])
         padding = explicit_padding(tflite.Padding.SAME, size, window, strides, (1, 1))
         zero_point, maximum = output.zero_points[0], 255 - output.zero_points[0]
         parameters = (self._quantization.zero_points[0], [_WEIGHT_ZERO_POINT], strides, padding, (1, 1), groups)
-        acc = conv2d_accumulate(self._codes, channels_first, *parameters)
+        acc = conv2d_accumulate(self._image, channels_first, *parameters)
         spread = float(np.std(acc.astype(np.float64)))
         bias = self._random.normal(0.3 * spread, 0.5 * spread, (channels_first.shape[0],)).astype(np.int32)
         acc += bias
         kernel_extent = max(float(np.percentile(np.abs(acc), _PERCENTILE)), 1.0)
-        self._codes = _codes(acc * (maximum / kernel_extent) + zero_point)
+        self._image = _quantize(acc * (maximum / kernel_extent) + zero_point)
         weight_scale = output.scales[0] * maximum / (kernel_extent * self._quantization.scales[0])
         product = float(np.float32(self._quantization.scales[0]) * np.float32(weight_scale))
         quantization = Quantization((weight_scale,), (_WEIGHT_ZERO_POINT,))
@@ -135,11 +135,11 @@ class _Network:
         return self._tensor, weight_index, bias_index
 
     def _produce(self, name: str, quantization: Quantization) -> None:
-        self._tensor = self._writer.tensor(name, self._codes.shape, np.uint8, quantization)
+        self._tensor = self._writer.tensor(name, self._image.shape, np.uint8, quantization)
         self._quantization = quantization
 
     def _average_pool(self) -> None:
-        source, height, width = self._tensor, self._codes.shape[1], self._codes.shape[2]
+        source, height, width = self._tensor, self._image.shape[1], self._image.shape[2]
 
         def options(builder: Builder) -> int:
             tflite.Pool2DOptionsStart(builder)
@@ -150,10 +150,10 @@ class _Network:
             tflite.Pool2DOptionsAddFilterWidth(builder, width)
             return tflite.Pool2DOptionsEnd(builder)
 
-        self._codes = _codes(self._codes.mean(axis=(1, 2), keepdims=True))
+        self._image = _quantize(self._image.mean(axis=(1, 2), keepdims=True))
         self._produce("AvgPool", self._quantization)
-        code, kind = tflite.BuiltinOperator.AVERAGE_POOL_2D, tflite.BuiltinOptions.Pool2DOptions
-        self._writer.operator(code, [source], self._tensor, kind, options)
+        builtin, kind = tflite.BuiltinOperator.AVERAGE_POOL_2D, tflite.BuiltinOptions.Pool2DOptions
+        self._writer.operator(builtin, [source], self._tensor, kind, options)
 
     def _reshape_and_softmax(self) -> None:
         def options(builder: Builder) -> int:
@@ -161,7 +161,7 @@ class _Network:
             tflite.SoftmaxOptionsAddBeta(builder, 1.0)
             return tflite.SoftmaxOptionsEnd(builder)
 
-        source, self._codes = self._tensor, self._codes.reshape(1, _CLASSES)
+        source, self._image = self._tensor, self._image.reshape(1, _CLASSES)
         self._produce("SpatialSqueeze", self._quantization)
         shape = self._writer.constant("SpatialSqueeze/shape", np.array([1, _CLASSES], dtype=np.int32))
         self._writer.operator(tflite.BuiltinOperator.RESHAPE, [source, shape], self._tensor)

@@ -101,8 +101,8 @@ def _squeeze(operator: Operator) -> Sequence[Shape]:
 
 def _expand_dims(operator: Operator) -> Sequence[Shape]:
     data, axes = operands(operator, 2)
-    place = axis_of(integers(axes, "axis"), len(data.shape) + 1)
-    return [(*data.shape[:place], 1, *data.shape[place:])]
+    axis_index = axis_of(integers(axes, "axis"), len(data.shape) + 1)
+    return [(*data.shape[:axis_index], 1, *data.shape[axis_index:])]
 
 
 def _broadcast(operator: Operator) -> Sequence[Shape]:
@@ -128,10 +128,10 @@ def _batch_matmul(operator: Operator) -> Sequence[Shape]:
 def _concatenation(operator: Operator) -> Sequence[Shape]:
     axis = read_options(operator, tflite.ConcatenationOptions, lambda options: options.Axis())
     first, *_ = parts = operands(operator, 1, len(operator.inputs))
-    place = axis_of([axis], len(first.shape))
+    axis_index = axis_of([axis], len(first.shape))
     require(all(len(part.shape) == len(first.shape) for part in parts), "inputs must have the same dimensions")
-    extent = sum(part.shape[place] for part in parts)
-    return [(*first.shape[:place], extent, *first.shape[place + 1 :])]
+    extent = sum(part.shape[axis_index] for part in parts)
+    return [(*first.shape[:axis_index], extent, *first.shape[axis_index + 1 :])]
 
 
 def _conv_2d(operator: Operator) -> Sequence[Shape]:
@@ -173,15 +173,15 @@ def _reduction(operator: Operator) -> Sequence[Shape]:
 
 def _split(operator: Operator) -> Sequence[Shape]:
     axis, data = operands_of_many(operator, 2)
-    place, count = axis_of(integers(axis, "axis"), len(data.shape)), len(operator.outputs)
-    return [(*data.shape[:place], data.shape[place] // count, *data.shape[place + 1 :])] * count
+    axis_index, count = axis_of(integers(axis, "axis"), len(data.shape)), len(operator.outputs)
+    return [(*data.shape[:axis_index], data.shape[axis_index] // count, *data.shape[axis_index + 1 :])] * count
 
 
 def _unpack(operator: Operator) -> Sequence[Shape]:
     axis = read_options(operator, tflite.UnpackOptions, lambda options: options.Axis())
     (data,) = operands_of_many(operator, 1)
-    place = axis_of([axis], len(data.shape))
-    return [(*data.shape[:place], *data.shape[place + 1 :])] * len(operator.outputs)
+    axis_index = axis_of([axis], len(data.shape))
+    return [(*data.shape[:axis_index], *data.shape[axis_index + 1 :])] * len(operator.outputs)
 
 
 def _shape(operator: Operator) -> Sequence[Shape]:

@@ -83,24 +83,24 @@ def select(
             found = [_slice_of(shape[len(slices)], begins[i], ends[i], strides[i], i, masks)]
         check_indices(sum(one.count for one in found if one.step < 0), operator.budget)
         slices += found
-        result += [take_slices.count for take_slices in found if not take_slices.is_shrunk]
+        result += [one.count for one in found if not one.is_shrunk]
     return Selection(tuple(slices), tuple(result))
 
 
-def _kind(place: int, masks: Masks) -> _Kind:
-    if masks.ellipsis >> place & 1:
+def _kind(position: int, masks: Masks) -> _Kind:
+    if masks.ellipsis >> position & 1:
         return _Kind.REST
-    return _Kind.NEW if masks.new_axis >> place & 1 else _Kind.CUT
+    return _Kind.NEW if masks.new_axis >> position & 1 else _Kind.CUT
 
 
-def _slice_of(extent: int, begin: int, end: int, step: int, place: int, masks: Masks) -> Slice:
+def _slice_of(extent: int, begin: int, end: int, step: int, position: int, masks: Masks) -> Slice:
     require(step != 0, "stride must not be 0")
-    if masks.shrink >> place & 1:
+    if masks.shrink >> position & 1:
         holds = -extent <= begin < extent
         require(holds, f"begin must be in [-{extent}, {extent}), but got {begin}")
         return Slice(begin % extent, 1, 1, is_shrunk=True)
-    first = None if masks.begin >> place & 1 else begin
-    last = None if masks.end >> place & 1 else end
+    first = None if masks.begin >> position & 1 else begin
+    last = None if masks.end >> position & 1 else end
     taken = range(extent)[slice(first, last, step)]
     require(len(taken) >= 1, f"result must not be empty, but takes [{begin}, {end}) of {extent}")
     return Slice(taken.start, step, len(taken))

@@ -1,9 +1,9 @@
 """The arithmetic of TFLite's XNNPACK delegate, which desktop builds use, instead of the reference kernels'.
 
-The delegate computes the same operators on the same quantized values, but rounds elsewhere: contractions, products and means are
-rescaled once by a float32 factor, ties to even, zero point last; sums are one integer expression; `leaky_relu` and a
-rescale of 8-bit quantized values have factors of 8 fractional bits.  What it does not take, and factors outside its ranges, fall
-back to TFLite's own kernels.
+The delegate computes the same operators on the same quantized values, but rounds elsewhere: contractions, products and
+means are rescaled once by a float32 factor, ties to even, zero point last; sums are one integer expression;
+`leaky_relu` and a rescale of 8-bit quantized values have factors of 8 fractional bits.  What it does not take, and
+factors outside its ranges, fall back to TFLite's own kernels.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
     def rewrite(self, op: Any, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
         input_zero_point = op.input_zero_points[0] if isinstance(op, RequantizeOp) else op.input_zero_point
         offsets = table_codes(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
-        codes = _rescaled(offsets, *match) + op.output_zero_point
-        table = encode_table(np.clip(codes, *range_of(op.output.type)), dtype_of(op.output.type))
+        values = _rescaled(offsets, *match) + op.output_zero_point
+        table = encode_table(np.clip(values, *range_of(op.output.type)), dtype_of(op.output.type))
         parameters: dict[str, Any] = {
             "input_scale": op.input_scale,
             "input_zero_point": input_zero_point,

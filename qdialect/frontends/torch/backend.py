@@ -20,7 +20,7 @@ _NAME = "torch.compile"
 def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
-    Parameters and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
+    QuantParams and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
     leaves an extent open, it becomes the one of this call, and another extent compiles once more.  Contiguous inputs
     are read where they lie.
 
@@ -41,11 +41,11 @@ def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tupl
         # Dynamo shows the text alone.
         notes = [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
         raise ImportModelError("\n  ".join([str(error), *notes]), error.diagnostics) from error
-    places = captured_inputs(module, graph)
+    positions = captured_inputs(module, graph)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
     def call(*arguments: Any) -> tuple[Any, ...]:
-        results = executable(*(arguments[place].detach().numpy() for place in places))
+        results = executable(*(arguments[position].detach().numpy() for position in positions))
         return tuple(from_numpy(result) for result in (results if isinstance(results, tuple) else (results,)))
 
     return call

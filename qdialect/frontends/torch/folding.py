@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, UnsupportedError, require
-from qdialect.frontends.torch.budget import Budget
 from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import default_of, schema_of
@@ -108,7 +108,7 @@ def fold(node: Node, arrays: Mapping[str, Array], budget: Budget) -> Array:
     if node.kind in _MULTIPLYING:
         elements *= _last_extent(node, arrays)
     read = sum(array.nbytes for array in arrays.values())
-    budget.spend(elements * result.element_size() + read)
+    budget.spend(elements * result.element_size() + read, "a constant that a node computes")
     return evaluate(node, arrays)
 
 
@@ -155,7 +155,7 @@ def _parameters(kind: str) -> tuple[_Parameter, ...]:
     return tuple(
         _Parameter(
             argument.name,
-            str(argument.f32_type),
+            str(argument.real_type),
             argument.kwarg_only,
             argument.has_default_value(),
             default_of(argument.default_value),

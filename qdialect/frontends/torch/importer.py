@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
-from qdialect.diagnostics import ImportModelError
+from qdialect.diagnostics import ImportModelError, QDialectError
+from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import (
     GraphNode,
     UnsupportedError,
     content_of,
-    refuse,
     require,
 )
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.module import Planned, arguments_of, module_of, result_of
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.planning.module import Planned, module_of
+from qdialect.frontends.planning.planner import Planner, Result
+from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.fields import shown
-from qdialect.frontends.torch.budget import Budget
 from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import read_program
-from qdialect.frontends.torch.tensors import Computed, F32Tensor, Plan, Quantized, Result, Tensor
+from qdialect.frontends.torch.tensors import Quantized
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -46,7 +47,7 @@ def import_torch(
     `source` is what `torch.export.export` gives for a model after ``convert_pt2e``, the path of an archive that
     `torch.export.save` wrote (``.pt2``), or its content.  Arguments and results keep the program's order, shapes and
     types; their attribute is `qnn.name`.  Operators between ``dequantize`` and ``quantize`` become integer ops and
-    tables; what has none runs in float32.  Every op is located at the name of the node that it computes.
+    tables; the others run in float32.  Every op is located at the name of the node that it computes.
 
     Nothing in an archive is run unless `trust` is set; then PyTorch reads it, and it may run any code.
 
@@ -75,86 +76,61 @@ def _read(source: ExportedProgram | str | Path | bytes, trust: bool) -> tuple[Gr
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_torch`; `name` is what messages call it."""
-    planned = _Planner(graph, name).run()
-    try:
-        return module_of(planned, name, context)
-    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
-        # Builders raise what the bindings and NumPy do for attributes that nothing has checked.
-        raise ImportModelError(f"'{name}': model is damaged: {shown(str(error))}") from error
+    return module_of(_Planner(graph, name).run(), name, context)
 
 
-class _Planner:
-    """Finds what every name of the graph stands for; None is what an unsupported node gives."""
-
+class _Planner(Planner[Node]):
     def __init__(self, graph: Graph, name: str) -> None:
-        self.graph = graph
-        self.name = name
-        self.plan = Plan(limit=_MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes))
-        self.budget = Budget.of(sum(array.nbytes for array in graph.constants.values()))
-        self.results: dict[str, Result | None] = {}
+        size = sum(array.nbytes for array in graph.constants.values())
+        limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
+        super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size), limit=limit))
+        self._graph = graph
         # How many tensors wait for each other until one is quantized.
-        self.depths: dict[str, int] = {}
-        self.offences: list[str] = []
+        self._depths: dict[str, int] = {}
 
     def run(self) -> Planned:
-        self.results.update({key: Constant(array) for key, array in self.graph.constants.items()})
-        arguments = arguments_of(self.graph.inputs, _ELEMENTS, self.offences)
-        for value in arguments:
-            self.results[value.name] = Computed(value.shape, value) if value.element == "f32" else value
-        for node in _live(self.graph):
-            self._visit(node)
-        results = [result for name in self.graph.outputs for result in self._output(name)]
-        refuse(self.name, self.offences)
-        return Planned(arguments, tuple(self.plan.values), tuple(results))
+        """The plan of the graph; raises as `planned`."""
+        graph = self._graph
+        return self.planned(graph.inputs, graph.constants, _live(graph), graph.outputs)
 
-    def _visit(self, node: Node) -> None:
-        self.results[node.name] = None
+    def reads(self, node: Node) -> Sequence[str]:
+        return node.refs()
+
+    def gives(self, node: Node) -> Sequence[str]:
+        return (node.name,)
+
+    def check_operator(self, node: Node) -> None:
+        planner_of(node.kind)
+
+    def results_of(self, node: Node) -> Mapping[str, Result]:
+        inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
         try:
-            inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
-            if len(inputs) < len(node.refs()):
-                # What depends on an unsupported node cannot be planned, but its operator can be unsupported too.
-                planner_of(node.kind)
-            else:
-                self.results[node.name] = self._bounded(node, self._result(node, inputs))
-        except UnsupportedError as error:
-            self.offences.append(f"{node.title}: {error}")
+            return {node.name: self._bounded(node, self._result(node, inputs))}
+        except (UnsupportedError, QDialectError):
+            raise
         except Exception as error:
             # Arguments are whatever a file says, and what they lead to is as various.
             reason = shown(f"{type(error).__name__}: {error}")
-            self.offences.append(f"{node.title}: arguments must be such as the operator takes ({reason})")
+            raise UnsupportedError(f"arguments must be such as the operator takes ({reason})") from error
 
     def _result(self, node: Node, inputs: dict[str, Result]) -> Result:
         arrays = {name: found.array for name, found in inputs.items() if isinstance(found, Constant)}
         if len(arrays) == len(inputs) and node.kind in FOLDABLE:
-            return Constant(fold(node, arrays, self.budget))
-        self.budget.spend(sum(map(_constant_bytes, inputs.values())))
-        planner = planner_of(node.kind)
-        result = planner(Call(self.plan, node, inputs))
+            return Constant(fold(node, arrays, self.plan.budget))
+        self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
+        result = planner_of(node.kind)(Call(self.plan, node, inputs))
         _check_shape(node, result)
         return result
 
     def _bounded(self, node: Node, result: Result) -> Result:
         """`result`, computed in f32 where too many tensors would wait for it."""
-        depth = 1 + max((self.depths.get(name, 0) for name in node.refs()), default=0)
+        depth = 1 + max((self._depths.get(name, 0) for name in node.refs()), default=0)
         if isinstance(result, Quantized | Computed | Constant | Value):
             return result
         if depth < _MAX_DEPTH or isinstance(result, tuple):
-            self.depths[node.name] = depth
+            self._depths[node.name] = depth
             return result
         return Computed(result.shape, result.f32(self.plan, node.name))
-
-    def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
-        result = self.results[name]
-        return () if result is None else result_of(name, lambda: self._value(name, result), _ELEMENTS, self.offences)
-
-    def _value(self, name: str, result: Result) -> Value:
-        require(not isinstance(result, tuple), "must be one tensor")
-        if isinstance(result, Constant):
-            return known(name, result.array)
-        if isinstance(result, F32Tensor):
-            return result.f32(self.plan, name)
-        assert isinstance(result, Value)
-        return result
 
 
 def _live(graph: Graph) -> list[Node]:
@@ -174,7 +150,7 @@ def _constant_bytes(result: Result) -> int:
         return sum(map(_constant_bytes, result))
     if isinstance(result, Constant):
         return result.array.nbytes
-    value = result.codes if isinstance(result, Quantized) else result
+    value = result.values if isinstance(result, Quantized) else result
     return value.data.nbytes if isinstance(value, Value) and value.data is not None else 0
 
 

@@ -1,4 +1,4 @@
-"""Sums and products of 8-bit quantized values, which TOSA spells out: rescale both operands to 32 bits, join, rescale back.
+"""Sums and products of 8-bit quantized values as TOSA writes them: rescale both to 32 bits, join, rescale back.
 
 A sum is that of `qnn.add` where the larger of the operands' multipliers is 2^19: they meet at twice the larger scale,
 with 20 more bits.  A product is that of `qnn.mul` where the operands lose their zero points and nothing else.  What is
@@ -17,7 +17,7 @@ from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, result_element
-from qdialect.passes.tosa.scaling import Codes, Scaling, Target, input_codes, scaling_of
+from qdialect.passes.tosa.scaling import QuantizedValues, Scaling, Target, input_values, scaling_of
 from qdialect.quant_math import AddArithmetic, Rounding, quantize_multiplier
 
 _LIFT = 2.0**20
@@ -80,8 +80,8 @@ def _widening(conversion: Conversion, value: ir.Value) -> ir.Operation | None:
     if not isinstance(rescale, ir.Operation | ir.OpView) or rescale.name != "tosa.rescale":
         return None
     scaling = scaling_of(conversion, rescale.operation)
-    is_plain = len(scaling.multipliers) == 1 and scaling.rounding is Rounding.FIXED64_UP
-    if not is_plain or conversion.zero_point(rescale.operation.operands[4], "output_zp") != 0:
+    is_single = len(scaling.multipliers) == 1 and scaling.rounding is Rounding.FIXED64_UP
+    if not is_single or conversion.zero_point(rescale.operation.operands[4], "output_zp") != 0:
         return None
     source = element_of(storage_type(rescale.operation.operands[0].type))
     return rescale.operation if source in ("i8", "ui8") else None
@@ -92,10 +92,10 @@ def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) ->
     pair = sum_of(conversion, op)
     if pair is None:
         return None
-    codes = [input_codes(conversion, rescale) for rescale in pair.rescales]
+    values = [input_values(conversion, rescale) for rescale in pair.rescales]
     if isinstance(pair, Product):
         scales = (pair.scaling.multipliers[0], 1.0, 1.0)
-        return _joined(MulOp, codes, scales, target, rounding=pair.scaling.rounding) if is_scale(scales[0]) else None
+        return _joined(MulOp, values, scales, target, rounding=pair.scaling.rounding) if is_scale(scales[0]) else None
     is_double = pair.scaling.rounding is Rounding.FIXED64_DOUBLE
     arithmetic = AddArithmetic.SHIFTED_DOUBLE if is_double else AddArithmetic.SHIFTED_SINGLE
     scales = (conversion.scale(pair.lhs), conversion.scale(pair.rhs), conversion.scale(op.results[0]))
@@ -106,7 +106,7 @@ def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) ->
             1 / (_LARGER * pair.scaling.multipliers[0]),
         )
     holds = all(map(is_scale, scales)) and _has_multipliers(pair, scales)
-    return _joined(AddOp, codes, scales, target, arithmetic=arithmetic) if holds else None
+    return _joined(AddOp, values, scales, target, arithmetic=arithmetic) if holds else None
 
 
 def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
@@ -119,12 +119,12 @@ def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
 
 def _joined(
     op_class: type[AddOp | MulOp],
-    codes: Sequence[Codes],
+    values: Sequence[QuantizedValues],
     scales: tuple[float, float, float],
     target: Target,
     **how: Any,
 ) -> ir.Value:
-    lhs, rhs = codes
+    lhs, rhs = values
     low, high = ELEMENT_RANGES[target.element]
     joined = build(
         op_class,

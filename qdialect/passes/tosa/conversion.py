@@ -70,7 +70,7 @@ class Conversion:
         return self._values[old]
 
     def array(self, old: ir.Value, what: str) -> Array:
-        """The values of a constant; `what` is named where it is none."""
+        """The values of a constant; `what` is named in the error for what is not constant."""
         attribute = _elements(old, what)
         type_ = storage_type(old.type)
         require(element_of(type_) in NUMPY_DTYPES, f"{what} must be of a known element type, but got {type_}")

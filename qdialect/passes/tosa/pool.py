@@ -11,7 +11,7 @@ from qdialect.passes.tosa.conversion import Conversion, converts, padding, requi
 from qdialect.quant_math import Division, Rounding
 
 # Up to there TOSA's reciprocal is exact, see `qdialect.reference.pool`.
-_MAX_CELLS = 2**20
+_MAX_KERNEL_ELEMENTS = 2**20
 
 
 @converts("tosa.max_pool2d")
@@ -28,8 +28,8 @@ def _avg_pool2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
         conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input_zp", "output_zp"))
     )
     height, width = window(op, "kernel")
-    cells = f"kernel must have at most {_MAX_CELLS} cells, but got {height * width}"
-    require(height * width <= _MAX_CELLS, cells)
+    elements = f"kernel must have at most {_MAX_KERNEL_ELEMENTS} elements, but got {height * width}"
+    require(height * width <= _MAX_KERNEL_ELEMENTS, elements)
     element = element_of(value.type)
     how: dict[str, Any] = {"division": Division.HALF_AWAY_CENTERED, "zero_point": before}
     mean = build(AvgPool2DOp, value, element=element, **_window(conversion, op, value), **how).output

@@ -9,13 +9,13 @@ from qdialect.dialect import RequantizeOp, build
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.passes.tosa.binary import joined_operands
 from qdialect.passes.tosa.conversion import Conversion, converts, require, result_element
-from qdialect.passes.tosa.scaling import input_codes, plan_of, scaling_of, target_of
+from qdialect.passes.tosa.scaling import input_values, plan_of, scaling_of, target_of
 from qdialect.quant_math import Rounding
 
 
 @converts("tosa.rescale")
 def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    scaling, codes, target = scaling_of(conversion, op), input_codes(conversion, op), target_of(conversion, op)
+    scaling, values, target = scaling_of(conversion, op), input_values(conversion, op), target_of(conversion, op)
     joined = joined_operands(conversion, op, target)
     if joined is not None:
         return target.finished(joined)
@@ -23,14 +23,14 @@ def _rescale(conversion: Conversion, op: ir.Operation) -> ir.Value:
     plan = conversion.plans.get(source) or plan_of(conversion.scale(source), scaling, conversion.scale(result))
     rescaled = build(
         RequantizeOp,
-        codes.value,
+        values.value,
         element=target.element,
         input_scale=plan.input_scale,
         weight_scales=plan.weight_scales,
-        input_zero_points=(codes.zero_point,),
+        input_zero_points=(values.zero_point,),
         output_scale=plan.output_scale,
         output_zero_point=target.zero_point,
-        axis=max(len(shape_of(codes.value.type)) - 1, 0),
+        axis=max(len(shape_of(values.value.type)) - 1, 0),
         rounding=scaling.rounding,
     )
     return target.finished(rescaled.output)

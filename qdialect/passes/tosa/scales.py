@@ -1,8 +1,8 @@
 """A scale for every value of a function, such that the multipliers of its sums are ratios of scales.
 
-Data movement keeps a scale, a sum of quantized values fixes the ratios of three, and contractions and other rescales fix none:
-their weights' scales take what is left.  So scales spread along sums and data movement from the values whose types or
-interfaces give one, and from any value where none does.  Where two contradict each other the first counts.
+Data movement keeps a scale, a sum of quantized values fixes the ratios of three, and contractions and other rescales
+fix none: their weights' scales take what is left.  So scales spread along sums and data movement from the values whose
+types or interfaces give one, and from any value where none does.  Where two contradict each other the first counts.
 """
 
 from __future__ import annotations

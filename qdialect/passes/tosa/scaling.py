@@ -25,7 +25,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.tosa.conversion import Conversion, Plan, UnsupportedError, flag, require, result_element
 from qdialect.quant_math import Rounding
 
-_MIN_SHIFT, _MAX_SHIFT, _LAST_PLAIN_SHIFT = 2, 62, 31
+_MIN_SHIFT, _MAX_SHIFT, _MAX_DOUBLE_ROUND_SHIFT = 2, 62, 31
 _SIGN_BIT = np.arange(256, dtype=np.uint8) ^ 0x80
 
 
@@ -38,7 +38,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Codes:
+class QuantizedValues:
     """Quantized values of which `qnn` knows the sign, and their zero point."""
 
     value: ir.Value
@@ -60,48 +60,50 @@ def scaling_of(conversion: Conversion, op: ir.Operation) -> Scaling:
 
 def _rounds_twice(op: ir.Operation, pairs: list[tuple[int, int]]) -> bool:
     mode = re.sub(r".*<(\w+)>", r"\1", str(op.attributes["rounding_mode"]))
-    if mode != "DOUBLE_ROUND" or all(shift <= _LAST_PLAIN_SHIFT or multiplier == 0 for multiplier, shift in pairs):
+    if mode != "DOUBLE_ROUND" or all(
+        shift <= _MAX_DOUBLE_ROUND_SHIFT or multiplier == 0 for multiplier, shift in pairs
+    ):
         return False
     for multiplier, shift in pairs:
-        places = 31 - multiplier.bit_length()
-        holds = multiplier == 0 or places == 0 or shift + places <= _LAST_PLAIN_SHIFT
+        headroom = 31 - multiplier.bit_length()
+        holds = multiplier == 0 or headroom == 0 or shift + headroom <= _MAX_DOUBLE_ROUND_SHIFT
         require(holds, f"multiplier of DOUBLE_ROUND must be 2^30 or more with a shift by {shift}, but got {multiplier}")
     return True
 
 
-def signed_codes(conversion: Conversion, old: ir.Value, zero_point: int, *, is_unsigned: bool) -> Codes:
+def signed_values(conversion: Conversion, old: ir.Value, zero_point: int, *, is_unsigned: bool) -> QuantizedValues:
     """The quantized values of `old`; where its signless bytes are unsigned ones, less 128, as is their zero point."""
     value = conversion.value(old)
     if not is_unsigned or element_of(value.type) == "ui8":
-        return Codes(value, zero_point)
+        return QuantizedValues(value, zero_point)
     require(element_of(value.type) == "i8", f"unsigned input must have 8 bits, but got {element_of(value.type)}")
-    return Codes(_with_other_sign(value), zero_point - 128)
+    return QuantizedValues(_with_other_sign(value), zero_point - 128)
 
 
 def _with_other_sign(value: ir.Value) -> ir.Value:
-    """Bytes less or plus 128: a signed code and an unsigned one in the same 8 bits."""
-    plain: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
-    return build(LutOp, value, element="i8", table=_SIGN_BIT, **plain).output
+    """Bytes less or plus 128: a signed value and an unsigned one in the same 8 bits."""
+    identity: dict[str, Any] = {"input_scale": 1.0, "input_zero_point": 0, "output_scale": 1.0, "output_zero_point": 0}
+    return build(LutOp, value, element="i8", table=_SIGN_BIT, **identity).output
 
 
-def input_codes(conversion: Conversion, op: ir.Operation) -> Codes:
+def input_values(conversion: Conversion, op: ir.Operation) -> QuantizedValues:
     """What a ``tosa.rescale`` reads."""
     is_unsigned = flag(op, "input_unsigned")
     zero_point = conversion.zero_point(op.operands[3], "input_zp", is_unsigned=is_unsigned)
-    return signed_codes(conversion, op.operands[0], zero_point, is_unsigned=is_unsigned)
+    return signed_values(conversion, op.operands[0], zero_point, is_unsigned=is_unsigned)
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a ``tosa.rescale`` gives: element type and zero point in `qnn`, and whether the sign bit must be turned."""
+    """What a ``tosa.rescale`` gives: element type and zero point in `qnn`, and whether the sign bit must be flipped."""
 
     element: str
     zero_point: int
-    turns_sign: bool
+    flips_sign: bool
 
     def finished(self, value: ir.Value) -> ir.Value:
         """`value`, which has element type and zero point of the target, as the op's result."""
-        return _with_other_sign(value) if self.turns_sign else value
+        return _with_other_sign(value) if self.flips_sign else value
 
 
 def target_of(conversion: Conversion, op: ir.Operation) -> Target:
@@ -109,16 +111,16 @@ def target_of(conversion: Conversion, op: ir.Operation) -> Target:
     element, is_unsigned = result_element(op), flag(op, "output_unsigned")
     zero_point = conversion.zero_point(op.operands[4], "output_zp", is_unsigned=is_unsigned)
     if not is_unsigned or element == "ui8":
-        return Target(element, zero_point, turns_sign=False)
+        return Target(element, zero_point, flips_sign=False)
     require(element == "i8", f"unsigned result must have 8 bits, but got {element}")
-    return Target(element, zero_point - 128, turns_sign=True)
+    return Target(element, zero_point - 128, flips_sign=True)
 
 
 def plan_of(input_scale: float, scaling: Scaling, output_scale: float) -> Plan:
     """Scales with the multipliers of `scaling`: the weights' take what the two others leave.
 
     A double holds the quotient of scales closely enough for the 31 bits of a multiplier to come back.  Raises
-    `UnsupportedError` where the scales of an interface leave no room.
+    `UnsupportedError` where the scales of an interface leave no such scales.
     """
     weights = tuple(max(m, SMALLEST_SCALE) * output_scale / input_scale for m in scaling.multipliers)
     if not all(0 < weight <= LARGEST_SCALE for weight in weights):
@@ -127,6 +129,6 @@ def plan_of(input_scale: float, scaling: Scaling, output_scale: float) -> Plan:
 
 
 def sole_rescale(value: ir.Value) -> ir.Operation | None:
-    """The rescale that alone reads `value`, which is not unsigned and has no zero point; None where there is none."""
+    """The rescale that alone reads `value`, where it is signed with zero point 0; None where others read it too."""
     users = [use.owner.operation for use in value.uses]
     return users[0] if len(users) == 1 and users[0].name == "tosa.rescale" else None

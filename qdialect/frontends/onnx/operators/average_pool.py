@@ -12,13 +12,14 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.movements import Transposition, move_codes
+from qdialect.frontends.onnx.operators.movements import Transposition, move_value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, mapping
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
 from qdialect.quant_math import Multiplier, Rounding, real_multiplier
@@ -28,7 +29,7 @@ _COUNT_BYTES = np.dtype(np.int64).itemsize
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
-    """Means of windows: sums, which a convolution with ones gives, divided by the number of cells each one counts.
+    """Means of windows: sums, which a convolution with ones gives, divided by the number of elements each one counts.
 
     Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are f32 values first.
     ONNX Runtime adds and divides in float32, so its quantized values may differ by one step.
@@ -38,14 +39,14 @@ class Average(F32Tensor):
     window: Window
     counts_padding: bool
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
-            return quantize(plan, name, self._shifted(plan, name, to), Parameters(to.element, 1.0, 0))
+            return quantize(plan, name, self._shifted(plan, name, to), QuantParams.full_range(ORT, to.element, 1.0, 0))
         share = 1 / int(counts.flat[0])
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             scaled = emitter.build(
                 RequantizeOp,
                 self._sums(emitter, share),
@@ -58,15 +59,15 @@ class Average(F32Tensor):
                 rounding=Rounding.F32_RNE_ZP_FIRST,
                 multiplier=Multiplier.F32,
             )
-            return emitter.reshape(scaled, self._last), True
+            return emitter.reshape(scaled, self._channels_last), True
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def _shifted(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _shifted(self, plan: Plan, name: str, to: QuantParams) -> Value:
         """What is rounded to quantized values, the zero point added before."""
         mean = self.f32(plan, name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(mean)
             for op, number in (("arith.divf", to.scale), ("arith.addf", to.zero_point)):
                 value = emitter.float_op(
@@ -77,10 +78,10 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._last)
+        counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
 
-        def emit(emitter: Emitter) -> Placed:
-            sums = emitter.reshape(self._sums(emitter, 1.0), self._last)
+        def emit(emitter: Emitter) -> Emitted:
+            sums = emitter.reshape(self._sums(emitter, 1.0), self._channels_last)
             parameters = {"scales": self.source.scales, "zero_points": (0,)}
             totals = emitter.build(DequantizeOp, sums, element="f32", **parameters)
             return emitter.float_op("arith.divf", totals, emitter.constant(counts)), True
@@ -88,12 +89,12 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     @property
-    def _last(self) -> tuple[int, ...]:
+    def _channels_last(self) -> tuple[int, ...]:
         """The result's shape with the channels last."""
         return (self.shape[0], *self.shape[2:], self.shape[1])
 
     def _counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """How many cells each window counts: those of the image, or all of them."""
+        """How many elements each window counts: those of the image, or all of them."""
         window, size = self.window, self.source.shape[2:]
         if self.counts_padding:
             return np.full(window.output, math.prod(window.kernel))
@@ -105,11 +106,11 @@ class Average(F32Tensor):
         return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
 
     def _sums(self, emitter: Emitter, share: float) -> ir.Value:
-        """i32 sums of the quantized values less their zero point, which the padding holds; a cell weighs `share`."""
+        """i32 sums of ``(q - z) * share``; the padding holds the zero point z."""
         window, channels, before = self.window.two_dimensional(), self.shape[1], self.source.parameters
         return emitter.build(
             Conv2DOp,
-            image_of(emitter, self.source.codes),
+            image_of(emitter, self.source.values),
             emitter.constant(np.broadcast_to(np.int8(1), (channels, *window.kernel, 1))),
             element="i32",
             strides=window.strides,
@@ -156,15 +157,15 @@ class GlobalAverage(F32Tensor):
 
     source: Quantized
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
         parameters = {**mapping(before, to), "rounding": ORT.rounding}
         parameters |= _multiplier(before.scale, to.scale, math.prod(self.source.shape[2:]))
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             axes = tuple(range(1, len(self.shape) - 1))
-            data = emitter.last(self.source.codes)
+            data = emitter.last(self.source.values)
             return emitter.build(MeanOp, data, element=to.element, axes=axes, keep_dims=True, **parameters), True
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -213,15 +214,15 @@ def _qlinear_source(call: Call) -> Quantized:
     if not _is_channels_last(call):
         return source
     order = (0, rank - 1, *range(1, rank - 1))
-    return source.with_codes(_turned(call, source.codes, order))
+    return source.with_values(_transposed(call, source.values, order))
 
 
 def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Value:
-    codes = qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
-    rank = len(codes.shape)
-    return _turned(call, codes, (0, *range(2, rank), 1)) if _is_channels_last(call) else codes
+    values = qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
+    rank = len(values.shape)
+    return _transposed(call, values, (0, *range(2, rank), 1)) if _is_channels_last(call) else values
 
 
-def _turned(call: Call, codes: Value, order: tuple[int, ...]) -> Value:
-    movement = Transposition(tuple(codes.shape[axis] for axis in order), order)
-    return move_codes(call.plan, call.name, codes, movement, None)
+def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
+    movement = Transposition(tuple(values.shape[axis] for axis in order), order)
+    return move_value(call.plan, call.name, values, movement, None)

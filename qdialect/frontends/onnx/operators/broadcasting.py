@@ -25,8 +25,8 @@ def float_operands(emitter: Emitter, values: Sequence[Value], shape: Shape) -> t
     """f32 values in the shape of the result, and whether their channels come last."""
     operands, is_channels_last = emitter.alike([_grown(value, shape) for value in values])
     order = channels_last(len(shape)) if is_channels_last else range(len(shape))
-    placed = tuple(shape[axis] for axis in order)
-    return [_spread(emitter, value, placed) for value in operands], is_channels_last
+    stored = tuple(shape[axis] for axis in order)
+    return [_spread(emitter, value, stored) for value in operands], is_channels_last
 
 
 def _grown(value: Value, shape: Shape) -> Value:

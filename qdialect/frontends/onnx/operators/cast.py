@@ -8,9 +8,9 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Computed, Quantized, Tensor
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emission, Value
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
 
 
 @imports("Cast")

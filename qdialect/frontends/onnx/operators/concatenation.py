@@ -9,9 +9,10 @@ from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.profiles import ORT
 
 _MAX_INPUTS = 16
@@ -24,15 +25,15 @@ class Joined(F32Tensor):
     parts: tuple[F32Tensor, ...]
     axis: int
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
-        codes = [part.quantized(plan, name, to) for part in self.parts]
-        return _joined(plan, name, codes, to, self)
+        values = [part.quantized(plan, name, to) for part in self.parts]
+        return _joined(plan, name, values, to, self)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         parts = [part.f32(plan, name) for part in self.parts]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike(parts)
             axis = channels_last(len(self.shape)).index(self.axis) if is_channels_last else self.axis
             return emitter.concatenate(operands, axis), is_channels_last
@@ -40,18 +41,18 @@ class Joined(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def _joined(plan: Plan, name: str, codes: Sequence[Value], to: Parameters, joined: Joined) -> Value:
-    def emit(emitter: Emitter) -> Placed:
-        operands, is_channels_last = emitter.alike(codes)
+def _joined(plan: Plan, name: str, values: Sequence[Value], to: QuantParams, joined: Joined) -> Value:
+    def emit(emitter: Emitter) -> Emitted:
+        operands, is_channels_last = emitter.alike(values)
         rank = len(joined.shape)
-        places = (0, rank - 1, *range(1, rank - 1))
+        stored = (0, rank - 1, *range(1, rank - 1))
         concatenated = emitter.build(
             ConcatOp,
             *operands,
             element=to.element,
-            axis=places[joined.axis] if is_channels_last else joined.axis,
-            input_scales=(to.scale,) * len(codes),
-            input_zero_points=(to.zero_point,) * len(codes),
+            axis=stored[joined.axis] if is_channels_last else joined.axis,
+            input_scales=(to.scale,) * len(values),
+            input_zero_points=(to.zero_point,) * len(values),
             output_scale=to.scale,
             output_zero_point=to.zero_point,
             **ORT.rescale,
@@ -71,7 +72,7 @@ def _concat(call: Call) -> Tensor:
     to = parts[0].parameters
     if to.element not in EIGHT_BIT:
         return joined
-    return parts[0].with_codes(_joined(call.plan, call.name, [part.codes for part in parts], to, joined))
+    return parts[0].with_values(_joined(call.plan, call.name, [part.values for part in parts], to, joined))
 
 
 @imports("com.microsoft.QLinearConcat")
@@ -80,7 +81,7 @@ def _qlinear_concat(call: Call) -> Tensor:
     require(count >= 5 and count % 3 == 2, f"must have 2 inputs and 3 for each part, but got {count}")
     parts = [dequantized(call, index, index + 1, 0) for index in range(2, count, 3)]
     joined = _join(call, parts)
-    return joined.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].codes.element))
+    return joined.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].values.element))
 
 
 def _join(call: Call, parts: Sequence[F32Tensor]) -> Joined:
@@ -89,9 +90,9 @@ def _join(call: Call, parts: Sequence[F32Tensor]) -> Joined:
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
     axis: int = call.attribute("axis", 0)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    place = axis % rank
-    others = {(*part.shape[:place], *part.shape[place + 1 :]) for part in parts}
+    along = axis % rank
+    others = {(*part.shape[:along], *part.shape[along + 1 :]) for part in parts}
     ranks = {len(part.shape) for part in parts}
     require(len(others) == len(ranks) == 1, f"parts must agree but for axis {axis}, but got {sorted(others)}")
-    extent = sum(part.shape[place] for part in parts)
-    return Joined((*parts[0].shape[:place], extent, *parts[0].shape[place + 1 :]), tuple(parts), place)
+    extent = sum(part.shape[along] for part in parts)
+    return Joined((*parts[0].shape[:along], extent, *parts[0].shape[along + 1 :]), tuple(parts), along)

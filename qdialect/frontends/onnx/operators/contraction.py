@@ -11,9 +11,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, RequantizeOp
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
 from qdialect.frontends.planning.weight import LARGEST_BIAS
 from qdialect.profiles import ORT
 
@@ -30,16 +31,16 @@ class Contraction(F32Tensor):
     scales: tuple[float, ...]
     """Of the weights."""
     accumulate: Callable[[Emitter], ir.Value]
-    finish: Callable[[Emitter, ir.Value], Placed]
+    finish: Callable[[Emitter, ir.Value], Emitted]
     axis: int
     """Of the accumulators, the channels' dimension."""
     model_axis: int
     """The same of the model's shape."""
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             requantized = emitter.build(
                 RequantizeOp,
                 self.accumulate(emitter),
@@ -64,7 +65,7 @@ class Contraction(F32Tensor):
         # The product of the scales in float32.
         scales = tuple(float(scale) for scale in f32_scales(self.data, self.scales))
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             parameters = {"scales": scales, "zero_points": (0,), "axis": self.model_axis}
             return emitter.build(
                 DequantizeOp, emitter.to_channels_first(accumulators), element="f32", **parameters
@@ -91,8 +92,9 @@ def bias_of(
 ) -> Array | None:
     """Input `index` as i32 quantized values.
 
-    Quantized values are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  f32 values are divided by
-    that product and rounded to even.  With a `factor` the bias counts so often, and quantized values are f32 values too.
+    Quantized values are taken as they are, as ONNX Runtime does: their scale has to be s_x * s_w.  f32 values are
+    divided by that product and rounded to even.  With a `factor` the bias counts so often, and quantized values are f32
+    values too.
     """
     tensor = call.optional(index)
     if tensor is None:
@@ -101,10 +103,10 @@ def bias_of(
         values = tensor.array
     else:
         source = call.quantized(index)
-        require(source.codes.data is not None, "bias must be constant")
-        assert source.codes.data is not None
-        is_whole = factor is None and source.codes.element == "i32"
-        values = source.codes.data if is_whole else np.asarray(source.f32_values())
+        require(source.values.data is not None, "bias must be constant")
+        assert source.values.data is not None
+        is_whole = factor is None and source.values.element == "i32"
+        values = source.values.data if is_whole else np.asarray(source.f32_values())
         require(not any(source.zero_points) or values.dtype != np.int32, "zero point of an i32 bias must be 0")
     fits = values.size == 1 or (values.size == channels == values.shape[-1])
     require(fits, f"bias must have {channels} entries along its last dimension, but got {list(values.shape)}")

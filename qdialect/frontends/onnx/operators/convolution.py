@@ -13,8 +13,9 @@ from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, 
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
@@ -28,7 +29,7 @@ def _conv(call: Call) -> Tensor:
 def _qlinear_conv(call: Call) -> Tensor:
     call.count(8, 9)
     qdq_group = _convolution(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, 0), bias=8)
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.codes.element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
 @imports("ConvInteger")
@@ -40,7 +41,7 @@ def _conv_integer(call: Call) -> Tensor:
 
 def integers(call: Call, index: int, zero_point: int) -> Quantized:
     """Input `index` with the zero points of input `zero_point` and the scale 1."""
-    value = call.codes(index)
+    value = call.value(index)
     count = call.constant(zero_point).size if call.optional(zero_point) is not None else 1
     zero_points, element = zero_points_of(call, zero_point, count, value.element)
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
@@ -52,11 +53,11 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     weight = ordered_weight(weights, (0, *range(2, rank), 1), 0)
     groups: int = call.attribute("group", 1)
-    channels, depth = weight.codes.shape[0], weight.codes.shape[-1]
+    channels, depth = weight.values.shape[0], weight.values.shape[-1]
     found = f"input must have {groups} * {depth} channels, but got {data.shape[1]}"
     require(groups >= 1 and data.shape[1] == groups * depth, found)
     require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
-    window = window_of(call, data.shape[2:], weight.codes.shape[1:-1])
+    window = window_of(call, data.shape[2:], weight.values.shape[1:-1])
     is_flat = rank < 5 or (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0)
     require(is_flat, "kernel over 3 dimensions must have an extent of 1, stride 1 and no padding along the first")
     values = bias_of(call, bias, data, weight.scales, channels)
@@ -79,7 +80,7 @@ class Layer:
     def contraction(self, shape: Shape) -> Contraction:
         """The numbers of the result, which has the model's `shape`."""
 
-        def finish(emitter: Emitter, value: ir.Value) -> Placed:
+        def finish(emitter: Emitter, value: ir.Value) -> Emitted:
             last = (shape[0], *shape[2:], shape[1])
             return emitter.reshape(value, last), True
 
@@ -90,11 +91,11 @@ class Layer:
         batch, channels, *size = self.data.shape
         height, width = (1, *size)[-2:]
         images = batch * math.prod(size[:-2])
-        codes = self.weight.codes
-        squares = codes.reshape(codes.shape[0], *(1, *codes.shape[1:-1])[-2:], codes.shape[-1])
+        values = self.weight.values
+        squares = values.reshape(values.shape[0], *(1, *values.shape[1:-1])[-2:], values.shape[-1])
         return emitter.build(
             self.op_class,
-            emitter.reshape(emitter.last(self.data.codes), (images, height, width, channels)),
+            emitter.reshape(emitter.last(self.data.values), (images, height, width, channels)),
             emitter.constant(squares),
             None if self.bias is None else emitter.constant(self.bias),
             element="i32",

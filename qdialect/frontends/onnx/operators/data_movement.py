@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.movements import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Tensor
+from qdialect.frontends.planning.tensors import Tensor
 
 
 def moved(call: Call, movement: Movement) -> Tensor:
@@ -67,8 +67,8 @@ def _flatten(call: Call) -> Tensor:
     axis: int = call.attribute("axis", 1)
     rank = len(shape)
     require(-rank <= axis <= rank, f"axis must be in [-{rank}, {rank}], but got {axis}")
-    place = axis + rank if axis < 0 else axis
-    return _reshaped(call, (math.prod(shape[:place]), math.prod(shape[place:])))
+    normalized_axis = axis + rank if axis < 0 else axis
+    return _reshaped(call, (math.prod(shape[:normalized_axis]), math.prod(shape[normalized_axis:])))
 
 
 @imports("Squeeze")
@@ -90,8 +90,8 @@ def _unsqueeze(call: Call) -> Tensor:
     axes = integers_of(call, 1, "axes")
     require(axes is not None, "axes must be given")
     shape = list(call.tensor(0).shape)
-    for place in sorted(normalized_axes(axes or (), len(shape) + len(axes or ()))):
-        shape.insert(place, 1)
+    for normalized_axis in sorted(normalized_axes(axes or (), len(shape) + len(axes or ()))):
+        shape.insert(normalized_axis, 1)
     return _reshaped(call, shape)
 
 

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLinear, and products of its quantized values: parameters that are computed from the data at run time."""
+"""DynamicQuantizeLinear, and products of its results: parameters that are computed from the data at run time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.onnx.operators.f32 import Steps
+from qdialect.frontends.onnx.operators.f32 import F32Builder
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Computed, Tensor
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
+from qdialect.frontends.planning.tensors import Computed, Tensor
 
 _MAX_CODE = 255.0
 # Of arith.cmpf: ordered and equal.
@@ -34,7 +34,7 @@ def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
     maximum = call.plan.compute(names[1], (), "f32", _extreme(data, F32MaxOp, "maximumf"))
 
     def scale_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s, low, high = Steps(emitter, ()), emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
+        s, low, high = F32Builder(emitter, ()), emitter.to_channels_first(minimum), emitter.to_channels_first(maximum)
         extent = s("subf", high, low)
         bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
@@ -47,26 +47,26 @@ def _dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
     scale = call.plan.compute(names[1], (), "f32", scale_of)
 
     def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s = Steps(emitter, ())
+        s = F32Builder(emitter, ())
         exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
         return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _MAX_CODE)), False
 
     point = call.plan.compute(names[2], (), "f32", point_of)
 
-    def codes_of(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s, shape = Steps(emitter, data.shape), data.shape
+    def quantize(emitter: Emitter) -> tuple[ir.Value, bool]:
+        s, shape = F32Builder(emitter, data.shape), data.shape
         ratio = s("divf", emitter.to_channels_first(data), emitter.broadcast(emitter.to_channels_first(scale), shape))
         zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
         # Bounds are integers: clamping first keeps what is added small and exact.
         low, high = s("subf", 0.0, zero_point), s("subf", _MAX_CODE, zero_point)
         rounded = s("roundeven", s("minimumf", s("maximumf", ratio, low), high))
-        return _as_code(emitter, s("addf", rounded, zero_point)), False
+        return _as_ui8(emitter, s("addf", rounded, zero_point)), False
 
-    codes = call.plan.compute(names[0], data.shape, "ui8", codes_of)
+    values = call.plan.compute(names[0], data.shape, "ui8", quantize)
     zero_point = call.plan.compute(
-        names[2], (), "ui8", lambda emitter: (_as_code(emitter, emitter.to_channels_first(point)), False)
+        names[2], (), "ui8", lambda emitter: (_as_ui8(emitter, emitter.to_channels_first(point)), False)
     )
-    return codes, Computed((), scale), zero_point
+    return values, Computed((), scale), zero_point
 
 
 def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str) -> Emission:
@@ -75,12 +75,12 @@ def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
         axes = tuple(range(len(data.shape)))
         found = emitter.build(op_class, emitter.to_channels_first(data), element="f32", axes=axes, keep_dims=False)
-        return Steps(emitter, ())(joined, found, 0.0), False
+        return F32Builder(emitter, ())(joined, found, 0.0), False
 
     return emit
 
 
-def _as_code(emitter: Emitter, value: ir.Value) -> ir.Value:
+def _as_ui8(emitter: Emitter, value: ir.Value) -> ir.Value:
     """A whole number in 0..255 as `ui8`."""
     narrow = emitter.upstream("arith.trunci", "i8", emitter.upstream("arith.fptosi", "i32", value))
     return emitter.upstream("tensor.bitcast", "ui8", narrow)
@@ -103,8 +103,8 @@ def corrected(call: Call, sums: Value, zero_point: Value, columns: Array) -> Val
     return call.plan.compute(call.name, sums.shape, "i32", emit)
 
 
-def _widened(emitter: Emitter, code: ir.Value) -> ir.Value:
+def _widened(emitter: Emitter, quantized: ir.Value) -> ir.Value:
     """An 8-bit integer as i32."""
-    if element_of(code.type) != "ui8":
-        return emitter.upstream("arith.extsi", "i32", code)
-    return emitter.upstream("arith.extui", "i32", emitter.upstream("tensor.bitcast", "i8", code))
+    if element_of(quantized.type) != "ui8":
+        return emitter.upstream("arith.extsi", "i32", quantized)
+    return emitter.upstream("arith.extui", "i32", emitter.upstream("tensor.bitcast", "i8", quantized))

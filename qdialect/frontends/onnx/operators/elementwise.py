@@ -16,9 +16,10 @@ from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, floa
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
-from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Parameters, Quantized, Table, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
     FloatArray,
@@ -64,7 +65,7 @@ class Binary(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
             table = self.table() if to.element in EIGHT_BIT else None
@@ -78,12 +79,12 @@ class Binary(F32Tensor):
             "rhs_zero_point": right.zero_point,
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
-            "output_min": to.range[0],
-            "output_max": to.range[1],
+            "output_min": to.minimum,
+            "output_max": to.maximum,
         }
 
-        def emit(emitter: Emitter) -> Placed:
-            operands, is_channels_last = emitter.alike((lhs.codes, rhs.codes))
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
             return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -92,7 +93,7 @@ class Binary(F32Tensor):
         """Of operands that are functions of one tensor, or one number everywhere: ``x * sigmoid(x)`` and the like."""
         tables = [operand.table() for operand in (self.lhs, self.rhs)]
         found = [table for table in tables if table is not None]
-        sources = {(table.source.codes, table.source.scales, table.source.zero_points) for table in found}
+        sources = {(table.source.values, table.source.scales, table.source.zero_points) for table in found}
         if len(sources) != 1 or found[0].source.shape != self.shape:
             return None
         lhs, rhs = (_entries_of(*pair) for pair in zip((self.lhs, self.rhs), tables, strict=True))
@@ -100,20 +101,20 @@ class Binary(F32Tensor):
             return None
         return found[0].of_entries(self.shape, _FUNCTIONS[self.kind], lhs, rhs)
 
-    def _integer_operands(self, to: Parameters) -> tuple[Quantized, Quantized] | None:
+    def _integer_operands(self, to: QuantParams) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.lhs, self.rhs
         if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None
-        elements = (lhs.codes.element, rhs.codes.element, to.element)
-        whole = len(lhs.scales) == len(rhs.scales) == 1
+        elements = (lhs.values.element, rhs.values.element, to.element)
+        per_tensor = len(lhs.scales) == len(rhs.scales) == 1
         # ONNX Runtime has integer kernels for tensors of one type alone.
         fits = self.kind not in _OF_ONE_TYPE or len(set(elements)) == 1
-        return (lhs, rhs) if whole and fits and all(element in EIGHT_BIT for element in elements) else None
+        return (lhs, rhs) if per_tensor and fits and all(element in EIGHT_BIT for element in elements) else None
 
     def _f32(self, plan: Plan, name: str) -> Value:
         values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = float_operands(emitter, values, self.shape)
             lhs, rhs = (Built(emitter, value) for value in operands)
             return self._paired(lhs, rhs).value, is_channels_last
@@ -177,4 +178,4 @@ def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
     qdq_group = _binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.codes(0).element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.value(0).element))

@@ -1,7 +1,7 @@
-"""What operators on whole tensors compute in float32: softmax, sums, products of matrices, convolutions.
+"""What reductions, products and convolutions compute in float32.
 
-Every step is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of the
-last place, not bit for bit.
+Every operation is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of
+the last place, not bit for bit.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from qdialect.frontends.onnx.operators.reduction import reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.onnx.tensors import Computed
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.tensors import Computed, Constant
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 
 
-class Steps:
+class F32Builder:
     """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
 
     def __init__(self, emitter: Emitter, shape: Shape) -> None:
@@ -70,7 +69,7 @@ def _softmax(call: Call) -> Computed:
     axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s = Steps(emitter, shape)
+        s = F32Builder(emitter, shape)
         largest = _reduce(emitter, F32MaxOp, values[0], axes)
         distance = s("subf", values[0], emitter.broadcast(largest, shape))
         raised = s("exp", distance)
@@ -113,7 +112,7 @@ def _reduction(call: Call) -> Computed:
         total = _reduce(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
         if call.node.kind != "ReduceMean":
             return total
-        return Steps(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
+        return F32Builder(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
 
     return computed(call, after, (0,), build)
 
@@ -129,7 +128,7 @@ def _layer_normalization(call: Call) -> Computed:
     has_bias = call.optional(2) is not None
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, row = Steps(emitter, shape), Steps(emitter, reduced_shape(shape, axes, keep_dims=True))
+        s, row = F32Builder(emitter, shape), F32Builder(emitter, reduced_shape(shape, axes, keep_dims=True))
         mean = row("divf", _reduce(emitter, F32SumOp, values[0], axes), count)
         centred = s("subf", values[0], emitter.broadcast(mean, shape))
         variance = row("divf", _reduce(emitter, F32SumOp, s("mulf", centred, centred), axes), count)
@@ -159,14 +158,14 @@ def _gemm(call: Call) -> Computed:
     shapes = [call.f32(index).shape for index in range(2)]
     require(all(len(shape) == 2 for shape in shapes), "operands must have 2 dimensions")
     alpha, beta = call.attribute("alpha", 1.0), call.attribute("beta", 1.0)
-    turned = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
-    lhs, rhs = (shape[::-1] if turn else shape for shape, turn in zip(shapes, turned, strict=True))
+    transposed = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    lhs, rhs = (shape[::-1] if swap else shape for shape, swap in zip(shapes, transposed, strict=True))
     require(lhs[1] == rhs[0], f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
     after, has_bias = (lhs[0], rhs[1]), call.optional(2) is not None
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s = Steps(emitter, after)
-        sides = [emitter.transpose(v, (1, 0)) if t else v for v, t in zip(values[:2], turned, strict=True)]
+        s = F32Builder(emitter, after)
+        sides = [emitter.transpose(v, (1, 0)) if t else v for v, t in zip(values[:2], transposed, strict=True)]
         total = emitter.build(F32MatmulOp, *sides, element="f32")
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:

@@ -1,7 +1,7 @@
 """Functions of one f32 value: tables between quantized values, chains of them too, and upstream ops elsewhere.
 
-Transcendental steps are rounded from float64, where ONNX Runtime's own are an ulp or two off; a code differs where such
-an ulp takes a quotient over a tie.
+Transcendental functions are rounded from float64, where ONNX Runtime's own are an ulp or two off; a quantized value
+differs where such an ulp takes a quotient over a tie.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Table, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.quant_math import FloatArray
 
 Formula = Callable[[Term], Term]
@@ -41,14 +41,14 @@ class Applied(F32Tensor):
         assert isinstance(result, Evaluated)
         return result.array
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(source)
             result = self.formula(Built(emitter, value))
             assert isinstance(result, Built)
@@ -137,7 +137,7 @@ def fast_gelu(x: Term) -> Term:
     return x * 0.5 * (tanh((x * x * x * _CUBIC + x) * math.sqrt(2 / math.pi)) + 1.0)
 
 
-_PLAIN: dict[str, Formula] = {
+_FORMULAS: dict[str, Formula] = {
     "Abs": abs,
     "Ceil": lambda x: x.apply("math.ceil"),
     "Erf": lambda x: x.apply("math.erf"),
@@ -156,10 +156,10 @@ _PLAIN: dict[str, Formula] = {
 }
 
 
-@imports(*_PLAIN)
-def _plain(call: Call) -> Tensor:
+@imports(*_FORMULAS)
+def _pointwise(call: Call) -> Tensor:
     call.count(1)
-    return applied(call, _PLAIN[call.node.kind])
+    return applied(call, _FORMULAS[call.node.kind])
 
 
 def applied(call: Call, formula: Formula) -> Applied:

@@ -1,4 +1,4 @@
-"""Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other places, some of them more than once."""
+"""Gather, Tile, Pad, DepthToSpace and SpaceToDepth: elements at other positions, some of them more than once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from qdialect.frontends.onnx.operators.movements import (
     move,
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, border
 
 _BORDERS = ("reflect", "edge", "wrap")
 
 
 def _chain(call: Call, *movements: Movement) -> Tensor:
-    """Input 0 of a node, moved in several steps."""
+    """Input 0 of a node, moved by several movements."""
     tensor = call.tensor(0)
     for movement in movements:
         if isinstance(movement, Reshaping) and movement.shape == tensor.shape:
@@ -64,11 +65,11 @@ def _tile(call: Call) -> Tensor:
     return _chain(call, Reshaping(split), repeated, Reshaping(tuple(count * extent for count, extent in pairs)))
 
 
-def _along(call: Call, places: list[Sequence[int]]) -> Tensor:
-    """Input 0 of a node with the elements at `places` along each dimension."""
+def _along(call: Call, indices_of_axes: list[Sequence[int]]) -> Tensor:
+    """Input 0 of a node with the elements at `indices_of_axes` along each dimension."""
     shape = call.tensor(0).shape
     movements: list[Movement] = []
-    for axis, (extent, indices) in enumerate(zip(shape, places, strict=True)):
+    for axis, (extent, indices) in enumerate(zip(shape, indices_of_axes, strict=True)):
         shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
         if indices != range(extent):
             movements.append(Gathering(shape, axis, tuple(indices)))
@@ -106,8 +107,8 @@ def _amounts(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if given is None or len(given) != 2 * count:
         raise UnsupportedError(f"pads must be {2 * count} integers, but got {given}")
     low, high = [0] * rank, [0] * rank
-    for place, axis in enumerate(axes):
-        low[axis], high[axis] = given[place], given[count + place]
+    for position, axis in enumerate(axes):
+        low[axis], high[axis] = given[position], given[count + position]
     return tuple(low), tuple(high)
 
 
@@ -119,7 +120,7 @@ def _border(call: Call, extent: int, low: int, high: int, mode: str) -> Sequence
 
 def _fill_of(call: Call) -> float:
     tensor = call.optional(2)
-    if isinstance(tensor, Quantized) and tensor.codes.data is not None and tensor.codes.data.size == 1:
+    if isinstance(tensor, Quantized) and tensor.values.data is not None and tensor.values.data.size == 1:
         return float(np.asarray(tensor.f32_values()).ravel()[0])
     if tensor is not None:
         return call.number(2)

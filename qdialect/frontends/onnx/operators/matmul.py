@@ -16,9 +16,9 @@ from qdialect.frontends.onnx.operators.dynamic import corrected
 from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
 
 
 @imports("Gemm")
@@ -34,7 +34,7 @@ def _qgemm(call: Call) -> Tensor:
     qdq_group = _general(call, dequantized(call, 0, 1, 1), dequantized(call, 3, 4, columns), 6, has_beta=False)
     if call.optional(7) is None:
         return qdq_group
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.codes.element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 7, qdq_group.data.values.element))
 
 
 @imports("MatMul")
@@ -48,10 +48,10 @@ def _qlinear_matmul(call: Call) -> Tensor:
     call.count(8)
     left = dequantized(call, 0, 1, 0)
     if is_by_matrix(call, 4, 5):
-        qdq_group = product_by_matrix(call, left, codes=3, scale=4, zero_point=5)
+        qdq_group = product_by_matrix(call, left, values=3, scale=4, zero_point=5)
     else:
         qdq_group = _product(left, dequantized(call, 3, 4, -1))
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.codes.element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
 @imports("MatMulInteger")
@@ -62,7 +62,7 @@ def _matmul_integer(call: Call) -> Tensor:
         return _corrected_product(call, zero_point)
     left = integers(call, 0, 2)
     if is_by_matrix(call, 3):
-        qdq_group = product_by_matrix(call, left, codes=1, scale=None, zero_point=3)
+        qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
     else:
         qdq_group = _product(left, _along_columns(integers(call, 1, 3)))
     return qdq_group.accumulators(call.plan, call.name)
@@ -70,11 +70,11 @@ def _matmul_integer(call: Call) -> Tensor:
 
 def _corrected_product(call: Call, zero_point: Value) -> Value:
     """With a zero point that is known at run time only: that of a constant matrix's columns is taken off afterwards."""
-    left, right = call.codes(0), _along_columns(integers(call, 1, 3))
+    left, right = call.value(0), _along_columns(integers(call, 1, 3))
     require(zero_point.element == left.element, f"zero point must be {left.element}, but got {zero_point.element}")
-    matrix = right.codes.data
+    matrix = right.values.data
     if matrix is None or matrix.ndim != 2:
-        raise UnsupportedError("right operand must be a constant matrix where the zero point is none")
+        raise UnsupportedError("right operand must be a constant matrix where the zero point is omitted")
     columns = (matrix.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
     sums = _product(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
     return corrected(call, sums, zero_point, columns)
@@ -82,7 +82,7 @@ def _corrected_product(call: Call, zero_point: Value) -> Value:
 
 def _along_columns(right: Quantized) -> Quantized:
     """Zero points that are several are those of the columns."""
-    return Quantized(right.shape, right.codes, right.scales, right.zero_points, max(len(right.shape) - 1, 0))
+    return Quantized(right.shape, right.values, right.scales, right.zero_points, max(len(right.shape) - 1, 0))
 
 
 def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta: bool) -> Contraction:
@@ -94,15 +94,17 @@ def _general(call: Call, left: Quantized, right: Quantized, bias: int, has_beta:
         require(len(operand.shape) == 2, f"{name} must have 2 dimensions, but got {len(operand.shape)}")
     data = _scaled(data_of(left), alpha)
     factors = _Factors(data, right, call.attribute("transA", 0) != 0, call.attribute("transB", 0) != 0)
-    is_plain = alpha == 1 and beta == 1
-    factor = None if is_plain or not has_beta else beta
+    is_product = alpha == 1 and beta == 1
+    factor = None if is_product or not has_beta else beta
     return factors.product(bias_of(call, bias, data, right.scales, factors.right_shape[-1], factor))
 
 
 def _scaled(data: Quantized, alpha: float) -> Quantized:
     if alpha == 1:
         return data
-    return Quantized(data.shape, data.codes, (float(np.float32(alpha) * np.float32(data.scales[0])),), data.zero_points)
+    return Quantized(
+        data.shape, data.values, (float(np.float32(alpha) * np.float32(data.scales[0])),), data.zero_points
+    )
 
 
 def _product(left: Quantized, right: Quantized) -> Contraction:
@@ -141,7 +143,7 @@ class _Factors:
         rows = left[-2:-1] if len(self.left.shape) > 1 else ()
         columns = right[-1:] if len(self.right.shape) > 1 else ()
         shape = (*leading, *rows, *columns)
-        weights = self.right.codes.data
+        weights = self.right.values.data
         is_dense = weights is not None and math.prod(right[:-2]) == 1
         rank = len(left) if is_dense else max(len(left), len(right))
 
@@ -154,7 +156,7 @@ class _Factors:
             stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
             return self._build(emitter, DenseOp, data, emitter.constant(stored), start)
 
-        def finish(emitter: Emitter, value: ir.Value) -> Placed:
+        def finish(emitter: Emitter, value: ir.Value) -> Emitted:
             return emitter.reshape(value, shape), False
 
         last = max(len(shape) - 1, 0)
@@ -162,7 +164,7 @@ class _Factors:
 
     def _check_right(self) -> None:
         right = self.right
-        require(right.codes.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.codes.element}")
+        require(right.values.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.values.element}")
         check_scales(right.scales, "scale of the right operand")
         if len(right.scales) > 1:
             axis = len(right.shape) - (2 if self.transpose_rhs else 1)
@@ -170,7 +172,7 @@ class _Factors:
             require(right.axis == axis and len(right.shape) > 1, found)
 
     def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, turns: bool) -> ir.Value:
-        value = emitter.to_channels_first(operand.codes)
+        value = emitter.to_channels_first(operand.values)
         if turns and len(operand.shape) > 1:
             rank = len(operand.shape)
             value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))

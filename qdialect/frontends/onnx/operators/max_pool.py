@@ -1,4 +1,4 @@
-"""MaxPool and GlobalMaxPool: the largest code is the code of the largest number."""
+"""MaxPool and GlobalMaxPool: the largest quantized value is that of the largest number."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.frontends.planning.window import Window
 
 
@@ -24,12 +25,12 @@ class _Pooling:
     window: Window
     shape: Shape
 
-    def codes(self, plan: Plan, name: str, source: Value) -> Value:
+    def pooled(self, plan: Plan, name: str, source: Value) -> Value:
         element = source.element
         require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
         low, high = ELEMENT_RANGES[element]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             data, window = _without_dilation(emitter, image_of(emitter, source), self.window.two_dimensional(), low)
             pooled = emitter.build(
                 MaxPool2DOp,
@@ -47,7 +48,7 @@ class _Pooling:
 
 
 def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: int) -> tuple[ir.Value, Window]:
-    """The cells of dilated windows side by side, and the windows over them; `lowest` is a code that never wins."""
+    """The elements of dilated windows side by side, and the windows over them; `lowest` never wins."""
     if set(window.dilation) == {1}:
         return data, window
     element, zeros = element_of(data.type), (0, 0)
@@ -67,18 +68,18 @@ class Largest(F32Tensor):
     source: F32Tensor
     pooling: _Pooling
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return self.pooling.codes(plan, name, self.source.quantized(plan, name, to))
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return self.pooling.pooled(plan, name, self.source.quantized(plan, name, to))
 
 
 def _pooled(call: Call, pooling: _Pooling) -> Tensor:
     source = call.tensor(0)
     if isinstance(source, Quantized):
         require(len(source.scales) == 1, f"tensor must have one scale, but got {len(source.scales)}")
-        return source.with_codes(pooling.codes(call.plan, call.name, source.codes))
+        return source.with_values(pooling.pooled(call.plan, call.name, source.values))
     if isinstance(source, F32Tensor):
         return Largest(pooling.shape, source, pooling)
-    return pooling.codes(call.plan, call.name, call.codes(0))
+    return pooling.pooled(call.plan, call.name, call.value(0))
 
 
 @imports("MaxPool")

@@ -16,9 +16,10 @@ from qdialect.dialect import BroadcastOp, PadOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
-from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.slices import Slice, gather, take_slices
 
 _LARGEST_WHOLE = 2**24
@@ -40,11 +41,11 @@ class Movement(ABC):
         """A moved array."""
 
     @abstractmethod
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         """Quantized values moved by ops; `to` says what they mean, where that is known."""
 
     def ordered(self, order: Sequence[int]) -> Movement | None:
-        """The same on a tensor with its dimensions in this order, the result's alike; None where there is no such."""
+        """The same movement of a tensor with its dimensions in this order; None where that is impossible."""
         return None
 
     def axis(self, axis: int) -> int:
@@ -61,7 +62,7 @@ class Transposition(Movement):
     def array(self, array: Array) -> Array:
         return np.ascontiguousarray(array.transpose(self.order))
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         return emitter.transpose(value, self.order)
 
     def axis(self, axis: int) -> int:
@@ -75,7 +76,7 @@ class Reshaping(Movement):
     def array(self, array: Array) -> Array:
         return array.reshape(self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         return emitter.reshape(value, self.shape)
 
 
@@ -86,7 +87,7 @@ class Broadcasting(Movement):
     def array(self, array: Array) -> Array:
         return np.broadcast_to(array, self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=self.shape)
 
 
@@ -101,18 +102,18 @@ class Padding(Movement):
     def array(self, array: Array) -> Array:
         return np.pad(array, list(zip(self.low, self.high, strict=True)), constant_values=self.fill)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
-        code = int(self.fill) if to is None else to.code(self.fill)
-        attributes = {"low": self.low, "high": self.high, "value": code}
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+        quantized = int(self.fill) if to is None else to.quantize_scalar(self.fill)
+        attributes = {"low": self.low, "high": self.high, "value": quantized}
         return emitter.build(PadOp, value, element=element_of(value.type), **attributes)
 
-    def is_code_of(self, by: Quantized) -> bool:
-        """Whether the filling is the number of a code."""
+    def is_exact_in(self, by: Quantized) -> bool:
+        """Whether the filling is the f32 value of a quantized value."""
         if len(by.scales) > 1:
             return False
         parameters = by.parameters
-        code = parameters.code(self.fill)
-        return np.float32((code - parameters.zero_point) * np.float32(parameters.scale)) == np.float32(self.fill)
+        quantized = parameters.quantize_scalar(self.fill)
+        return np.float32((quantized - parameters.zero_point) * np.float32(parameters.scale)) == np.float32(self.fill)
 
     def ordered(self, order: Sequence[int]) -> Movement:
         shape, low, high = (tuple(values[i] for i in order) for values in (self.shape, self.low, self.high))
@@ -128,7 +129,7 @@ class Slicing(Movement):
     def array(self, array: Array) -> Array:
         return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.slices))]) if self.slices else array
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         return take_slices(emitter, value, self.slices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -136,7 +137,9 @@ class Slicing(Movement):
 
     def axis(self, axis: int) -> int:
         whole = range(self.shape[axis])
-        require(self.slices[axis].indices == tuple(whole), "tensor must not be cut along the dimension of its scales")
+        require(
+            self.slices[axis].indices == tuple(whole), "tensor must not be sliced along the dimension of its scales"
+        )
         return axis
 
 
@@ -150,7 +153,7 @@ class Gathering(Movement):
     def array(self, array: Array) -> Array:
         return np.take(array, self.indices, axis=self.along)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         return gather(emitter, value, self.along, self.indices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -164,11 +167,11 @@ class Moved(F32Tensor):
     source: F32Tensor
     movement: Movement
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return move_codes(plan, name, self.source.quantized(plan, name, to), self.movement, to)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        return move_codes(plan, name, self.source.f32(plan, name), self.movement, None)
+        return move_value(plan, name, self.source.f32(plan, name), self.movement, None)
 
 
 def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
@@ -177,14 +180,14 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
     if isinstance(source, Constant):
         return Constant(_moved(plan, source.array, movement))
     if isinstance(source, Value):
-        return move_codes(plan, name, source, movement, None)
-    if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_code_of(source)):
+        return move_value(plan, name, source, movement, None)
+    if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_exact_in(source)):
         return Moved(movement.shape, source, movement)
-    whole = len(source.scales) == 1
-    to = source.parameters if whole else None
-    axis = source.axis if whole else movement.axis(source.axis)
-    codes = move_codes(plan, name, source.codes, movement, to)
-    return Quantized(movement.shape, codes, source.scales, source.zero_points, axis)
+    per_tensor = len(source.scales) == 1
+    to = source.parameters if per_tensor else None
+    axis = source.axis if per_tensor else movement.axis(source.axis)
+    values = move_value(plan, name, source.values, movement, to)
+    return Quantized(movement.shape, values, source.scales, source.zero_points, axis)
 
 
 def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
@@ -192,7 +195,7 @@ def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
     return movement.array(array)
 
 
-def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Parameters | None) -> Value:
+def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantParams | None) -> Value:
     """Integers or floats, moved; `to` says what quantized values mean, where that is known."""
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
@@ -200,7 +203,7 @@ def move_codes(plan: Plan, name: str, value: Value, movement: Movement, to: Para
     elif value.data is not None and not isinstance(movement, Padding):
         return known(name, _moved(plan, value.data, movement))
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         if movement.wants_channels_last:
             return movement.emit(emitter, emitter.last(value), to), True
         held, is_channels_last = emitter.either(value)

@@ -8,9 +8,9 @@ import numpy as np
 
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import Plan
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 
@@ -23,13 +23,13 @@ class Normalized(F32Tensor):
     factor: Array
     offset: Array
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(source)
             shape = (*self.shape[:1], *self.shape[2:], *self.shape[1:2]) if is_channels_last else self.shape
             channels = [1] * len(shape)

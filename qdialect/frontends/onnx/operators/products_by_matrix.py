@@ -1,7 +1,8 @@
 """Products whose right operand has parameters of its own for each column of each matrix: shape [..., 1, N].
 
-No op has zero points by matrix.  The accumulators are the difference of two products, with the quantized values and with the zero
-points in their place, ``sum (x - z_x) w - sum (x - z_x) z_w``; for scales by matrix the matrices are laid side by side.
+No op has zero points by matrix.  The accumulators are the difference of two products, with the quantized values and
+with the zero points in their stead, ``sum (x - z_x) w - sum (x - z_x) z_w``; for scales by matrix the matrices are laid
+side by side.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from qdialect.frontends.common import Array, Shape, check_scales, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, data_of
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 
 
@@ -28,9 +29,9 @@ def is_by_matrix(call: Call, *parameters: int) -> bool:
     return any(isinstance(tensor, Constant) and tensor.array.ndim > 2 for tensor in tensors)
 
 
-def product_by_matrix(call: Call, left: Quantized, codes: int, scale: int | None, zero_point: int) -> Contraction:
-    """`left` times input `quantized values`, whose parameters are inputs `scale`, 1 without, and `zero_point`."""
-    data, right = data_of(left), call.codes(codes)
+def product_by_matrix(call: Call, left: Quantized, values: int, scale: int | None, zero_point: int) -> Contraction:
+    """`left` times input `values`, whose parameters are inputs `scale`, 1 where that is None, and `zero_point`."""
+    data, right = data_of(left), call.value(values)
     require(right.element in EIGHT_BIT, f"right operand must be i8 or ui8, but got {right.element}")
     shape, rank = right.shape, len(right.shape)
     require(rank > 2, f"right operand must have at least 3 dimensions, but got {rank}")
@@ -72,8 +73,8 @@ class _Layout:
 
     def sums(self, emitter: Emitter) -> ir.Value:
         """The accumulators [..., M, N]."""
-        data = emitter.to_channels_first(self.data.codes)
-        whole, offset = (
+        data = emitter.to_channels_first(self.data.values)
+        products, offset = (
             emitter.build(
                 MatMulOp,
                 data,
@@ -87,7 +88,7 @@ class _Layout:
             )
             for matrix in (emitter.to_channels_first(self.right), emitter.constant(self.points))
         )
-        return emitter.float_op("arith.subi", whole, offset)
+        return emitter.float_op("arith.subi", products, offset)
 
     def side_by_side(self, emitter: Emitter) -> ir.Value:
         """The accumulators [M, ... * N]."""
@@ -95,13 +96,13 @@ class _Layout:
         rows_first = emitter.transpose(self.sums(emitter), (rank - 2, *range(rank - 2), rank - 1))
         return emitter.reshape(rows_first, (self.shape[-2], math.prod(self.shape) // self.shape[-2]))
 
-    def apart(self, emitter: Emitter, value: ir.Value) -> Placed:
+    def apart(self, emitter: Emitter, value: ir.Value) -> Emitted:
         """[M, ... * N] as [..., M, N]."""
         *leading, rows, columns = self.shape
         rank = len(self.shape)
         spread = emitter.reshape(value, (rows, *leading, columns))
         return emitter.transpose(spread, (*range(1, rank - 1), 0, rank - 1)), False
 
-    def as_they_are(self, _: Emitter, value: ir.Value) -> Placed:
+    def as_they_are(self, _: Emitter, value: ir.Value) -> Emitted:
         """[..., M, N] as it is."""
         return value, False

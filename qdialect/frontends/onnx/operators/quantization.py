@@ -8,13 +8,14 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Parameters, Quantized, Tensor, quantize_along
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
 # What a QuantizeLinear can give, and a DequantizeLinear read.
-_CODES = tuple(ELEMENT_RANGES)
+_QUANTIZED = tuple(ELEMENT_RANGES)
 # The type of quantized values where a QuantizeLinear names none.
 _UNSIGNED = 2
 Floats = tuple[float, ...]
@@ -36,24 +37,24 @@ def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[In
     if call.optional(index) is None:
         return (0,) * count, element
     value = known(call.name, call.constant(index))
-    require(value.element in _CODES, f"zero point must be {' or '.join(_CODES)}, but got {value.element}")
-    points = tuple(int(code) for code in call.constant(index).ravel())
+    require(value.element in _QUANTIZED, f"zero point must be {' or '.join(_QUANTIZED)}, but got {value.element}")
+    points = tuple(int(point) for point in call.constant(index).ravel())
     require(len(points) == count, f"zero point must have {count} entries, but got {len(points)}")
     return points, value.element
 
 
-def parameters_of(call: Call, index: int, element: str) -> Parameters:
-    """Inputs `index` and `index` + 1 as the scale and zero point of a whole tensor."""
+def parameters_of(call: Call, index: int, element: str) -> QuantParams:
+    """Inputs `index` and `index` + 1 as the scale and zero point of a tensor that is quantized per tensor."""
     scales = scales_of(call, index)
     require(len(scales) == 1, f"scale must have 1 entry, but got {len(scales)}")
     (zero_point,), found = zero_points_of(call, index + 1, 1, element)
-    return Parameters(found, scales[0], zero_point)
+    return QuantParams.full_range(ORT, found, scales[0], zero_point)
 
 
-def dequantized(call: Call, codes: int, scale: int, axis: int) -> Quantized:
-    """Input `quantized values` with the parameters of inputs `scale` and `scale` + 1; a list of them belongs to `axis`."""
-    value, scales = call.codes(codes), scales_of(call, scale)
-    require(value.element in _CODES, f"input {codes} must be {' or '.join(_CODES)}, but got {value.element}")
+def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
+    """Input `values` with the scales of input `scale` and the zero points of the next, along `axis` if several."""
+    value, scales = call.value(values), scales_of(call, scale)
+    require(value.element in _QUANTIZED, f"input {values} must be {' or '.join(_QUANTIZED)}, but got {value.element}")
     zero_points, element = zero_points_of(call, scale + 1, len(scales), value.element)
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
     if len(scales) == 1:
@@ -74,18 +75,18 @@ def _dequantize_linear(call: Call) -> Tensor:
 
 @imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def _quantize_linear(call: Call) -> Tensor:
-    """By a division in float32, ties to even; the unit that ends here becomes one integer op where there is one."""
+    """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
     scales = scales_of(call, 1)
     default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
     zero_points, element = zero_points_of(call, 2, len(scales), default)
-    require(element in _CODES, f"output must be {' or '.join(_CODES)}, but got {element}")
+    require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
     if len(scales) == 1:
-        to = Parameters(element, scales[0], zero_points[0])
+        to = QuantParams.full_range(ORT, element, scales[0], zero_points[0])
         if isinstance(source, Constant):
-            return Constant(to.codes(source.array.astype(np.float32)))
+            return Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)
     rank = len(source.shape)
     axis: int = call.attribute("axis", 1)
@@ -102,4 +103,5 @@ def _quantize_axis(
         f32_values, how = source.array.astype(np.float32), (ORT.float_rounding, ORT.scaling, ORT.nan)
         return Constant(quantize_array(f32_values, scales, zero_points, axis, NUMPY_DTYPES[element], *how))
     value = call.f32(0).f32(call.plan, call.name)
-    return quantize_along(call.plan, call.name, value, element, scales, zero_points, axis)
+    attributes = {"scales": scales, "zero_points": zero_points, **ORT.quantization}
+    return quantize_along(call.plan, call.name, value, element, axis, attributes)

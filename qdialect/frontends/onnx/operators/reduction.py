@@ -9,9 +9,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value, channels_last
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, mapping
 from qdialect.quant_math import Multiplier, Rounding
 
 _ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}
@@ -23,35 +24,35 @@ _SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
 def _arg(call: Call) -> Tensor:
     """Numbers with one scale compare as their quantized values do."""
     call.count(1)
-    codes, op_class = _codes_of(call), _ARG_OPS[call.node.kind]
-    rank = len(codes.shape)
+    values, op_class = _quantized_of(call), _ARG_OPS[call.node.kind]
+    rank = len(values.shape)
     axis, last = call.attribute("axis", 0), call.attribute("select_last_index", 0) != 0
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     axes, keep_dims = (axis % rank,), call.attribute("keepdims", 1) != 0
 
-    def emit(emitter: Emitter) -> Placed:
-        data, (along,), is_channels_last = over_axes(emitter, codes, axes, keep_dims)
+    def emit(emitter: Emitter) -> Emitted:
+        data, (along,), is_channels_last = over_axes(emitter, values, axes, keep_dims)
         return emitter.build(
             op_class, data, element="i64", axis=along, keep_dims=keep_dims, last=last
         ), is_channels_last
 
-    return call.plan.compute(call.name, reduced_shape(codes.shape, axes, keep_dims), "i64", emit)
+    return call.plan.compute(call.name, reduced_shape(values.shape, axes, keep_dims), "i64", emit)
 
 
-def _codes_of(call: Call) -> Value:
+def _quantized_of(call: Call) -> Value:
     source = call.tensor(0)
     if isinstance(source, F32Tensor) and not isinstance(source, Quantized):
         require(False, "input must be quantized values or come from a DequantizeLinear")
-    codes = source.codes if isinstance(source, Quantized) else call.codes(0)
+    values = source.values if isinstance(source, Quantized) else call.value(0)
     require(not isinstance(source, Quantized) or len(source.scales) == 1, "input must have one scale")
-    require(codes.element in EIGHT_BIT, f"input must be i8 or ui8, but got {codes.element}")
+    require(values.element in EIGHT_BIT, f"input must be i8 or ui8, but got {values.element}")
     require(not isinstance(source, Constant), "input must not be constant")
-    return codes
+    return values
 
 
 @imports(*_EXTREME_OPS)
 def _extreme(call: Call) -> Tensor:
-    """The extreme code is the code of the extreme number."""
+    """The quantized value of the extreme number is the extreme quantized value."""
     source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
     axes, keep_dims = _axes_of(call, len(source.shape)), call.attribute("keepdims", 1) != 0
     if not axes:
@@ -59,20 +60,20 @@ def _extreme(call: Call) -> Tensor:
     element = source.parameters.element
     require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
 
-    def emit(emitter: Emitter) -> Placed:
-        data, own, is_channels_last = over_axes(emitter, source.codes, axes, keep_dims)
+    def emit(emitter: Emitter) -> Emitted:
+        data, own, is_channels_last = over_axes(emitter, source.values, axes, keep_dims)
         return emitter.build(op_class, data, element=element, axes=own, keep_dims=keep_dims), is_channels_last
 
     shape = reduced_shape(source.shape, axes, keep_dims)
-    return source.with_codes(call.plan.compute(call.name, shape, element, emit))
+    return source.with_values(call.plan.compute(call.name, shape, element, emit))
 
 
 @dataclass(frozen=True, eq=False)
 class Sum(F32Tensor):
     """A sum or mean: the exact one of the quantized values, scaled and rounded to even once.
 
-    ONNX Runtime adds float32 numbers, in an order of its own; its code differs where that order's rounding takes the
-    quotient over a tie.
+    ONNX Runtime adds float32 numbers, in an order of its own; its quantized value differs where that order's rounding
+    takes the quotient over a tie.
     """
 
     op_class: type[SumOp | MeanOp]
@@ -80,14 +81,14 @@ class Sum(F32Tensor):
     axes: tuple[int, ...]
     keep_dims: bool
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
         rounding = {"rounding": Rounding.F32_RNE_ZP_LAST, "multiplier": Multiplier.F32}
 
-        def emit(emitter: Emitter) -> Placed:
-            data, own, is_channels_last = over_axes(emitter, self.source.codes, self.axes, self.keep_dims)
+        def emit(emitter: Emitter) -> Emitted:
+            data, own, is_channels_last = over_axes(emitter, self.source.values, self.axes, self.keep_dims)
             parameters = {**mapping(before, to), **rounding, "axes": own, "keep_dims": self.keep_dims}
             return emitter.build(self.op_class, data, element=to.element, **parameters), is_channels_last
 

@@ -9,9 +9,10 @@ from typing import TypeVar
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import check_type, type_name
-from qdialect.frontends.onnx.tensors import Computed, F32Tensor, Parameters, Quantized, Table, Tensor, quantize
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.tensors import Constant, Plan, known
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known, quantize
 from qdialect.registry import Registry
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class Call:
             raise UnsupportedError(f"input {index} must come from a DequantizeLinear")
         return tensor
 
-    def codes(self, index: int) -> Value:
+    def value(self, index: int) -> Value:
         """Input `index` as integers."""
         tensor = self.tensor(index)
         if isinstance(tensor, Constant):
@@ -180,7 +181,7 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         try:
             return self.qdq_group.quantized(plan, name, to)
         except UnsupportedError as error:

@@ -1,4 +1,4 @@
-"""Resize and Upsample: nearest cells move quantized values, interpolation is done on f32 values as ONNX Runtime does it."""
+"""Resize and Upsample: nearest elements are moved as quantized values, others are interpolated in f32."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
 from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, quantize
 from qdialect.frontends.slices import check_indices
 from qdialect.reference.resize import nearest_cells, places
 
@@ -50,7 +51,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class NearestResizing(Movement):
-    """The nearest cells of an image [N, C, H, W]."""
+    """The nearest elements of an image [N, C, H, W]."""
 
     extents: tuple[int, int]
     coordinates: Coordinates
@@ -66,7 +67,7 @@ class NearestResizing(Movement):
             array = np.take(array, nearest_cells(found, self.nearest, extent), axis=axis)
         return array
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: Parameters | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
         choices = {"coordinates": self.coordinates, "nearest": self.nearest, "ratio": Ratio.DIVIDE}
         size = self.shape[_ROWS:]
         return emitter.build(ResizeNearestOp, value, element=element_of(value.type), size=size, **choices)
@@ -74,12 +75,12 @@ class NearestResizing(Movement):
 
 @dataclass(frozen=True, eq=False)
 class Interpolated(F32Tensor):
-    """f32 values between those of an image: ONNX Runtime resizes f32 values, not quantized values, before a QuantizeLinear."""
+    """f32 values between those of an image: ONNX Runtime resizes in f32 before a QuantizeLinear."""
 
     source: F32Tensor
     coordinates: Coordinates
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
@@ -92,17 +93,17 @@ class Interpolated(F32Tensor):
 
 
 def _dequantized(plan: Plan, name: str, source: Quantized) -> Value:
-    """The f32 values of quantized values with their channels last: quantized values are transposed for less than what they stand for."""
+    """The f32 values, channels last: bytes are transposed before they become f32 values, which is cheaper."""
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         parameters = {"scales": source.scales, "zero_points": source.zero_points}
-        return emitter.build(DequantizeOp, emitter.last(source.codes), element="f32", **parameters), True
+        return emitter.build(DequantizeOp, emitter.last(source.values), element="f32", **parameters), True
 
     return plan.compute(name, source.shape, "f32", emit)
 
 
 def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates: Coordinates) -> Value:
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         choices = {"coordinates": coordinates, "arithmetic": Interpolation.ONNX_FLOAT}
         held = emitter.last(value)
         return emitter.build(ResizeBilinearOp, held, element=value.element, size=shape[_ROWS:], **choices), True
@@ -112,7 +113,7 @@ def _interpolate(plan: Plan, name: str, value: Value, shape: Shape, coordinates:
 
 @imports("Resize", "Upsample")
 def _resize(call: Call) -> Tensor:
-    """Before operator set 11, which brought a third input, places were asymmetric and cells the one before them."""
+    """Before operator set 11, which brought a third input, coordinates were asymmetric and rounded down."""
     is_old = call.node.kind == "Upsample" or len(call.inputs) == 2
     source = call.tensor(0)
     shape = source.shape
@@ -176,7 +177,7 @@ def _nearest(
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)
         found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
-        indices = tuple(int(cell) for cell in nearest_cells(found, kinds[axis], one.extent))
+        indices = tuple(int(index) for index in nearest_cells(found, kinds[axis], one.extent))
         before = source.shape
         grown = (*before[:axis], one.size, *before[axis + 1 :])
         source = move(call.plan, call.name, source, Gathering(grown, axis, indices))
@@ -184,7 +185,7 @@ def _nearest(
 
 
 def _nearest_of(call: Call, dimension: Scaled, is_old: bool) -> Nearest:
-    """Old operator sets take the cell before a place where the tensor grows, the one after it where it shrinks."""
+    """Old operator sets round a coordinate down where the tensor grows, up where it shrinks."""
     if is_old:
         return Nearest.CEIL if dimension.scale < 1 else Nearest.FLOOR
     name: str = call.attribute("nearest_mode", "round_prefer_floor")

@@ -9,9 +9,9 @@ import numpy as np
 from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Tensor, quantize
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import Plan
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
 
 # Numbers of arith.cmpf's ordered predicates; a comparison with NaN does not hold.
 _PREDICATES = {"Equal": 1, "Greater": 2, "GreaterOrEqual": 3, "Less": 4, "LessOrEqual": 5}
@@ -25,7 +25,7 @@ class Condition(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
     def _f32(self, plan: Plan, name: str) -> Value:
@@ -40,14 +40,14 @@ class Chosen(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         parts = (self.condition.lhs, self.condition.rhs, self.lhs, self.rhs)
         values = [part.f32(plan, name) for part in parts]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             (left, right, chosen, other), is_channels_last = float_operands(emitter, values, self.shape)
             holds = emitter.compare(self.condition.predicate, left, right)
             return emitter.select(holds, chosen, other), is_channels_last

@@ -10,7 +10,7 @@ from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, normalized_axes
 from qdialect.frontends.onnx.operators.movements import Slicing
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Tensor
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, check_indices
 
 

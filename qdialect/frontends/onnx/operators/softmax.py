@@ -10,9 +10,10 @@ from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 
 ALONG_AXIS = 13
 """From this operator set on rows run along the axis alone; before, along all dimensions from the axis on."""
@@ -26,14 +27,14 @@ class Shares(F32Tensor):
     axis: int
     is_flat: bool
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         before = self.source.parameters
         for what, element in (("input", before.element), ("output", to.element)):
             require(element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {element}")
         flat = (math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis :]))
 
-        def emit(emitter: Emitter) -> Placed:
-            data = emitter.to_channels_first(self.source.codes)
+        def emit(emitter: Emitter) -> Emitted:
+            data = emitter.to_channels_first(self.source.values)
             shares = emitter.build(
                 SoftmaxOp,
                 emitter.reshape(data, flat) if self.is_flat else data,
@@ -60,7 +61,7 @@ def _qlinear_softmax(call: Call) -> Tensor:
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
     qdq_group = _shares(call, source, call.attribute("opset", ALONG_AXIS))
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
 def _shares(call: Call, source: Quantized, version: int) -> Shares:
@@ -68,5 +69,5 @@ def _shares(call: Call, source: Quantized, version: int) -> Shares:
     is_flat = version < ALONG_AXIS
     axis: int = call.attribute("axis", 1 if is_flat else -1)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
-    place = axis % rank
-    return Shares(source.shape, source, place, is_flat and place < rank - 1)
+    normalized_axis = axis % rank
+    return Shares(source.shape, source, normalized_axis, is_flat and normalized_axis < rank - 1)

@@ -26,30 +26,30 @@ def _conv_transpose(call: Call) -> Contraction:
     groups: int = call.attribute("group", 1)
     weight = _channels_first(weights, rank, groups, data.shape[1])
     size = data.shape[2:]
-    strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.codes.shape[1:-1])
+    strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.values.shape[1:-1])
     full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, kernel_extent, strict=True))
     before, output = _output(call, size, strides, full)
-    # What of the full extent lies behind the output is cut off; what lies behind it in the output holds the bias.
+    # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
     flat = 4 - rank
-    take_slices, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
+    cropped, extra = tuple(max(rest, 0) for rest in rests), tuple(max(-rest, 0) for rest in rests)
     attributes = {
         "strides": (1,) * flat + strides,
-        "padding": (0,) * flat + before + (0,) * flat + take_slices,
+        "padding": (0,) * flat + before + (0,) * flat + cropped,
         "output_padding": (0,) * flat + extra,
         "dilation": (1,) * flat + dilation,
         "groups": groups,
     }
-    channels = weight.codes.shape[0]
+    channels = weight.values.shape[0]
     layer = Layer(ConvTranspose2DOp, data, weight, bias_of(call, 2, data, weight.scales, channels), attributes)
     return layer.contraction((data.shape[0], channels, *output))
 
 
 def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
-    """The cells cut off before the output, and its extents, as ONNX Runtime finds them.
+    """The elements cropped before the output, and its extents, as ONNX Runtime finds them.
 
     `output_shape`, and ``size * stride`` with a mode SAME, say what is left of the full extent; of an odd number of
-    cells that are cut off, the larger half lies before the output, behind it with SAME_UPPER.
+    cropped elements, the larger half lies before the output, behind it with SAME_UPPER.
     """
     rank, mode = len(size), padding_mode(call)
     extra: Sequence[int] = call.attribute("output_padding", [0] * rank)
@@ -64,11 +64,9 @@ def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape
         spread = tuple(extent * stride for extent, stride in zip(size, strides, strict=True))
         target = tuple(wanted[-rank:]) if wanted else spread
         require(len(target) == rank, f"output_shape must have {rank} extents, but got {len(target)}")
-        slices = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
-        before = tuple(
-            take_slices // 2 if mode == SAME_UPPER else take_slices - take_slices // 2 for take_slices in slices
-        )
-        smallest = tuple(extent - take_slices for extent, take_slices in zip(whole, slices, strict=True))
+        cropped = [max(extent - kept, 0) for extent, kept in zip(whole, target, strict=True)]
+        before = tuple(total // 2 if mode == SAME_UPPER else total - total // 2 for total in cropped)
+        smallest = tuple(extent - total for extent, total in zip(whole, cropped, strict=True))
         output = target if wanted else smallest
     require(min(output) >= 1, f"output shape must not be empty, but got {list(output)}")
     return before, output
@@ -77,10 +75,10 @@ def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape
 def _channels_first(weights: Quantized, rank: int, groups: int, channels: int) -> Weight:
     """[C, O / g, KH, KW] as [O, KH, KW, C / g]; every group has the scales of the O / g channels."""
     weight = ordered_weight(weights, tuple(range(rank)), 1)
-    require(weight.codes.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.codes.shape[0]}")
+    require(weight.values.shape[0] == channels, f"weight must have {channels} inputs, but got {weight.values.shape[0]}")
     require(groups >= 1 and channels % groups == 0, f"group must divide {channels} channels, but got {groups}")
-    kernel = weight.codes.shape[2:]
-    apart = weight.codes.reshape(groups, channels // groups, -1, *kernel)
+    kernel = weight.values.shape[2:]
+    apart = weight.values.reshape(groups, channels // groups, -1, *kernel)
     last = np.moveaxis(apart, 1, -1).reshape(-1, *kernel, channels // groups)
     scales = weight.scales * groups if len(weight.scales) > 1 else weight.scales
     zero_points = weight.zero_points * groups if len(weight.zero_points) > 1 else weight.zero_points

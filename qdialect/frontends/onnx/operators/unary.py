@@ -23,9 +23,10 @@ from qdialect.frontends.onnx.operators.formula import (
 )
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
-from qdialect.frontends.onnx.tensors import Clamped, Parameters, Quantized, Tensor, clamp_integers
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, mapping
+from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
 from qdialect.profiles import ORT
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
@@ -44,13 +45,13 @@ class Function(Applied):
     op_class: type[UnaryOp]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def _quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         if to.element not in EIGHT_BIT or not isinstance(self.source, Quantized):
             return super()._quantized(plan, name, to)
-        before, codes = self.source.parameters, self.source.codes
+        before, values = self.source.parameters, self.source.values
 
-        def emit(emitter: Emitter) -> Placed:
-            value, is_channels_last = emitter.either(codes)
+        def emit(emitter: Emitter) -> Emitted:
+            value, is_channels_last = emitter.either(values)
             parameters = {**mapping(before, to), **ORT.table, **self.attributes}
             return emitter.build(self.op_class, value, element=to.element, **parameters), is_channels_last
 
@@ -87,7 +88,7 @@ def _qlinear_function(call: Call) -> Tensor:
     call.count(4, 5)
     source = dequantized(call, 0, 1, 0)
     qdq_group = _unary(call.node.kind.removeprefix("com.microsoft.QLinear"), call, source)
-    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.codes.element))
+    return qdq_group.quantized(call.plan, call.name, parameters_of(call, 3, source.values.element))
 
 
 @imports("Relu")

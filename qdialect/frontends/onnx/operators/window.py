@@ -26,8 +26,10 @@ def declared_window(call: Call, size: Shape, kernel: Shape) -> Window:
     """The window that a node's attributes describe, whether it fits or not."""
     strides, dilation, kernel_extent = steps_of(call, len(size), kernel)
     before, after = _padding(call, size, kernel_extent, strides)
-    room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, kernel_extent, strict=True)]
-    output = tuple(rest // stride + 1 for rest, stride in zip(room, strides, strict=True))
+    available = [
+        extent + low + high - r for extent, low, high, r in zip(size, before, after, kernel_extent, strict=True)
+    ]
+    output = tuple(rest // stride + 1 for rest, stride in zip(available, strides, strict=True))
     return Window(kernel, strides, dilation, before, after, output)
 
 
@@ -61,7 +63,7 @@ def pool_window(call: Call, shape: Shape) -> Window:
 def _rounded_up(window: Window, size: Shape) -> Window:
     """As many windows as start in the padded image before its end, the padding grown for the last of them.
 
-    A window that starts in the padding after the image is none.
+    A window that starts in the padding after the image is not counted.
     """
     output: list[int] = []
     after: list[int] = []
@@ -76,18 +78,18 @@ def _rounded_up(window: Window, size: Shape) -> Window:
 
 
 def _check_same(window: Window, size: Shape) -> None:
-    """The padding of a mode is not what ONNX Runtime takes where windows are dilated or leave cells out."""
+    """The padding of a mode is not what ONNX Runtime takes where windows are dilated or leave elements out."""
     require(set(window.dilation) == {1}, f"dilations must be 1 where auto_pad is SAME, but got {list(window.dilation)}")
-    cells = zip(size, window.output, window.strides, window.kernel, strict=True)
-    covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in cells)
+    dimensions = zip(size, window.output, window.strides, window.kernel, strict=True)
+    covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in dimensions)
     require(covers, f"windows must reach the end of {list(size)} where auto_pad is SAME")
 
 
-def image_of(emitter: Emitter, codes: Value) -> ir.Value:
+def image_of(emitter: Emitter, values: Value) -> ir.Value:
     """Channels-first data over one or two dimensions as NHWC, of height 1 where there is one dimension."""
-    batch, channels, *size = codes.shape
+    batch, channels, *size = values.shape
     height, width = (1, math.prod(size)) if len(size) != 2 else size
-    return emitter.reshape(emitter.last(codes), (batch, height, width, channels))
+    return emitter.reshape(emitter.last(values), (batch, height, width, channels))
 
 
 def _positive(call: Call, name: str, rank: int) -> Shape:
@@ -119,8 +121,8 @@ def _padding(call: Call, size: Shape, kernel_extent: Shape, strides: Shape) -> t
         return (0,) * rank, (0,) * rank
     if mode == NOTSET:
         return explicit_padding(call, rank)
-    cells = zip(size, kernel_extent, strides, strict=True)
-    added = [max((math.ceil(extent / stride) - 1) * stride + r - extent, 0) for extent, r, stride in cells]
+    dimensions = zip(size, kernel_extent, strides, strict=True)
+    added = [max((math.ceil(extent / stride) - 1) * stride + r - extent, 0) for extent, r, stride in dimensions]
     small, large = tuple(a // 2 for a in added), tuple(a - a // 2 for a in added)
-    # Of an odd number of cells, the mode says on which side the larger half lies.
+    # Of an odd number of elements, the mode says on which side the larger half lies.
     return (small, large) if mode == SAME_UPPER else (large, small)

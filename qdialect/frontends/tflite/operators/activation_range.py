@@ -20,28 +20,32 @@ _BOUNDS: dict[int, tuple[float | None, float | None]] = {
 
 
 def activation_range(activation: int, output: Tensor) -> tuple[int, int]:
-    """Smallest and largest code after a fused activation (TFLite CalculateActivationRangeQuantized).
+    """Smallest and largest quantized value after a fused activation (TFLite CalculateActivationRangeQuantized).
 
-    A real bound b has the code ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's range.
+    A real bound b is quantized to ``z + half_away(float32(b) / float32(s))``, which is intersected with the type's
+    range.
     """
-    return codes_between(*f32_bounds(activation), output)
+    return quantized_bounds(*f32_bounds(activation), output)
 
 
 def f32_bounds(activation: int) -> tuple[float | None, float | None]:
-    """The bounds of a fused activation; None where there is none."""
+    """The bounds of a fused activation; None for an open end."""
     require(activation in _BOUNDS, f"fused activation {activation} is not supported")
     return _BOUNDS[activation]
 
 
-def codes_between(minimum: float | None, maximum: float | None, output: Tensor) -> tuple[int, int]:
-    """The quantized values of two real bounds; None where there is none."""
+def quantized_bounds(minimum: float | None, maximum: float | None, output: Tensor) -> tuple[int, int]:
+    """The quantized values of two real bounds; None stands for the end of the type's range."""
     low, high = code_range(output)
-    # The other end of the type bounds the code too: a clamp outside the type's range is one single code.
-    bounds = (low if minimum is None else _code(minimum, output), high if maximum is None else _code(maximum, output))
+    # The other end of the type bounds the values too: a clamp outside the type's range leaves one value.
+    bounds = (
+        low if minimum is None else _quantized(minimum, output),
+        high if maximum is None else _quantized(maximum, output),
+    )
     return min(max(bounds[0], low), high), max(min(bounds[1], high), low)
 
 
-def _code(bound: float, output: Tensor) -> int:
+def _quantized(bound: float, output: Tensor) -> int:
     with np.errstate(all="ignore"):
         ratio = float(np.float32(bound) / np.float32(output.scale))
     require(math.isfinite(ratio), f"output scale must be positive and finite, but got {output.scale}")

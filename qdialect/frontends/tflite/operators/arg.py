@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN of codes."""
+"""ARG_MAX and ARG_MIN of quantized values."""
 
 from __future__ import annotations
 

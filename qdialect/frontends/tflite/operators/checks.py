@@ -82,7 +82,7 @@ def same_quantization(operator: Operator, tensor: Tensor) -> None:
 
 
 def same_content(tensor: Tensor, output: Tensor) -> None:
-    """Elements of `tensor` mean what those of `output` mean: both have one type, quantized values one scale and zero point."""
+    """`tensor` and `output` have the same element type and, if they are quantized, the same scale and zero point."""
     found, wanted = tensor.element, output.element
     require(wanted in NUMPY_DTYPES, f"output must be {', '.join(NUMPY_DTYPES)}, but got {wanted}")
     require(found == wanted, f"inputs and output must have one type, but got {found} and {wanted}")
@@ -109,5 +109,5 @@ def check_rescale(
 
 
 def code_range(tensor: Tensor) -> tuple[int, int]:
-    """Smallest and largest code of an integer tensor."""
+    """Smallest and largest value of an integer tensor."""
     return ELEMENT_RANGES[tensor.element]

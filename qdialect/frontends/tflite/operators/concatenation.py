@@ -68,5 +68,5 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
     ratio = np.float32(part.scale) * np.float32(scale_factors(output.scale, Scaling.RECIPROCAL_F32))
     shift = np.float32(-part.zero_point) * ratio
     scaled = table_codes(np.uint8).astype(np.float32) * ratio + shift
-    codes = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
-    return encode_table(np.clip(codes, 0, 255), np.uint8)
+    values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
+    return encode_table(np.clip(values, 0, 255), np.uint8)

@@ -85,14 +85,14 @@ def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int,
     types = (data.element, weight.element, output.element)
     require(len(set(types)) == 1, f"input, weight and output must be all i8 or all ui8, but got {', '.join(types)}")
     require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
-    codes, axis = constant(weight, "weight"), _OUTPUT_AXIS[operator.kind]
+    values, axis = constant(weight, "weight"), _OUTPUT_AXIS[operator.kind]
     channels = weight.shape[axis]
     _check_weight_quantization(operator, weight, axis)
     rounding, multiplier = _arithmetic(operator, weight)
     check_rescale(data.scale, weight.scales, output.scale, multiplier)
     bias = _bias(rest[0], channels) if rest else None
     zero_points = weight.zero_points if len(set(weight.zero_points)) > 1 else weight.zero_points[:1]
-    channels_first = np.moveaxis(codes, axis, 0)
+    channels_first = np.moveaxis(values, axis, 0)
     bounds = activation_range(activation, output)
     return _Contraction(data, output, channels_first, weight.scales, zero_points, bias, rounding, multiplier, bounds)
 
@@ -188,10 +188,10 @@ def _transpose_conv(operator: Operator) -> Emission:
     window = (weight.shape[1], weight.shape[2])
     top, left, *_ = explicit_padding(padding, (output[1], output[2]), window, strides, (1, 1))
     full = [(data.shape[1 + i] - 1) * strides[i] + window[i] for i in range(2)]
-    # What of the full extent lies behind the output is cut off; what lies behind it in the output holds the bias.
+    # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
     rests = [full[i] - before - output[1 + i] for i, before in enumerate((top, left))]
-    take_slices, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
-    attributes = {"strides": strides, "padding": (top, left, *take_slices), "output_padding": tuple(extra)}
+    cropped, extra = [max(rest, 0) for rest in rests], [max(-rest, 0) for rest in rests]
+    attributes = {"strides": strides, "padding": (top, left, *cropped), "output_padding": tuple(extra)}
 
     def emit(emitter: Emitter) -> ir.Value:
         acc = node.accumulate(emitter, ConvTranspose2DOp, emitter.value(node.data), **attributes)

@@ -45,7 +45,7 @@ def _transpose(operator: Operator) -> Emission:
 
 @imports("PAD", "PADV2")
 def _pad(operator: Operator) -> Emission:
-    """PAD fills with the code of zero, PADV2 with an element of its own."""
+    """PAD fills with the quantized zero, PADV2 with an element of its own."""
     data, paddings, *fill = operands(operator, 2, 3)
     same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))

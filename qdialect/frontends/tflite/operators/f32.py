@@ -29,7 +29,7 @@ from qdialect.frontends.tflite.reader import read_options
 _ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
 
 
-class Steps:
+class F32Builder:
     """Float32 arithmetic on tensors of one shape and numbers."""
 
     def __init__(self, emitter: Emitter, shape: Shape) -> None:
@@ -63,7 +63,7 @@ def _f32(tensor: Tensor, what: str) -> Tensor:
     return tensor
 
 
-Chain = Callable[[Steps, ir.Value], ir.Value]
+Chain = Callable[[F32Builder, ir.Value], ir.Value]
 _CHAINS: dict[str, Chain] = {
     "ABS": lambda s, x: s("absf", x),
     "CEIL": lambda s, x: s("ceil", x),
@@ -88,7 +88,7 @@ _CHAINS: dict[str, Chain] = {
 def _function(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     chain = _CHAINS[operator.kind]
-    return lambda emitter: chain(Steps(emitter, data.shape), emitter.value(data))
+    return lambda emitter: chain(F32Builder(emitter, data.shape), emitter.value(data))
 
 
 def _activation_of(operator: Operator) -> int:
@@ -120,7 +120,7 @@ def _pair(operator: Operator) -> Emission:
     require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(side.shape) for side in sides]}")
 
     def emit(emitter: Emitter) -> ir.Value:
-        s = Steps(emitter, shape)
+        s = F32Builder(emitter, shape)
         lhs, rhs = (s.spread(emitter.value(side)) for side in sides)
         return s.clamp(s(_PAIRS[operator.kind], lhs, rhs), activation)
 
@@ -136,7 +136,7 @@ def _softmax(operator: Operator) -> Emission:
     require(math.isfinite(beta), f"beta must be finite, but got {beta}")
 
     def emit(emitter: Emitter) -> ir.Value:
-        s, x = Steps(emitter, data.shape), emitter.value(data)
+        s, x = F32Builder(emitter, data.shape), emitter.value(data)
         over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
         distance = s("subf", x, s.spread(emitter.build(F32MaxOp, x, element="f32", **over)))
         raised = s("exp", distance if beta == 1 else s("mulf", distance, beta))
@@ -154,7 +154,7 @@ def _reduction(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         total = emitter.build(F32SumOp, emitter.value(data), element="f32", axes=axes, keep_dims=keep_dims)
-        return Steps(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
+        return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
 
     return emit
 
@@ -174,7 +174,7 @@ def _concatenation(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         joined = emitter.concatenate([emitter.value(part) for part in parts], axis % rank)
-        return Steps(emitter, output.shape).clamp(joined, activation)
+        return F32Builder(emitter, output.shape).clamp(joined, activation)
 
     return emit
 
@@ -207,7 +207,7 @@ def _check_bias(bias: list[Tensor], channels: int) -> None:
 
 
 def _finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
-    s = Steps(emitter, shape)
+    s = F32Builder(emitter, shape)
     for tensor in bias:
         total = s("addf", total, s.spread(emitter.reshape(emitter.value(tensor), shape[-1:])))
     return s.clamp(total, activation)

@@ -78,7 +78,7 @@ def _batch_matmul(operator: Operator) -> Emission:
     node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
     for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
         require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
-    left, right = _turned(lhs.shape, transpose_lhs), _turned(rhs.shape, transpose_rhs)
+    left, right = _transposed(lhs.shape, transpose_lhs), _transposed(rhs.shape, transpose_rhs)
     require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
     pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
     broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
@@ -104,5 +104,5 @@ def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
     return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=order)
 
 
-def _turned(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
+def _transposed(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turns else shape

@@ -78,7 +78,7 @@ def _rescaled(operator: Operator, op_class: type[SumOp | MeanOp], rescale: Mappi
 
 @imports("REDUCE_MAX", "REDUCE_MIN")
 def _extreme(operator: Operator) -> Emission:
-    """The extreme code is the code of the extreme number."""
+    """The quantized value of the extreme number is the extreme quantized value."""
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
     same_quantization(operator, data)

@@ -30,7 +30,7 @@ def _operands(operator: Operator) -> tuple[Tensor, tuple[int, ...], tuple[int, .
 
 @imports("SPACE_TO_BATCH_ND")
 def _space_to_batch(operator: Operator) -> Emission:
-    """The border is filled with the code of zero; images are numbered [place in the block, image]."""
+    """The border is filled with the quantized zero; images are numbered [position in the block, image]."""
     data, block, low, high = _operands(operator)
     count, rest = len(block), data.shape[1 + len(block) :]
     grown = [sum(entry) for entry in zip(data.shape[1:], low, high, strict=False)]

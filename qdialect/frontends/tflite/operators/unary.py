@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
-from qdialect.frontends.tflite.operators.activation_range import activation_range, codes_between
+from qdialect.frontends.tflite.operators.activation_range import activation_range, quantized_bounds
 from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
@@ -54,7 +54,7 @@ def _clamp(operator: Operator) -> Emission:
 @imports("RELU_0_TO_1")
 def _unit_clamp(operator: Operator) -> Emission:
     data, output = _input_of(operator), operator.outputs[0]
-    return _rescaled(data, output, codes_between(0.0, 1.0, output))
+    return _rescaled(data, output, quantized_bounds(0.0, 1.0, output))
 
 
 def _rescaled(data: Tensor, output: Tensor, bounds: tuple[int, int]) -> Emission:
@@ -160,7 +160,7 @@ def _check_output(operator: Operator, scale: float, zero_point: int) -> None:
 
 @imports("ELU", "EXP", "LOG")
 def _table_function(operator: Operator) -> Emission:
-    """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest code."""
+    """Tables exist for i8 alone; the logarithm of a negative number becomes the smallest quantized value."""
     data = _input_of(operator)
     require(data.element == "i8", f"input must be i8, but got {data.element}")
     return _unary(operator, {"ELU": EluOp, "EXP": ExpOp, "LOG": LogOp}[operator.kind], {"nan": TFLITE.nan})

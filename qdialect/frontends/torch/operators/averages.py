@@ -1,7 +1,7 @@
 """Means of windows and over dimensions.
 
-PyTorch averages in float32.  A sum of integers is exact and its quantized values are PyTorch's, but for means that lie halfway
-between two quantized values: there the float32 sum, which rounds at every term, decides.
+PyTorch averages in float32.  A sum of integers is exact and its quantized values are PyTorch's, but for means that lie
+halfway between two quantized values: there the float32 sum, which rounds at every term, decides.
 """
 
 from __future__ import annotations
@@ -14,22 +14,15 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, RequantizeOp
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, mapping
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    F32Tensor,
-    Parameters,
-    Plan,
-    Quantized,
-    Result,
-    limit,
-    quantize,
-    stored_axis,
-)
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
 
@@ -39,7 +32,7 @@ def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
     return ops("div", total, ops.number(count, total))
 
 
-def _codes_of(source: F32Tensor, to: Parameters) -> Quantized | None:
+def _quantized_of(source: F32Tensor, to: QuantParams) -> Quantized | None:
     """`source` where integers give its means."""
     holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
     return source if isinstance(source, Quantized) and holds else None
@@ -49,8 +42,9 @@ def _codes_of(source: F32Tensor, to: Parameters) -> Quantized | None:
 class Average(F32Tensor):
     """Means of windows, the padding among them.
 
-    Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same and n is
-    even, so that means lie halfway, the sum is PyTorch's: in float32, the cells of a window one after another.
+    Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same
+    and n is even, so that means lie halfway, the sum is PyTorch's: in float32, the elements of a window one after
+    another.
     """
 
     name: str
@@ -61,17 +55,17 @@ class Average(F32Tensor):
     def _count(self) -> int:
         return math.prod(self.window.kernel)
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        source = _codes_of(self.source, to)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        source = _quantized_of(self.source, to)
         if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
             return quantize(plan, name, self.f32(plan, self.name), to)
         before, window, channels = source.parameters, self.window, self.shape[1]
         share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             sums = emitter.build(
                 Conv2DOp,
-                emitter.last(source.codes),
+                emitter.last(source.values),
                 emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.int8)),
                 element="i32",
                 strides=window.strides,
@@ -94,10 +88,10 @@ class Average(F32Tensor):
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source, window, channels = self.source.f32(plan, self.name), self.window, self.shape[1]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             data = emitter.last(source)
             if any(window.padding):
                 low, high = ((0, *sides, 0) for sides in (window.before, window.after))
@@ -125,8 +119,8 @@ def _average_pool(call: Call) -> Result:
 class Mean(F32Tensor):
     """Means over `axes`: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last.
 
-    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two quantized values
-    its code may be the other one.
+    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two
+    quantized values its quantized value may be the other one.
     """
 
     name: str
@@ -134,23 +128,23 @@ class Mean(F32Tensor):
     axes: tuple[int, ...]
     keeps: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        source = _codes_of(self.source, to)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        source = _quantized_of(self.source, to)
         if source is None:
             return quantize(plan, name, self.f32(plan, self.name), to)
 
-        def emit(emitter: Emitter) -> Placed:
-            data, axes, is_channels_last = self._placed(emitter, source.codes)
+        def emit(emitter: Emitter) -> Emitted:
+            data, axes, is_channels_last = self._placed(emitter, source.values)
             parameters = {**mapping(source.parameters, to), **PYTORCH.rescale, "axes": axes, "keep_dims": self.keeps}
             return emitter.build(MeanOp, data, element=to.element, **parameters), is_channels_last
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, self.name)
         count = math.prod(self.source.shape[axis] for axis in self.axes)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             data, axes, is_channels_last = self._placed(emitter, source)
             total = emitter.build(F32SumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
             with emitter.location_of(self.name):

@@ -9,10 +9,12 @@ from typing import Any
 from qdialect.dialect import ConcatOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, quantize, stored_axis
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, quantize, stored_axis
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 
 _MAX_PARTS = 16
@@ -26,33 +28,33 @@ class Joined(F32Tensor):
     parts: tuple[F32Tensor, ...]
     axis: int
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         if to.element not in EIGHT_BIT:
             return quantize(plan, name, self.f32(plan, self.name), to)
-        return self.joined(plan, name, [part.encoded(plan, name, to) for part in self.parts], to)
+        return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
-    def joined(self, plan: Plan, name: str, codes: list[Value], to: Parameters) -> Value:
+    def joined(self, plan: Plan, name: str, values: list[Value], to: QuantParams) -> Value:
         """Quantized values side by side."""
         parameters: dict[str, Any] = {
-            "input_scales": (to.scale,) * len(codes),
-            "input_zero_points": (to.zero_point,) * len(codes),
+            "input_scales": (to.scale,) * len(values),
+            "input_zero_points": (to.zero_point,) * len(values),
             "output_scale": to.scale,
             "output_zero_point": to.zero_point,
             **PYTORCH.rescale,
         }
 
-        def emit(emitter: Emitter) -> Placed:
-            operands, is_channels_last = emitter.alike(codes)
+        def emit(emitter: Emitter) -> Emitted:
+            operands, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **parameters), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         """Every part in its place with zeros around it, all of them added."""
         values = [part.f32(plan, self.name) for part in self.parts]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             total, begin = None, 0
@@ -71,7 +73,7 @@ class Joined(F32Tensor):
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
-def _have_one_meaning(parameters: Sequence[Parameters]) -> bool:
+def _have_one_meaning(parameters: Sequence[QuantParams]) -> bool:
     return all(own.same_meaning(parameters[0]) for own in parameters)
 
 
@@ -86,5 +88,5 @@ def _cat(call: Call) -> Result:
     sources = [part for part in parts if isinstance(part, Quantized) and part.is_eight_bit]
     if len(sources) < len(parts) or not _have_one_meaning([source.parameters for source in sources]):
         return joined
-    codes = joined.joined(call.plan, call.name, [source.codes for source in sources], sources[0].parameters)
-    return sources[0].with_codes(codes)
+    values = joined.joined(call.plan, call.name, [source.values for source in sources], sources[0].parameters)
+    return sources[0].with_values(values)

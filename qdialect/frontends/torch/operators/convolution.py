@@ -10,13 +10,13 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-from qdialect.frontends.torch.tensors import Result
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class _Layer:
         return (self.batch, self.channels[1], *self.window.output)
 
     def image(self, emitter: Emitter, value: Value) -> ir.Value:
-        """The data, channels last; a line is an image of height 1."""
+        """The data, channels last; a one-dimensional signal is an image of height 1."""
         return emitter.reshape(emitter.last(value), (self.batch, *(1, *self.size)[-2:], self.channels[0]))
 
     def attributes(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class _Layer:
         flat = self.window.two_dimensional()
         return {"strides": flat.strides, "dilation": flat.dilation, "groups": self.groups}
 
-    def finish(self, emitter: Emitter, value: ir.Value) -> Placed:
+    def finish(self, emitter: Emitter, value: ir.Value) -> Emitted:
         """The result of an image as that of the data."""
         return emitter.reshape(value, (self.batch, *self.window.output, self.channels[1])), True
 
@@ -54,13 +54,13 @@ def _convolution(call: Call) -> Result:
     if not is_integer(call, "input", "weight"):
         return _f32_convolution(call, rank)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
-    layer = _layer(call, data.shape, weight.codes.shape, rank)
+    layer = _layer(call, data.shape, weight.values.shape, rank)
 
     def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
         return emitter.build(
             Conv2DOp,
-            layer.image(emitter, data.codes),
-            emitter.constant(_square(weight.codes)),
+            layer.image(emitter, data.values),
+            emitter.constant(_square(weight.values)),
             None if bias is None else emitter.constant(bias),
             element="i32",
             padding=layer.window.two_dimensional().padding,
@@ -108,13 +108,13 @@ def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
 
 
 def _square(weight: Array) -> Array:
-    """Weights of lines are those of images of height 1."""
+    """One-dimensional weights become those of images of height 1."""
     return weight if weight.ndim == 4 else weight[:, np.newaxis]
 
 
 @imports("conv_transpose2d.input")
 def _transposed_convolution(call: Call) -> Result:
-    """Weights are IOHW: [C, O / groups, KH, KW]; their scales by channel lie along O, which then is whole."""
+    """Weights are IOHW: [C, O / groups, KH, KW]; with scales by channel, which lie along O, `groups` must be 1."""
     require(
         is_integer(call, "input", "weight"),
         "input and weight must be dequantized quantized values, the weight's constant",
@@ -123,27 +123,27 @@ def _transposed_convolution(call: Call) -> Result:
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     weight = weight_of(call, "weight", (0, 1, 2, 3), 1)
     (groups,) = call.integers("groups", 1)
-    inputs, share, *kernel = weight.codes.shape
+    inputs, share, *kernel = weight.values.shape
     require(inputs == data.shape[1], f"weight must have {data.shape[1]} inputs, but got {inputs}")
     require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
     require(groups == 1 or len(weight.scales) == 1, "weight must have one scale where there are groups")
-    apart = weight.codes.reshape(groups, inputs // groups, share, *kernel)
-    turned = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
-    strides, dilation, extra, take_slices = (
+    apart = weight.values.reshape(groups, inputs // groups, share, *kernel)
+    taps = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
+    strides, dilation, extra, padding = (
         call.integers(name, 2) for name in ("stride", "dilation", "output_padding", "padding")
     )
-    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *take_slices)))
+    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
     require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
 
     def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
         return emitter.build(
             ConvTranspose2DOp,
-            emitter.last(data.codes),
-            emitter.constant(turned),
+            emitter.last(data.values),
+            emitter.constant(taps),
             None if bias is None else emitter.constant(bias),
             element="i32",
             strides=strides,
-            padding=(*take_slices, *take_slices),
+            padding=(*padding, *padding),
             output_padding=extra,
             dilation=dilation,
             groups=groups,

@@ -1,4 +1,4 @@
-"""Functions place by place of one tensor or more: clamps, tables, integer sums and products, and float ops.
+"""Functions element by element of one tensor or more: clamps, tables, integer sums and products, and float ops.
 
 A function of one quantized tensor, however many operators it is made of, is a table that PyTorch itself fills in.
 """
@@ -16,12 +16,23 @@ from qdialect._mlir import ir
 from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, clip
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    clip,
+    limit,
+    look_up,
+    quantize,
+)
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_f32
-from qdialect.frontends.torch.tensors import Computed, F32Tensor, Parameters, Plan, Quantized, limit, look_up, quantize
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import code_range
@@ -31,7 +42,7 @@ from qdialect.reference.elementwise import Affine
 Leaf = tuple[Any, ...]
 """What tells quantized tensors apart, `Quantized.key`."""
 
-# Of the 65536 pairs of quantized values, how many an integer op may round otherwise than PyTorch's float32 detour: one in 10000.
+# Of the 65536 pairs of quantized values, how many an integer op may round otherwise than PyTorch: one in 10000.
 _FEW = 6
 
 
@@ -56,7 +67,7 @@ Formula = Callable[[FloatOps, Sequence[ir.Value]], ir.Value]
 
 @dataclass(frozen=True, eq=False)
 class Pointwise(F32Tensor):
-    """What `node` gives, place by place; `parts` are the tensors that it reads, by name.
+    """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
 
     `formula` builds it of `operands`, the same tensors in order with numbers among them.
     """
@@ -71,37 +82,37 @@ class Pointwise(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = self._single(to)
         if source is not None:
             key = source.key
             return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
         return self._joined(plan, name, to) or quantize(plan, name, self.f32(plan, name), to)
 
-    def _single(self, to: Parameters) -> Quantized | None:
+    def _single(self, to: QuantParams) -> Quantized | None:
         """The one quantized tensor of which this is a function."""
         if self.leaves is None or len(self.leaves) != 1 or to.element not in EIGHT_BIT:
             return None
         source = next(iter(self.leaves.values()))
         return source if source.is_eight_bit and source.shape == self.shape else None
 
-    def _joined(self, plan: Plan, name: str, to: Parameters) -> Value | None:
+    def _joined(self, plan: Plan, name: str, to: QuantParams) -> Value | None:
         """Quantized values of a sum or product of two quantized tensors."""
         pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_eight_bit]
         joins = _JOINS.get(self.node.kind.split(".")[1])
         if joins is None or len(pair) != 2 or len(self.parts) != 2 or to.element not in EIGHT_BIT:
             return None
         joined = _Joined(joins, pair[0], pair[1], to)
-        wanted = to.codes(self.values(plan, {side.key: joined.grid(i) for i, side in enumerate(pair)}))
-        if np.count_nonzero(joined.codes() != wanted) > _FEW:
+        wanted = to.quantize(self.values(plan, {side.key: joined.grid(i) for i, side in enumerate(pair)}))
+        if np.count_nonzero(joined.results() != wanted) > _FEW:
             return None
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         own = self.node.name
         values = [operand.f32(plan, own) for operand in self.operands]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.alike(values)
             rank = len(self.shape)
             shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
@@ -167,7 +178,7 @@ def _leaves_of(part: F32Tensor) -> Mapping[Leaf, Quantized] | None:
 class Clamped(F32Tensor):
     """The f32 values of `source` between two bounds.
 
-    Quantization is monotonic: the quantized values of clamped numbers are the quantized values clamped to those of the bounds.
+    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
     """
 
     name: str
@@ -180,15 +191,15 @@ class Clamped(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves((self.source,)))
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        source = self.source.encoded(plan, name, to)
-        low, high = to.code(self.minimum), to.code(self.maximum)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        source = self.source.quantized(plan, name, to)
+        low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
         return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, self.name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(source)
             low, high = (bound if math.isfinite(bound) else None for bound in (self.minimum, self.maximum))
             with emitter.location_of(self.name):
@@ -199,35 +210,35 @@ class Clamped(F32Tensor):
 
 @dataclass(frozen=True)
 class _Joined:
-    """A sum or product in integers; PyTorch's detour through float32 differs in few pairs of quantized values, if in any."""
+    """A sum or product in integers; PyTorch's float region differs in few pairs of quantized values, if in any."""
 
     op_class: type[AddOp | MulOp]
     lhs: Quantized
     rhs: Quantized
-    to: Parameters
+    to: QuantParams
 
-    def _all_codes(self, side: int) -> Array:
+    def _all_values(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]
-        minimum, maximum = code_range(NUMPY_DTYPES[operand.codes.element])
+        minimum, maximum = code_range(NUMPY_DTYPES[operand.values.element])
         return np.arange(minimum, maximum + 1).reshape((256, 1) if side == 0 else (1, 256))
 
     def grid(self, side: int) -> Array:
         """The f32 values of all quantized values of one operand, along a dimension of their own."""
-        return (self.lhs, self.rhs)[side].parameters.f32_values(self._all_codes(side))
+        return (self.lhs, self.rhs)[side].parameters.dequantize(self._all_values(side))
 
-    def codes(self) -> Array:
+    def results(self) -> Array:
         """What the integer op gives for all pairs of quantized values."""
         left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
         lhs, rhs, output = (Affine(side.scale, side.zero_point) for side in (left, right, to))
-        operands = (self._all_codes(0), self._all_codes(1), lhs, rhs, output, to.minimum, to.maximum)
+        operands = (self._all_values(0), self._all_values(1), lhs, rhs, output, to.minimum, to.maximum)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
             return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
         return elementwise.mul(*operands, PYTORCH.rounding, PYTORCH.multiplier)
 
-    def emit(self, emitter: Emitter) -> Placed:
+    def emit(self, emitter: Emitter) -> Emitted:
         """Build the op."""
-        operands, is_channels_last = emitter.alike((self.lhs.codes, self.rhs.codes))
+        operands, is_channels_last = emitter.alike((self.lhs.values, self.rhs.values))
         left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
         attributes = {
             "lhs_scale": left.scale,

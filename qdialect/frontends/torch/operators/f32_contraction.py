@@ -14,10 +14,11 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, quantize
 from qdialect.frontends.torch.operators.registry import Call
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, quantize
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +29,15 @@ class F32Contraction(F32Tensor):
     operands: tuple[F32Tensor, ...]
     bias: Array | None
     contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
-    finish: Callable[[Emitter, ir.Value], Placed]
+    finish: Callable[[Emitter, ir.Value], Emitted]
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         return quantize(plan, name, self.f32(plan, self.name), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         values = tuple(operand.f32(plan, self.name) for operand in self.operands)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             f32 = self.contract(emitter, values)
             if self.bias is not None:
                 bias = emitter.build(BroadcastOp, emitter.constant(self.bias), element="f32", shape=shape_of(f32.type))
@@ -51,7 +52,7 @@ def is_integer(call: Call, data: str, weight: str) -> bool:
     left, right = call.tensor(data), call.tensor(weight)
     if not isinstance(left, Quantized) or not isinstance(right, Quantized):
         return False
-    return left.is_eight_bit and right.codes.data is not None and right.codes.element in EIGHT_BIT
+    return left.is_eight_bit and right.values.data is not None and right.values.element in EIGHT_BIT
 
 
 def f32_weight(call: Call, name: str) -> Array | None:

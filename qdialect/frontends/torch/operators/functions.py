@@ -1,4 +1,4 @@
-"""Activations, sums, differences, products and quotients, with their steps in float32."""
+"""Activations, sums, differences, products and quotients, computed in float32."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.torch.operators.elementwise import FloatOps, clamped, pointwise
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Result
 from qdialect.passes.float_chains import build_activation
 from qdialect.quant_math.chains import Activation
 

@@ -1,4 +1,4 @@
-"""linear, addmm, mm, bmm and matmul: in integers where quantized values meet a constant matrix of quantized values, else in float32."""
+"""linear, addmm, mm, bmm and matmul: in integers where the right matrix is constant and quantized, else in float32."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, F32MatmulOp
 from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Constant, F32Tensor
 from qdialect.frontends.planning.weight import Weight
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
-from qdialect.frontends.torch.tensors import F32Tensor, Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @imports("linear.default")
@@ -45,7 +46,7 @@ def _product(call: Call, left: str, right: str, bias: str | None, *, is_transpos
         return _f32_product(call, left, right, bias, is_transposed=is_transposed)
     order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
     data, weight = data_of(call, left), weight_of(call, right, order, axis)
-    return _dense(call.name, data, weight, None if bias is None else bias_of(call, bias, weight.codes.shape[0]))
+    return _dense(call.name, data, weight, None if bias is None else bias_of(call, bias, weight.values.shape[0]))
 
 
 def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
@@ -74,20 +75,20 @@ def _pairs(left: Shape, right: Shape) -> bool:
     return len(left) >= 2 and len(right) >= 2 and right[:-2] in ((), left[:-2])
 
 
-def _finish(_: Emitter, value: ir.Value) -> Placed:
+def _finish(_: Emitter, value: ir.Value) -> Emitted:
     return value, False
 
 
 def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
-    channels, depth = weight.codes.shape
+    channels, depth = weight.values.shape
     require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
     require(data.shape[-1] == depth, f"input must have a last extent of {depth}, but got {data.shape[-1]}")
 
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
         return emitter.build(
             DenseOp,
-            emitter.to_channels_first(data.codes),
-            emitter.constant(weight.codes),
+            emitter.to_channels_first(data.values),
+            emitter.constant(weight.values),
             None if whole is None else emitter.constant(whole),
             element="i32",
             input_scale=data.scales[0],

@@ -14,10 +14,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import Constant, known
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result, Tensor
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,10 @@ class Moved(F32Tensor):
     source: F32Tensor
     movement: Movement
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return _move(plan, name, self.source.encoded(plan, name, to), self.movement)
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         return _move(plan, name, self.source.f32(plan, name), self.movement)
 
 
@@ -51,7 +53,7 @@ def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
     if value.data is not None:
         return known(name, np.ascontiguousarray(movement.array(value.data)))
 
-    def emit(emitter: Emitter) -> Placed:
+    def emit(emitter: Emitter) -> Emitted:
         return movement.emit(emitter, emitter.to_channels_first(value)), False
 
     return plan.compute(name, movement.shape, value.element, emit)
@@ -66,8 +68,8 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     if not isinstance(tensor, Quantized):
         return Moved(movement.shape, tensor, movement)
     axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
-    codes = _move(call.plan, call.name, tensor.codes, movement)
-    return Quantized(movement.shape, codes, tensor.scales, tensor.zero_points, axis)
+    values = _move(call.plan, call.name, tensor.values, movement)
+    return Quantized(movement.shape, values, tensor.scales, tensor.zero_points, axis)
 
 
 def _no_axis(_: int) -> int:
@@ -141,7 +143,7 @@ def _turn(call: Call) -> Result:
     "lift_fresh_copy.default",
 )
 def _identity(call: Call) -> Result:
-    """Dropout drops nothing when it infers; how elements lie in memory is no matter of the graph."""
+    """Dropout drops nothing when it infers; the layout in memory does not change a graph."""
     require(not call.argument("train"), "dropout must not train")
     return call.tensor("input" if "input" in call.node.arguments else "self")
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from qdialect.dialect import MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-from qdialect.frontends.torch.tensors import F32Tensor, Parameters, Plan, Quantized, Result
+from qdialect.frontends.torch.tensors import Quantized
 
 
 def image_of(call: Call) -> F32Tensor:
@@ -29,24 +31,24 @@ def pooled_window(call: Call, source: F32Tensor) -> Window:
 
 @dataclass(frozen=True, eq=False)
 class Largest(F32Tensor):
-    """The largest number of each window: the largest code is the code of the largest number."""
+    """The largest number of each window: the largest quantized value is that of the largest number."""
 
     source: F32Tensor
     window: Window
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
-        return self.pooled(plan, name, self.source.encoded(plan, name, to))
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+        return self.pooled(plan, name, self.source.quantized(plan, name, to))
 
-    def pooled(self, plan: Plan, name: str, codes: Value) -> Value:
-        """The largest code of each window."""
-        require(codes.element in EIGHT_BIT, f"input must be i8 or ui8, but got {codes.element}")
-        window, bounds = self.window, ELEMENT_RANGES[codes.element]
+    def pooled(self, plan: Plan, name: str, values: Value) -> Value:
+        """The largest quantized value of each window."""
+        require(values.element in EIGHT_BIT, f"input must be i8 or ui8, but got {values.element}")
+        window, bounds = self.window, ELEMENT_RANGES[values.element]
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             pooled = emitter.build(
                 MaxPool2DOp,
-                emitter.last(codes),
-                element=codes.element,
+                emitter.last(values),
+                element=values.element,
                 kernel=window.kernel,
                 strides=window.strides,
                 padding=window.padding,
@@ -55,9 +57,9 @@ class Largest(F32Tensor):
             )
             return pooled, True
 
-        return plan.compute(name, self.shape, codes.element, emit)
+        return plan.compute(name, self.shape, values.element, emit)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("maxima of floats must be quantized")
 
 
@@ -68,7 +70,7 @@ def _max_pool(call: Call) -> Result:
     window = pooled_window(call, source)
     largest = Largest((*source.shape[:2], *window.output), source, window)
     if isinstance(source, Quantized) and source.is_eight_bit:
-        pooled = source.with_codes(largest.pooled(call.plan, call.name, source.codes))
+        pooled = source.with_values(largest.pooled(call.plan, call.name, source.values))
     else:
         pooled = largest
     return pooled if call.node.kind.startswith("aten.max_pool2d.") else (pooled,)

@@ -6,16 +6,18 @@ import math
 
 import numpy as np
 
-from qdialect.dialect import QuantizeOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known, quantize_along
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import ROUNDING, Parameters, Quantized, Result, stored_axis
+from qdialect.frontends.torch.tensors import Quantized
+from qdialect.profiles import PYTORCH
 
-_CODES = ("i8", "ui8", "i16", "i32")
+_QUANTIZED = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
 
 
@@ -28,11 +30,11 @@ def _number(call: Call, name: str) -> float:
 def _element(call: Call) -> str:
     element = call.argument("dtype")
     found = element.name if isinstance(element, Element) else str(element)
-    require(found in _CODES, f"dtype must be {' or '.join(_CODES)}, but got {found}")
+    require(found in _QUANTIZED, f"dtype must be {' or '.join(_QUANTIZED)}, but got {found}")
     return found
 
 
-def _parameters(call: Call) -> Parameters:
+def _parameters(call: Call) -> QuantParams:
     element = _element(call)
     scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
     check_scale(scale, "scale")
@@ -41,23 +43,23 @@ def _parameters(call: Call) -> Parameters:
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return Parameters(element, scale, zero_point, minimum, maximum)
+    return QuantParams(PYTORCH, element, scale, zero_point, minimum, maximum)
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
-    """The unit that ends here becomes one integer op where there is one."""
+    """The QDQ group that ends here becomes one integer op where there is one."""
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
 @imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
-    parameters, codes = _parameters(call), _codes_of(call)
-    require(codes.element == parameters.element, f"input must be {parameters.element}, but got {codes.element}")
-    return Quantized(codes.shape, codes, (parameters.scale,), (parameters.zero_point,))
+    parameters, values = _parameters(call), _quantized_of(call)
+    require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
+    return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
 
 
-def _codes_of(call: Call) -> Value:
+def _quantized_of(call: Call) -> Value:
     source = call.tensor("input")
     if isinstance(source, Constant):
         return known(call.name, source.array)
@@ -87,12 +89,12 @@ def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Int
 
 @imports(f"{_SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
-    codes = _codes_of(call)
-    require(codes.element == _element(call), f"input must be {_element(call)}, but got {codes.element}")
-    scales, zero_points, axis = _channel_parameters(call, codes.shape)
+    values = _quantized_of(call)
+    require(values.element == _element(call), f"input must be {_element(call)}, but got {values.element}")
+    scales, zero_points, axis = _channel_parameters(call, values.shape)
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
-    return Quantized(codes.shape, codes, scales, zero_points, axis)
+    return Quantized(values.shape, values, scales, zero_points, axis)
 
 
 @imports(f"{_SPACE}.quantize_per_channel.default")
@@ -106,14 +108,8 @@ def _quantize_channels(call: Call) -> Result:
     source = call.f32("input")
     scales, zero_points, axis = _channel_parameters(call, source.shape)
     value = source.f32(call.plan, call.name)
-
-    def emit(emitter: Emitter) -> Placed:
-        held, is_channels_last = emitter.either(value)
-        place = stored_axis(axis, len(source.shape), is_channels_last)
-        parameters = {"scales": scales, "zero_points": zero_points, "axis": place, **ROUNDING}
-        return emitter.build(QuantizeOp, held, element=element, **parameters), is_channels_last
-
-    return call.plan.compute(call.name, source.shape, element, emit)
+    attributes = {"scales": scales, "zero_points": zero_points, **PYTORCH.quantization}
+    return quantize_along(call.plan, call.name, value, element, axis, attributes)
 
 
 @imports("getitem")

@@ -10,9 +10,10 @@ import numpy as np
 
 from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.torch.model import Node, Ref
-from qdialect.frontends.torch.tensors import Computed, F32Tensor, Plan, Quantized, Result, Tensor
+from qdialect.frontends.torch.tensors import Quantized
 from qdialect.registry import Registry
 
 
@@ -79,9 +80,7 @@ class Call:
         """An argument that has just been dequantized."""
         found = self.tensor(name)
         if not isinstance(found, Quantized):
-            raise UnsupportedError(
-                f"argument '{name}' must be dequantized quantized values, but it is computed as a float"
-            )
+            raise UnsupportedError(f"argument '{name}' must be what a dequantize gives, but it is computed in f32")
         return found
 
     def constant(self, name: str) -> Array:

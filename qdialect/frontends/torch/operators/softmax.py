@@ -9,20 +9,13 @@ from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitter, Placed, Value
-from qdialect.frontends.planning.tensors import EIGHT_BIT
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, quantize, stored_axis
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import (
-    F32Tensor,
-    Parameters,
-    Plan,
-    Quantized,
-    Result,
-    limit,
-    quantize,
-    stored_axis,
-)
+from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +27,14 @@ class Shares(F32Tensor):
     axis: int
     is_logarithm: bool
 
-    def quantized(self, plan: Plan, name: str, to: Parameters) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
         source = self.source
         is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
             return quantize(plan, name, self.f32(plan, self.name), to)
 
-        def emit(emitter: Emitter) -> Placed:
-            codes, is_channels_last = emitter.either(source.codes)
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = emitter.either(source.values)
             attributes = {
                 "axis": stored_axis(self.axis, len(self.shape), is_channels_last),
                 "input_scale": source.parameters.scale,
@@ -49,15 +42,15 @@ class Shares(F32Tensor):
                 "output_zero_point": to.zero_point,
                 "arithmetic": SoftmaxArithmetic.FLOAT,
             }
-            return emitter.build(SoftmaxOp, codes, element=to.element, **attributes), is_channels_last
+            return emitter.build(SoftmaxOp, values, element=to.element, **attributes), is_channels_last
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
-    def computed(self, plan: Plan, name: str) -> Value:
+    def _f32(self, plan: Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
         source = self.source.f32(plan, self.name)
 
-        def emit(emitter: Emitter) -> Placed:
+        def emit(emitter: Emitter) -> Emitted:
             f32, is_channels_last = emitter.either(source)
             axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
             ops = FloatOps(emitter)

@@ -16,13 +16,15 @@ def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Windo
     before, after = _padding(call, kernel_extent, strides)
     smallest = min(*kernel, *strides, *dilation, *(amount + 1 for amount in before))
     require(smallest >= 1, "kernel, stride and dilation must be at least 1 and padding at least 0")
-    room = [extent + low + high - r for extent, low, high, r in zip(size, before, after, kernel_extent, strict=True)]
+    available = [
+        extent + low + high - r for extent, low, high, r in zip(size, before, after, kernel_extent, strict=True)
+    ]
     fits = f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}"
-    require(min(room) >= 0, fits)
+    require(min(available) >= 0, fits)
     if call.argument("ceil_mode"):
-        divides = all(rest % stride == 0 for rest, stride in zip(room, strides, strict=True))
+        divides = all(rest % stride == 0 for rest, stride in zip(available, strides, strict=True))
         require(divides, "ceil_mode must not add a window")
-    output = tuple(rest // stride + 1 for rest, stride in zip(room, strides, strict=True))
+    output = tuple(rest // stride + 1 for rest, stride in zip(available, strides, strict=True))
     return Window(kernel, strides, dilation, before, after, output)
 
 

@@ -1,0 +1,110 @@
+"""Plans a whole graph: what every name of it stands for, and every unsupported op in one error."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from qdialect.frontends.budget import is_shape
+from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.module import Planned, arguments_of, result_of
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
+
+Result = Tensor | tuple[Tensor, ...]
+"""What a name stands for; several tensors where a node gives them under one name."""
+
+
+class PlannedNode(Protocol):
+    """A node of a graph; `title` is how messages call it."""
+
+    @property
+    def title(self) -> str: ...
+
+
+N = TypeVar("N", bound=PlannedNode)
+
+
+class Planner(ABC, Generic[N]):
+    """Finds what every name of a graph stands for; None is what an unsupported node gives.
+
+    `name` is what messages call the model, `elements` are the types that arguments and results may have.
+    """
+
+    def __init__(self, name: str, elements: Sequence[str], plan: Plan) -> None:
+        self.name = name
+        self.plan = plan
+        self.results: dict[str, Result | None] = {}
+        self.offences: list[str] = []
+        self._elements = elements
+
+    def planned(
+        self,
+        inputs: Sequence[Interface],
+        constants: Mapping[str, Array],
+        nodes: Sequence[N],
+        outputs: Sequence[str],
+        hints: Sequence[str] = (),
+    ) -> Planned:
+        """The plan of a graph; raises `ImportModelError` with a note for each unsupported node, then `hints`."""
+        self.results.update({name: Constant(array) for name, array in constants.items()})
+        arguments = arguments_of(inputs, self._elements, self.offences)
+        self.results.update({value.name: _argument(value) for value in arguments})
+        for node in nodes:
+            self._visit(node)
+        results = tuple(result for name in outputs for result in self._output(name))
+        refuse(self.name, self.offences, hints)
+        return Planned(arguments, tuple(self.plan.values), results, self.plan.budget)
+
+    @abstractmethod
+    def reads(self, node: N) -> Sequence[str]:
+        """The names that a node reads."""
+
+    @abstractmethod
+    def gives(self, node: N) -> Sequence[str]:
+        """The names that a node defines."""
+
+    @abstractmethod
+    def check_operator(self, node: N) -> None:
+        """Raise `UnsupportedError` where nothing imports the operator, whatever it reads."""
+
+    @abstractmethod
+    def results_of(self, node: N) -> Mapping[str, Result]:
+        """What the names that a node defines stand for; all that it reads is known.  Raises `UnsupportedError`."""
+
+    def _visit(self, node: N) -> None:
+        reads = self.reads(node)
+        self.results.update(dict.fromkeys(self.gives(node)))
+        try:
+            with converting():
+                self.results.update(self._planned_results(node, reads))
+        except UnsupportedError as error:
+            self.offences.append(f"{node.title}: {error}")
+
+    def _planned_results(self, node: N, reads: Sequence[str]) -> Mapping[str, Result]:
+        if all(self.results[name] is not None for name in reads):
+            return self.results_of(node)
+        # What depends on an unsupported node cannot be planned, but its operator can be unsupported too.
+        self.check_operator(node)
+        return {}
+
+    def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
+        result = self.results[name]
+        if result is None:
+            return ()
+        return result_of(name, lambda: self._value(name, result), self._elements, self.offences)
+
+    def _value(self, name: str, result: Result) -> Value:
+        if isinstance(result, tuple):
+            raise UnsupportedError("must be one tensor")
+        if isinstance(result, Constant):
+            return known(name, result.array)
+        return result.f32(self.plan, name) if isinstance(result, F32Tensor) else result
+
+
+def _argument(value: Value) -> Tensor | None:
+    """What an input stands for; None where no tensor has its shape, which `arguments_of` has found."""
+    if value.element != "f32":
+        return value
+    return Computed(value.shape, value) if is_shape(value.shape) else None
