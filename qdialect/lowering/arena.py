@@ -32,15 +32,15 @@ def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int]
     minimum = peak(lifetimes)
     order = sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].size)
     tried: set[tuple[int, ...]] = set()
-    offsets, size = _place(lifetimes, order, alignment)
+    offsets, size = _assign_offsets(lifetimes, order, alignment)
     best = offsets, size
     while best[1] > minimum and len(tried) < _MAX_PLANS and tuple(order) not in tried:
         tried.add(tuple(order))
         highest = max(order, key=lambda i: offsets[i] + lifetimes[i].size)
         order.remove(highest)
-        met = (place for place, i in enumerate(order) if lifetimes[i].meets(lifetimes[highest]))
+        met = (position for position, i in enumerate(order) if lifetimes[i].meets(lifetimes[highest]))
         order.insert(next(met, 0), highest)
-        offsets, size = _place(lifetimes, order, alignment)
+        offsets, size = _assign_offsets(lifetimes, order, alignment)
         best = min(best, (offsets, size), key=lambda plan: plan[1])
     return best
 
@@ -52,7 +52,7 @@ def peak(lifetimes: Sequence[Lifetime]) -> int:
     return max((sum(own.size for own in lifetimes if own.first <= step <= own.last) for step in starts), default=0)
 
 
-def _place(lifetimes: Sequence[Lifetime], order: Sequence[int], alignment: int) -> tuple[list[int], int]:
+def _assign_offsets(lifetimes: Sequence[Lifetime], order: Sequence[int], alignment: int) -> tuple[list[int], int]:
     """Place buffers in this order, each as low as it fits beside those placed before."""
     offsets = [0] * len(lifetimes)
     for position, index in enumerate(order):

@@ -61,13 +61,13 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     right = np.maximum(-e, 0) if small or rounding is Rounding.FIXED32_DOUBLE else 31 - e
     half = (np.int64(1) << right) >> 1
     # What negative accumulators lack: twice the second nudge, in the units of the sum it joins.
-    unit = 0 if rounding is not Rounding.FIXED64_DOUBLE else 1 if small else 2 * _SECOND_NUDGE
+    correction = 0 if rounding is not Rounding.FIXED64_DOUBLE else 1 if small else 2 * _SECOND_NUDGE
     is_nudged = right > (0 if small else 31)
-    half += is_nudged * (unit // 2)
+    half += is_nudged * (correction // 2)
     arrays = [Parameter("multiplier", "i32", q), Parameter("half", wide, half.astype(dtype))]
     arrays.append(Parameter("right", wide, right.astype(dtype)))
     if rounding is Rounding.FIXED64_DOUBLE:
-        arrays.append(Parameter("tie", wide, (-unit * is_nudged).astype(dtype)))
+        arrays.append(Parameter("tie", wide, (-correction * is_nudged).astype(dtype)))
     if rounding is Rounding.FIXED32_DOUBLE:
         # A negative tie must not move up; where nothing is shifted there is no tie.
         arrays.append(Parameter("tie", wide, np.where(right > 0, -1, 0).astype(dtype)))
@@ -106,15 +106,15 @@ def emit_requantize(
     wide = how.wide
     if how.rounding.is_fixed:
         scaled = emit_scale(body, how, acc, acc_type, parameters)
-        code = body.clamp(body.binary("arith.addi", scaled, zero_point, wide), *bounds, wide)
-        return body.cast("arith.trunci", code, wide, "i32")
+        quantized = body.clamp(body.binary("arith.addi", scaled, zero_point, wide), *bounds, wide)
+        return body.cast("arith.trunci", quantized, wide, "i32")
     value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, acc_type, "f32"), parameters[0], wide)
     # Bounds are integers and rounding is monotonic: clamping first keeps the conversion in range and the bits equal.
     if how.rounding is Rounding.F32_RNE_ZP_LAST:
         inner = [body.binary("arith.subf", bound, zero_point, wide) for bound in bounds]
         rounded = _half_even(body, body.clamp(value, inner[0], inner[1], wide))
-        code = body.op(f"arith.fptosi {rounded} : f32 to i32")
-        return body.binary("arith.addi", code, body.op(f"arith.fptosi {zero_point} : f32 to i32"), "i32")
+        quantized = body.op(f"arith.fptosi {rounded} : f32 to i32")
+        return body.binary("arith.addi", quantized, body.op(f"arith.fptosi {zero_point} : f32 to i32"), "i32")
     value = body.clamp(body.binary("arith.addf", value, zero_point, wide), *bounds, wide)
     if from_zero and how.rounding is Rounding.F32_UP_ZP_FIRST:
         value = body.binary("arith.addf", value, body.constant(0.5, wide), wide)

@@ -6,5 +6,5 @@ from collections.abc import Callable, Sequence
 
 from qdialect.lowering.kernel_text import Body
 
-EmitCode = Callable[[Body, str, Sequence[str]], str]
+EmitRequantize = Callable[[Body, str, Sequence[str]], str]
 """(body, accumulator as i32, per-channel parameters) -> code as i32."""

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.emitters import EmitCode
+from qdialect.lowering.emitters import EmitRequantize
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
@@ -67,7 +67,7 @@ class FixedPointMultiplier:
     offset: NDArray[np.int32]
     parameters: tuple[Parameter, ...]
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         """All it needs is read by channel."""
         return _emit
 
@@ -90,25 +90,25 @@ def fixed_point_multiplier(
     bounds: tuple[int, int],
     shift: int,
     rounding: Rounding,
-    acc_range: tuple[IntArray, IntArray],
+    accumulator_range: tuple[IntArray, IntArray],
 ) -> FixedPointMultiplier | None:
     """The line of `requantize`, plus `shift`, for accumulators ``low..high`` by channel; None where there is none.
 
     Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
     """
-    low, high = acc_range
+    low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
-    steps = steps_of(params, zero_point, bounds, rounding, acc_range)
+    steps = steps_of(params, zero_point, bounds, rounding, accumulator_range)
     shifted = Steps(steps.first, steps.codes + shift, low, high)
-    lines = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
-    if not lines.found.all():
+    multipliers = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
+    if not multipliers.found.all():
         return None
-    arrays = {"slope": lines.slope, "rest": lines.rest, "shift": lines.shift}
-    if lines.jump.any():
-        arrays |= {"limit": lines.offset, "rest_below": lines.rest + lines.jump}
+    arrays = {"slope": multipliers.slope, "rest": multipliers.rest, "shift": multipliers.shift}
+    if multipliers.jump.any():
+        arrays |= {"limit": multipliers.offset, "rest_below": multipliers.rest + multipliers.jump}
     parameters = tuple(Parameter(name, "i32", _as_words(values)) for name, values in arrays.items())
-    return FixedPointMultiplier(_as_words(lines.offset), parameters)
+    return FixedPointMultiplier(_as_words(multipliers.offset), parameters)
 
 
 def _as_words(values: IntArray) -> NDArray[np.int32]:
@@ -116,7 +116,7 @@ def _as_words(values: IntArray) -> NDArray[np.int32]:
 
 
 @dataclass
-class _Lines:
+class _Multipliers:
     """Lines of C channels; `jump` is what is added to the rest of negative accumulators."""
 
     slope: IntArray
@@ -126,14 +126,14 @@ class _Lines:
     jump: IntArray
     found: NDArray[np.bool_]
 
-    def put(self, where: NDArray[np.intp], other: _Lines) -> None:
+    def put(self, where: NDArray[np.intp], other: _Multipliers) -> None:
         """Take over what `other` found for the channels `where`."""
         own = where[other.found]
         for mine, its in zip(vars(self).values(), vars(other).values(), strict=True):
             mine[own] = its[other.found]
 
 
-def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Lines:
+def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
     """A line for each channel that has one: straight ones first, then those that jump at zero."""
     channels = len(f32)
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
@@ -141,28 +141,28 @@ def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Lines:
     shift = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
     nearest = np.rint(np.ldexp(np.minimum(f32, 1), 32 + shift.astype(np.int32))).astype(np.int64)
     is_small = (f32 < 1) & (np.maximum(-steps.low, steps.high) * nearest.astype(np.float64) < _LARGEST)
-    lines = _Lines(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
+    multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
     for is_split in (False, True):
         for change in _SLOPES:
-            (left,) = np.nonzero(~lines.found & is_small)
+            (left,) = np.nonzero(~multipliers.found & is_small)
             if len(left):
                 slope = np.clip((nearest[left] | 1) + 2 * change, 1, _WORD - 1)
-                lines.put(left, _try(steps.of(left), slope, shift[left], is_split))
-    return lines
+                multipliers.put(left, _try(steps.of(left), slope, shift[left], is_split))
+    return multipliers
 
 
-def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Lines:
+def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
     """A line for each channel's slope, where there is one."""
     first = steps.first
     at_first = (steps.codes[:, None] << (32 + shift)) - first * slope
     window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
     if not is_split:
-        return _place(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
+        return _with_offset(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
     minimum, end = window.of(first >= 0, first > 0)
     least_below, end_below = window.of(first < 0, first <= 0)
     jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
     minimum, end = np.maximum(minimum, least_below - jump * _WORD), np.minimum(end, end_below - jump * _WORD)
-    return _place(steps, slope, shift, minimum, end, jump)
+    return _with_offset(steps, slope, shift, minimum, end, jump)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,9 @@ class _Window:
         return minimum, np.where(is_open, minimum + room, end)
 
 
-def _place(steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray) -> _Lines:
+def _with_offset(
+    steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
+) -> _Multipliers:
     """Offset and rest for the first b of each window that has them."""
     b = minimum + _TRIES
     offset = (b % _WORD * _inverse(slope)) % _WORD
@@ -195,7 +197,7 @@ def _place(steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, en
     for values in (rest, rest + jump, (steps.low * slope + b) >> 32, (steps.high * slope + b) >> 32):
         fits &= np.abs(values) < 2**30
     chosen = fits.argmax(axis=0), np.arange(len(slope))
-    return _Lines(slope, shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
+    return _Multipliers(slope, shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
 
 
 def _inverse(odd: IntArray) -> IntArray:

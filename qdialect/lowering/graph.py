@@ -112,7 +112,7 @@ class GraphLowering:
             location=function.location,
         )
         self.islands = Islands(self._operations)
-        self._places: dict[ir.Value, BufferSlot] = {}
+        self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
 
     def run(self) -> Program:
@@ -140,36 +140,36 @@ class GraphLowering:
         except MemoryError as error:
             raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
-    def place(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
+    def slot(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
-        found = self._places.get(value)
+        found = self._slots.get(value)
         if found is None:
             return self._constant(value, padding)
         if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
             return found
         # Two consumers want different quantized values around the same image: the second gets a copy of its own.
-        place = self.program.buffer(storage_of(value.type, padding.halo))
-        self.copy(found, place, shape_of(value.type), label=f"pad {value.get_name()}")
-        self._fill_halo(place, padding.fill)
-        return place
+        slot = self.program.buffer(storage_of(value.type, padding.halo))
+        self.copy(found, slot, shape_of(value.type), label=f"pad {value.get_name()}")
+        self._fill_halo(slot, padding.fill)
+        return slot
 
     def result(self, value: ir.Value) -> BufferSlot:
         """A place for a new value: a user's output array where that has the right layout, else the arena."""
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
         if index >= 0 and padding is None and self.can_be_array(value):
-            place = self._array("output", index, value)
+            slot = self._array("output", index, value)
         else:
-            place = self.program.buffer(self._storage(value))
-        self.define(value, place)
-        return place
+            slot = self.program.buffer(self._storage(value))
+        self.define(value, slot)
+        return slot
 
-    def define(self, value: ir.Value, place: BufferSlot) -> None:
+    def define(self, value: ir.Value, slot: BufferSlot) -> None:
         """Say where `value` is; its halo is filled here, before its producer runs."""
-        self._places[value] = place
+        self._slots[value] = slot
         padding = self._paddings.get(value)
-        if padding is not None and place.storage.halo != NO_HALO:
-            self._fill_halo(place, padding.fill)
+        if padding is not None and slot.storage.halo != NO_HALO:
+            self._fill_halo(slot, padding.fill)
 
     def wants_halo(self, value: ir.Value) -> bool:
         """Whether a consumer reads around `value`."""
@@ -188,10 +188,10 @@ class GraphLowering:
         emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
 
-    def _fill_halo(self, place: BufferSlot, fill: int) -> None:
+    def _fill_halo(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         value = kernel.number("fill", (fill + 128) % 256 - 128, "i8")
-        emit_halo(kernel, place, value)
+        emit_halo(kernel, slot, value)
         self.program.call(kernel, "halo")
 
     def can_be_array(self, value: ir.Value) -> bool:
@@ -218,34 +218,36 @@ class GraphLowering:
     def _stage_input(self, index: int, argument: ir.Value) -> None:
         array = self._array("input", index, argument)
         if argument not in self._paddings and self.can_be_array(argument):
-            self._places[argument] = array
+            self._slots[argument] = array
             return
-        place = self.program.buffer(self._storage(argument))
-        self.define(argument, place)
-        self.copy(array, place, shape_of(argument.type), f"input {index}")
+        slot = self.program.buffer(self._storage(argument))
+        self.define(argument, slot)
+        self.copy(array, slot, shape_of(argument.type), f"input {index}")
 
     def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
         """A constant as kernels read it, halo and spare lanes included: no call stores it."""
         array = constant_value(value)
         if array is None:
             raise CompileError(f"value {value.get_name()} has no place and is not a constant")
-        codes = (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+        quantized = (
+            (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+        )
         storage = storage_of(value.type, padding.halo if padding else NO_HALO)
         images, _, _, channels = storage.shape
         top, left, _, _ = storage.halo
-        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, codes.dtype)
+        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, quantized.dtype)
         rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
-        elements[:, rows, columns, :channels] = codes.reshape(storage.shape)
+        elements[:, rows, columns, :channels] = quantized.reshape(storage.shape)
         return self.program.constant_tensor(elements, storage)
 
     def _halo_of(self, value: ir.Value) -> Halo:
         return self._paddings[value].halo if value in self._paddings else NO_HALO
 
     def _return(self, index: int, value: ir.Value) -> None:
-        place = self.place(value)
-        if place.kind == "output" and place.index == index:
+        slot = self.slot(value)
+        if slot.kind == "output" and slot.index == index:
             return
-        self.copy(place, self._array("output", index, value), shape_of(value.type), f"output {index}")
+        self.copy(slot, self._array("output", index, value), shape_of(value.type), f"output {index}")
 
     def _collect_paddings(self) -> dict[ir.Value, Padding]:
         paddings: dict[ir.Value, Padding] = {}

@@ -32,7 +32,7 @@ _TILE = 64
 class CenteredWeights:
     """Weights as s8 with what is left of their zero points, [OC, ...]; `zero_points` is int32[OC]."""
 
-    codes: NDArray[np.int8]
+    values: NDArray[np.int8]
     zero_points: NDArray[np.int32]
 
 
@@ -44,8 +44,8 @@ def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeight
     exact = wide - points[:, None]
     fits = (exact.min(axis=1) >= -128) & (exact.max(axis=1) <= 127)
     shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
-    codes = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
-    return CenteredWeights(codes, (points - shift).astype(np.int32))
+    values = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
+    return CenteredWeights(values, (points - shift).astype(np.int32))
 
 
 def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np.int8]]:
@@ -53,21 +53,21 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
 
     Where too many taps would have an excess, or one does not fit s8, the weights as they are and an excess of zeros.
     """
-    channels = weights.codes.shape[0]
-    points = weights.zero_points.reshape(channels, *[1] * (weights.codes.ndim - 1))
-    exact = weights.codes.astype(np.int32) - points
-    codes = np.clip(exact, -128, 127)
-    remainder = exact - codes
+    channels = weights.values.shape[0]
+    points = weights.zero_points.reshape(channels, *[1] * (weights.values.ndim - 1))
+    exact = weights.values.astype(np.int32) - points
+    values = np.clip(exact, -128, 127)
+    remainder = exact - values
     if remainder.max() > 127 or _outlier_cost(remainder) > _sum_cost(channels, exact[0].size):
-        return weights, np.zeros_like(weights.codes)
-    return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
+        return weights, np.zeros_like(weights.values)
+    return CenteredWeights(values.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
 
 
 def _outlier_cost(remainder: NDArray[np.int32]) -> float:
     """Instructions a pixel: for each K group with an excess a broadcast, and a product with every vector of channels."""
-    *_, run = remainder.shape
-    taps = remainder.any(axis=0).reshape(-1, run)
-    k_groups = np.pad(taps, ((0, 0), (0, -run % 4))).reshape(-1, 4).any(axis=1)
+    *_, contiguous = remainder.shape
+    taps = remainder.any(axis=0).reshape(-1, contiguous)
+    k_groups = np.pad(taps, ((0, 0), (0, -contiguous % 4))).reshape(-1, 4).any(axis=1)
     return float(np.count_nonzero(k_groups) * (1 + remainder.shape[0] / _LANES))
 
 
@@ -79,8 +79,8 @@ def _sum_cost(channels: int, taps: int) -> float:
 
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:
     """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of the stored quantized values."""
-    channels = weights.codes.shape[0]
-    flat = weights.codes.reshape(channels, -1).astype(np.int64)
+    channels = weights.values.shape[0]
+    flat = weights.values.reshape(channels, -1).astype(np.int64)
     points = weights.zero_points.astype(np.int64)
     folded = bias.astype(np.int64) - input_zero_point * (flat.sum(axis=1) - flat.shape[1] * points)
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
@@ -90,8 +90,8 @@ def accumulator_bounds(
     weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The least and the largest true accumulator of each channel, int64[OC]: any stored code on any tap."""
-    channels = weights.codes.shape[0]
-    exact = weights.codes.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
+    channels = weights.values.shape[0]
+    exact = weights.values.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
     return accumulator_range(exact, bias, (-input_zero_point, 255 - input_zero_point))
 
 
@@ -110,11 +110,11 @@ def pack_k_groups(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[n
     So one vector load holds `lanes` channels times four taps, what one dot-product instruction eats, and the loads of a
     register tile's whole reduction are one contiguous stream.
     """
-    channels, *outer, run = taps.shape
+    channels, *outer, contiguous = taps.shape
     tile = lanes * vectors
-    tiles, k_groups = -(-channels // tile), -(-run // 4)
+    tiles, k_groups = -(-channels // tile), -(-contiguous // 4)
     padded = np.zeros((tiles * tile, *outer, k_groups * 4), dtype=np.int8)
-    padded[:channels, ..., :run] = taps
+    padded[:channels, ..., :contiguous] = taps
     split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, 4)
     order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
     return np.ascontiguousarray(split.transpose(order))

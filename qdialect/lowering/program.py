@@ -112,15 +112,15 @@ class Kernel(KernelText):
         self.program = program
         self.actuals: list[Actual] = []
 
-    def place(self, name: str, place: BufferSlot) -> Buffer:
-        """A parameter for the buffer at `place`."""
-        self.actuals.append(place)
-        return self.buffer(name, place.storage.element, place.storage.length)
+    def slot(self, name: str, slot: BufferSlot) -> Buffer:
+        """A parameter for the buffer at `slot`."""
+        self.actuals.append(slot)
+        return self.buffer(name, slot.storage.element, slot.storage.length)
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
         """A parameter for memory that each step of a loop writes before it reads it; each thread has its own."""
-        place = self.program.buffer(storage)
-        self.actuals.append(place)
+        slot = self.program.buffer(storage)
+        self.actuals.append(slot)
         return self.buffer(name, storage.element, storage.length, is_scratch=True)
 
     def data(self, name: str, array: NDArray[Any]) -> Buffer:
@@ -279,9 +279,9 @@ class _Main:
 
     def _read_clock(self, number: int) -> None:
         if self._clocked:
-            place = self._define(f"arith.constant {number} : index")
+            slot = self._define(f"arith.constant {number} : index")
             now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
-            self._lines.append(f"memref.store {now}, %ticks[{place}] : {self._ticks}")
+            self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
 
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]

@@ -31,12 +31,12 @@ LANES = 64
 
 @dataclass(frozen=True)
 class LaneBlock:
-    """`tiles` vectors of bytes that `pixels` neighbours share: `run` lanes of each, from lane `start` on."""
+    """`tiles` vectors of bytes that `pixels` neighbours share: `lanes` lanes of each, from lane `start` on."""
 
     start: int
     tiles: int
     pixels: int
-    run: int
+    lanes: int
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]
         return [LaneBlock(0, pixels * lanes_total // LANES, pixels, lanes_total)]
     tiles, rest = divmod(lanes_total, LANES)
     whole = [LaneBlock(0, tiles, 1, tiles * LANES)] if tiles else []
-    runs = [run for run in (32, 16, 8, 4) if rest & run]
-    if (whole and rest > LANES // 2) or any(LANES // run > width for run in runs):
+    powers = [power for power in (32, 16, 8, 4) if rest & power]
+    if (whole and rest > LANES // 2) or any(LANES // power > width for power in powers):
         return [*whole, LaneBlock(lanes_total - LANES, 1, 1, LANES)] if whole else []
-    starts = [lanes_total - (rest & (2 * run - 1)) for run in runs]
-    return whole + [LaneBlock(start, 1, LANES // run, run) for start, run in zip(starts, runs, strict=True)]
+    starts = [lanes_total - (rest & (2 * power - 1)) for power in powers]
+    return whole + [LaneBlock(start, 1, LANES // power, power) for start, power in zip(starts, powers, strict=True)]
 
 
 def rows_for(extent: int, maximum: int) -> int:

@@ -152,13 +152,13 @@ class _Region:
         for op in self._body:
             op.move_before(self._end)
             if op in turn_of:
-                self._place(turn_of[op])
+                self._schedule(turn_of[op])
 
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
         return arith.index_cast(ir.IndexType.get(), found)
 
-    def _place(self, turn: Turn) -> None:
+    def _schedule(self, turn: Turn) -> None:
         call = turn.step.call
         with ir.InsertionPoint(call), call.location:
             if turn.waits:

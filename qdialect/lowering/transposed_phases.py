@@ -46,7 +46,7 @@ def phases(extent: int, kernel: int, stride: int, cut: int, dilation: int) -> li
     return found
 
 
-def acc_range(found: list[TransposedPhase], size: int) -> tuple[int, int]:
+def border(found: list[TransposedPhase], size: int) -> tuple[int, int]:
     """How many cells before and after data of `size` cells the windows of all phases read."""
     reading = [phase for phase in found if phase.taps]
     before = max((-phase.first for phase in reading), default=0)
@@ -67,5 +67,5 @@ def transposed_halo(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Halo:
     """What a transposed convolution reads around its data."""
     rows, columns = transposed_phases(op)
     size = shape_of(op.data.type)
-    (top, bottom), (left, right) = acc_range(rows, size[1]), acc_range(columns, size[2])
+    (top, bottom), (left, right) = border(rows, size[1]), border(columns, size[2])
     return top, left, bottom, right

@@ -122,13 +122,13 @@ def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
     shape, array = shape_of(value.type), constant_value(value)
     if array is not None:
         return MapOperand(array, row_major(shape))
-    place = lowering.place(value)
-    return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+    slot = lowering.slot(value)
+    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    place = lowering.result(value)
-    return MapOperand(place, dim_strides(shape_of(value.type), place.storage), place.storage.origin)
+    slot = lowering.result(value)
+    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)
 
 
 def _along(operand: MapOperand, strides: tuple[int, ...]) -> MapOperand:

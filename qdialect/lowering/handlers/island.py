@@ -80,7 +80,7 @@ class _Island:
         view = op.opview
         if isinstance(view, DequantizeOp):
             arrays, emit = dequantization(view)
-            return self._with_arrays(self._stored_code(view.input), arrays, shape_of(view.input.type), emit)
+            return self._with_arrays(self._stored_value(view.input), arrays, shape_of(view.input.type), emit)
         if isinstance(view, QuantizeOp):
             arrays, emit = quantization(view)
             return self._with_arrays(self._operand(view.input), arrays, shape_of(view.input.type), emit)
@@ -109,7 +109,7 @@ class _Island:
             return lambda _, held, __: held[value]
         array = constant_value(value)
         if array is None:
-            read = self._stored_code(value)
+            read = self._stored_value(value)
             is_flipped = element_of(value.type) == "i8"
             return (lambda body, held, values: flipped(body, read(body, held, values))) if is_flipped else read
         if _is_splat(array):
@@ -117,8 +117,8 @@ class _Island:
             return lambda _, held, __: held[value]
         return self._source(value, lambda: Known(array))
 
-    def _stored_code(self, value: ir.Value) -> Read:
-        return self._source(value, lambda: Stored(self.lowering.place(value), shape_of(value.type)))
+    def _stored_value(self, value: ir.Value) -> Read:
+        return self._source(value, lambda: Stored(self.lowering.slot(value), shape_of(value.type)))
 
     def _source(self, value: ir.Value, make: Callable[[], Source]) -> Read:
         if value not in self._known:

@@ -26,7 +26,7 @@ _MIDDLE, _PLACES = 128, 7
 @lowers(L2NormalizeOp)
 def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     shape, kernel = shape_of(op.input.type), Kernel(lowering.program)
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     source, target = _operand(kernel, "data", data, shape), _operand(kernel, "output", output, shape)
     point = op.input_zero_point + signed_shift(op.input.type)
 
@@ -42,8 +42,8 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _operand(kernel: Kernel, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-    return MapOperand(kernel.place(name, place), dim_strides(shape, place.storage), place.storage.origin)
+def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+    return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...]) -> MapOperand:
@@ -51,8 +51,8 @@ def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[in
     sizes = (*shape[:-1], 1)
     strides = row_major(sizes)[:-1]
     count = prod(sizes)
-    place = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
-    return MapOperand(kernel.place(name, place), (*strides, 0))
+    slot = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
+    return MapOperand(kernel.slot(name, slot), (*strides, 0))
 
 
 def _squares(zero_point: str) -> Fold:
@@ -74,11 +74,11 @@ def _scaled(op: L2NormalizeOp, zero_point: str) -> Emit:
         offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i64"), zero_point, "i64")
         root, shift = (body.cast("arith.extui", value, "i32", "i64") for value in values[1:])
         left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_PLACES, "i64"), shift)
-        lifted = body.binary("arith.shli", offset, left, "i64")
-        scaled = emit_rounded_shift(body, doubling_high(body, lifted, root), right)
-        code = body.binary("arith.addi", scaled, body.constant(_MIDDLE, "i64"), "i64")
-        code = body.clamp(code, body.constant(0, "i64"), body.constant(255, "i64"), "i64")
-        return body.narrow(code, "i64")
+        shifted_up = body.binary("arith.shli", offset, left, "i64")
+        scaled = emit_rounded_shift(body, doubling_high(body, shifted_up, root), right)
+        quantized = body.binary("arith.addi", scaled, body.constant(_MIDDLE, "i64"), "i64")
+        quantized = body.clamp(quantized, body.constant(0, "i64"), body.constant(255, "i64"), "i64")
+        return body.narrow(quantized, "i64")
 
     return emit
 

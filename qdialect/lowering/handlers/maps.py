@@ -42,7 +42,7 @@ class Known:
 class Stored:
     """A tensor as it is stored, and its logical shape."""
 
-    place: BufferSlot
+    slot: BufferSlot
     shape: tuple[int, ...]
 
 
@@ -68,7 +68,7 @@ def map_values(
 ) -> None:
     """Append the kernel that computes each element of `result` from those of `operands` at the same index."""
     sources = [
-        operand if isinstance(operand, AxisArray) else Stored(lowering.place(operand), shape_of(operand.type))
+        operand if isinstance(operand, AxisArray) else Stored(lowering.slot(operand), shape_of(operand.type))
         for operand in operands
     ]
     target = Stored(lowering.result(result), shape_of(result.type))
@@ -87,27 +87,27 @@ def map_stored(
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
-    emit = _on_stored_codes(declare(kernel), target, sources)
+    emit = _on_stored_values(declare(kernel), target, sources)
     operands = [_operand_of(source, shape, lanes) for source in sources]
     emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
     lowering.program.call(kernel, label)
 
 
-def _on_stored_codes(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
+def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
     """`emit` where some quantized values are those of users' arrays."""
-    signed = [isinstance(source, Stored) and source.place.signed for source in sources]
+    signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
 
     def emit_flipped(body: Body, values: Sequence[str]) -> str:
         stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
-        code = emit(body, stored)
-        return flipped(body, code) if target.place.signed else code
+        quantized = emit(body, stored)
+        return flipped(body, quantized) if target.slot.signed else quantized
 
     return emit_flipped
 
 
 def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
     """Elements to process along the last dimension: spare lanes too where everyone has them, so that rows join up."""
-    return min(t.place.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
+    return min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
 
 
 def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperand:
@@ -119,8 +119,8 @@ def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperan
 def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
     """`tensor` broadcast to `shape`."""
     own = tensor.shape or (1,)
-    strides = _broadcast_strides(own, dim_strides(own, tensor.place.storage), shape)
-    return MapOperand(tensor.place, strides, tensor.place.storage.origin)
+    strides = _broadcast_strides(own, dim_strides(own, tensor.slot.storage), shape)
+    return MapOperand(tensor.slot, strides, tensor.slot.storage.origin)
 
 
 def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> MapOperand:

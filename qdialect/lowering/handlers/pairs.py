@@ -51,7 +51,7 @@ def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
     _extreme(lowering, op, "arith.minui", smaller)
 
 
-def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, of_f32: EmitF32) -> None:
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
     lhs, rhs, output, low, high = pair_parameters(op)
     if not lhs == rhs == output or len(shifts) > 1:
@@ -63,7 +63,7 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, 
         minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            found = body.binary(of_codes, values[0], values[1], "i8")
+            found = body.binary(of_bytes, values[0], values[1], "i8")
             return body.binary("arith.minui", body.binary("arith.maxui", found, minimum, "i8"), maximum, "i8")
 
         return emit
@@ -90,7 +90,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
             is_positive = body.op(f"arith.cmpi sge, {data}, {body.constant(0, 'i64')} : i64")
             product = body.binary("arith.muli", data, slope, "i64")
             above, below = (r.emit(body, v, "i64") for r, v in zip(rescales, (data, product), strict=True))
-            return ends.code(body, body.op(f"arith.select {is_positive}, {above}, {below} : i64"))
+            return ends.quantized(body, body.op(f"arith.select {is_positive}, {above}, {below} : i64"))
 
         return emit
 
@@ -107,14 +107,14 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
         *sides, square = (Rescale.fixed(kernel, name, f32) for name, f32 in f32_values.items())
         ends = _Ends(kernel, op)
 
-        def lifted(body: Body, value: str, rescale: Rescale) -> str:
+        def shifted_up(body: Body, value: str, rescale: Rescale) -> str:
             shifted = body.binary("arith.shli", value, body.constant(_SQUARE_LEFT_SHIFT, "i64"), "i64")
             return rescale.emit(body, shifted, "i64")
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (lifted(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
+            left, right = (shifted_up(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
             apart = body.binary("arith.subi", left, right, "i64")
-            return ends.code(body, square.emit(body, body.binary("arith.muli", apart, apart, "i64"), "i64"))
+            return ends.quantized(body, square.emit(body, body.binary("arith.muli", apart, apart, "i64"), "i64"))
 
         return emit
 
@@ -129,8 +129,8 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
         return
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
-    codes = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
-    table = (codes + shifts[2]).astype(np.uint8).reshape(-1)
+    quantized = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
+    table = (quantized + shifts[2]).astype(np.uint8).reshape(-1)
 
     def declare(kernel: Kernel) -> Emit:
         name = kernel.whole(kernel.data("table", table)).name
@@ -164,9 +164,9 @@ class _Ends:
         pairs_ = zip(values, self._points, strict=True)
         return [body.binary("arith.subi", body.cast("arith.extui", c, "i8", "i64"), z, "i64") for c, z in pairs_]
 
-    def code(self, body: Body, value: str) -> str:
-        code = body.clamp(body.binary("arith.addi", value, self._output, "i64"), self._low, self._high, "i64")
-        return body.narrow(code, "i64")
+    def quantized(self, body: Body, value: str) -> str:
+        quantized = body.clamp(body.binary("arith.addi", value, self._output, "i64"), self._low, self._high, "i64")
+        return body.narrow(quantized, "i64")
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:

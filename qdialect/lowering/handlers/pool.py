@@ -72,11 +72,11 @@ def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, maximum: in
     offset = kernel.number("offset", shift + center, "i32")
 
     def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
-        cells = count or extras[0]
-        total = body.binary("arith.subi", acc, body.binary("arith.muli", cells, offset, "i32"), "i32")
-        mean = emit_quotient(body, total, cells, division, maximum)
-        code = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
-        return body.narrow(code, "i32")
+        elements = count or extras[0]
+        total = body.binary("arith.subi", acc, body.binary("arith.muli", elements, offset, "i32"), "i32")
+        mean = emit_quotient(body, total, elements, division, maximum)
+        quantized = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
+        return body.narrow(quantized, "i32")
 
     return finish
 
@@ -95,7 +95,7 @@ def _lower_pool(
     extras: Sequence[MapOperand],
     width: int,
 ) -> None:
-    data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.output)
+    data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.output)
     images, height, width_, _ = shape_of(op.output.type)
     strides = (op.strides[0], op.strides[1])
     size = (op.kernel[0], op.kernel[1])

@@ -39,8 +39,8 @@ def _table(op: RequantizeOp) -> Table:
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     offsets = table_codes(dtype_of(op.input.type)) - op.input_zero_points[0]
     parameters, bounds = requantize_parameters(op.rounding, f32), range_of(op.output.type)
-    codes = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
-    return codes.astype(dtype_of(op.output.type)).view(np.uint8)
+    quantized = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
+    return quantized.astype(dtype_of(op.output.type)).view(np.uint8)
 
 
 def _bound(op: RequantizeOp) -> int:
@@ -59,9 +59,9 @@ def _declare(op: RequantizeOp, how: Requantization) -> Declare:
         rescale = rescaling.declare(kernel)
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            code = body.cast(widening(op.input.type), values[0], source, offset_type)
+            quantized = body.cast(widening(op.input.type), values[0], source, offset_type)
             zero_point = body.cast("arith.extsi", values[1], "i32", offset_type)
-            offset = body.binary("arith.subi", code, zero_point, offset_type)
+            offset = body.binary("arith.subi", quantized, zero_point, offset_type)
             return rescale(body, offset, offset_type, values[2:])
 
         return emit

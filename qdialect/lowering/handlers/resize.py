@@ -13,7 +13,7 @@ from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR
 from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Rounding, emit_interpolation
-from qdialect.lowering.kernels.resampling import Emit, Line, Weight, emit_resampling
+from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_resampling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
 from qdialect.reference.resize import Taps
@@ -30,10 +30,10 @@ _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 1
 
 @lowers(ResizeNearestOp)
 def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     rows, columns = nearest_axes(op)
     kernel = Kernel(lowering.program)
-    emit_resampling(kernel, data, output, [Line(rows)], [Line(columns)], lambda _, values, __: values[0], VECTOR)
+    emit_resampling(kernel, data, output, [AxisTap(rows)], [AxisTap(columns)], lambda _, values, __: values[0], VECTOR)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -41,11 +41,11 @@ def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
 def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     if is_computed_by_reader(op):
         return
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     kernel, exact = Kernel(lowering.program), exact_bilinear(lowering, op)
     if exact is None:
         emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
-        rows, columns = (_lines(taps) for taps in bilinear_axes(op))
+        rows, columns = (_taps_of(taps) for taps in bilinear_axes(op))
         emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
     else:
         emit_interpolation(kernel, exact, output)
@@ -65,7 +65,7 @@ def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> Bilinear | 
     if blends is None:
         return None
     rounding = _rounding(op.arithmetic, signed_shift(op.input.type))
-    return Bilinear(lowering.place(op.input), *blends, rounding)
+    return Bilinear(lowering.slot(op.input), *blends, rounding)
 
 
 def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
@@ -88,8 +88,8 @@ def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
     return Blends.of(taps.low, taps.high, high.astype(np.int64), _EXACT_BITS) if is_exact else None
 
 
-def _lines(taps: Taps) -> list[Line]:
-    return [Line(taps.low, taps.low_weight), Line(taps.high, taps.high_weight)]
+def _taps_of(taps: Taps) -> list[AxisTap]:
+    return [AxisTap(taps.low, taps.low_weight), AxisTap(taps.high, taps.high_weight)]
 
 
 def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
@@ -115,8 +115,8 @@ def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
     return Rounding(bias, emit)
 
 
-def _stored(body: Body, code: str, shift: int) -> str:
-    stored = body.binary("arith.addi", code, body.constant(shift, "i32"), "i32")
+def _stored(body: Body, quantized: str, shift: int) -> str:
+    stored = body.binary("arith.addi", quantized, body.constant(shift, "i32"), "i32")
     limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"), "i32")
     return body.narrow(limited, "i32")
 
@@ -130,9 +130,9 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     def f32(body: Body, value: str) -> str:
         if is_float:
             return value
-        code = body.cast("arith.extui", value, "i8", "i32")
-        code = body.binary("arith.subi", code, body.constant(shift, "i32"), "i32")
-        return body.cast("arith.sitofp", code, "i32", "f32")
+        quantized = body.cast("arith.extui", value, "i8", "i32")
+        quantized = body.binary("arith.subi", quantized, body.constant(shift, "i32"), "i32")
+        return body.cast("arith.sitofp", quantized, "i32", "f32")
 
     def term(body: Body, value: str, weight: Weight) -> str:
         row, column = weight

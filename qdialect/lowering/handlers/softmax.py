@@ -56,7 +56,7 @@ class _Rows:
 
     def __post_init__(self) -> None:
         shape = shape_of(self.op.input.type)
-        data, output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
+        data, output = self.lowering.slot(self.op.input), self.lowering.result(self.op.output)
         self.kernel, self.axis = Kernel(self.lowering.program), self.op.axis
         is_channels_last = self.axis == len(shape) - 1
         lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
@@ -104,12 +104,12 @@ class _Rows:
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
         strides = [0 if i == self.axis else stride for i, stride in enumerate(row_major(sizes))]
         count = prod(sizes)
-        place = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
-        return MapOperand(self.kernel.place(name, place), tuple(strides))
+        slot = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
+        return MapOperand(self.kernel.slot(name, slot), tuple(strides))
 
-    def _operand(self, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-        buffer = self.kernel.place(name, place)
-        return MapOperand(buffer, dim_strides(shape, place.storage), place.storage.origin)
+    def _operand(self, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+        buffer = self.kernel.slot(name, slot)
+        return MapOperand(buffer, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
@@ -167,8 +167,8 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, shar
         # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
         clamped = body.clamp(share(body, entry, values[2], scale), low, high, "f32")
         rounded = body.op(f"math.roundeven {clamped} : f32")
-        code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-        return body.narrow(code, "i32")
+        quantized = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
+        return body.narrow(quantized, "i32")
 
     rows.finish([total], emit)
 

@@ -20,8 +20,8 @@ from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phas
 @lowers(ConvTranspose2DOp, FusedConvTranspose2DOp)
 def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> None:
     taps = taps_of(op)
-    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).acc_range)
-    data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.operation.results[0])
+    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).accumulator_range)
+    data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.operation.results[0])
     rows, columns = transposed_phases(op)
     images = shape_of(op.data.type)[0]
     for row in rows:

@@ -11,7 +11,7 @@ from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.f32_codes import Quantization, declare_code_of_f32, declare_f32
+from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import (
     AddArithmetic,
@@ -60,9 +60,9 @@ class Addition:
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
-        line = self._line()
-        if line is not None:
-            return self._along(kernel, line)
+        fixed_point = self._fixed_point_sum()
+        if fixed_point is not None:
+            return self._emit_fixed_point_sum(kernel, fixed_point)
         if roundings := self.arithmetic.shifted_roundings:
             return self._shifted(kernel, *roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
@@ -73,7 +73,7 @@ class Addition:
             return self._f32(kernel, scaling)
         return self._each(kernel)
 
-    def _line(self) -> FixedPointSum | None:
+    def _fixed_point_sum(self) -> FixedPointSum | None:
         """The sum as one line, where there is one and it is cheaper; rounding each operand leaves none."""
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
@@ -84,12 +84,17 @@ class Addition:
         operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
-        codes = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
+        quantized = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
         ratios = tuple(side.scale / output.scale for side in sides)
-        return fixed_point_sum(codes, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
+        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
 
-    def _along(self, kernel: Kernel, line: FixedPointSum) -> EmitSum:
-        named = {"lhs_factor": line.lhs, "rhs_factor": line.rhs, "sum_rest": line.rest, "sum_shift": line.shift}
+    def _emit_fixed_point_sum(self, kernel: Kernel, fixed_point: FixedPointSum) -> EmitSum:
+        named = {
+            "lhs_factor": fixed_point.lhs,
+            "rhs_factor": fixed_point.rhs,
+            "sum_rest": fixed_point.rest,
+            "sum_shift": fixed_point.shift,
+        }
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
         bounds = self._stored_bounds()
         # A clamp to a byte is known here, for packing does it.
@@ -125,14 +130,14 @@ class Addition:
         }
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
-        def lifted(body: Body, code: str, type_: str, zero_point: str) -> str:
-            wide = body.cast("arith.extsi" if type_ == "i32" else "arith.extui", code, type_, "i64")
+        def shifted_up(body: Body, quantized: str, type_: str, zero_point: str) -> str:
+            wide = body.cast("arith.extsi" if type_ == "i32" else "arith.extui", quantized, type_, "i64")
             offset = body.binary("arith.subi", wide, zero_point, "i64")
             return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"), "i64")
 
         def emit(body: Body, left: str, right: str) -> str:
-            a = lhs.emit(body, lifted(body, left, "i32", points["lhs"]), "i64")
-            b = rhs.emit(body, lifted(body, right, "i8", points["rhs"]), "i64")
+            a = lhs.emit(body, shifted_up(body, left, "i32", points["lhs"]), "i64")
+            b = rhs.emit(body, shifted_up(body, right, "i8", points["rhs"]), "i64")
             value = total.emit(body, body.binary(self._join, a, b, "i64"), "i64")
             value = body.clamp(body.binary("arith.addi", value, points["sum"], "i64"), low, high, "i64")
             return body.cast("arith.trunci", value, "i64", "i32")
@@ -157,13 +162,13 @@ class Addition:
         return emit
 
     def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        lhs, rhs = (declare_f32(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
+        lhs, rhs = (declare_dequantize(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
         last = Rounding.F32_RNE_ZP_LAST
-        to_code = declare_code_of_f32(kernel, "sum", self.output, self.bounds, last, scaling)
+        quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
 
         def emit(body: Body, left: str, right: str) -> str:
             a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i8", "i32"))
-            return to_code(body, body.binary("arith.addf", a, b, "f32"))
+            return quantize(body, body.binary("arith.addf", a, b, "f32"))
 
         return emit
 
@@ -171,7 +176,7 @@ class Addition:
         """Emit what turns a stored code of `own` into a code of the output."""
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
-            return lambda body, code: body.binary("arith.subi", code, shift, "i32")
+            return lambda body, quantized: body.binary("arith.subi", quantized, shift, "i32")
         f32 = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
         if f32[0] >= _LARGEST_RATIO:
             raise CompileError(
@@ -190,8 +195,8 @@ class Addition:
 
         shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
 
-        def f32(body: Body, code: str, side: int) -> str:
-            return body.cast("arith.sitofp", body.binary("arith.subi", code, shifts[side], "i32"), "i32", "f64")
+        def f32(body: Body, quantized: str, side: int) -> str:
+            return body.cast("arith.sitofp", body.binary("arith.subi", quantized, shifts[side], "i32"), "i32", "f64")
 
         def multiply_add(body: Body, value: str, factor: str, addend: str) -> str:
             # A multiply-add of float32 numbers, by way of float64, where the product is exact.

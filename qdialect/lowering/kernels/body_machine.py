@@ -75,8 +75,8 @@ class BodyMachine:
         above = body.binary("arith.subi", body.cast("arith.bitcast", a, _F, _I), root, _I)
         exponent = body.binary("arith.shrsi", above, body.constant(_FRACTION_BITS, _I), _I)
         # A small integer becomes a float as the low bits of one: not every target converts 64 bits.
-        lifted = body.binary("arith.addi", exponent, body.constant(_ROUNDER_BITS, _I), _I)
-        k = self.subtract(body.cast("arith.bitcast", lifted, _I, _F), self.constant(ROUNDER))
+        biased = body.binary("arith.addi", exponent, body.constant(_ROUNDER_BITS, _I), _I)
+        k = self.subtract(body.cast("arith.bitcast", biased, _I, _F), self.constant(ROUNDER))
         fraction = body.binary("arith.andi", above, body.constant(FRACTION_MASK, _I), _I)
         return k, body.cast("arith.bitcast", body.binary("arith.addi", fraction, root, _I), _I, _F)
 

@@ -18,12 +18,12 @@ class ConstantColumns:
 
     taps: CenteredWeights
     start: NDArray[np.int32]
-    beyond: NDArray[np.int8]
+    remainders: NDArray[np.int8]
     """What is added to the taps, which alone would not fit s8."""
 
     def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
         """The taps of the micro-kernel's channels."""
-        return micro_kernel.packed("weights", micro_kernel.reduction.ordered(micro_kernel.group.taps(self.taps.codes)))
+        return micro_kernel.packed("weights", micro_kernel.reduction.ordered(micro_kernel.group.taps(self.taps.values)))
 
     def bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
         """The bias of the micro-kernel's channels."""
@@ -31,4 +31,4 @@ class ConstantColumns:
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8]:
         """The excess of the micro-kernel's channels."""
-        return micro_kernel.reduction.ordered(micro_kernel.group.taps(self.beyond))
+        return micro_kernel.reduction.ordered(micro_kernel.group.taps(self.remainders))

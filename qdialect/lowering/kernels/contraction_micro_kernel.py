@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.kernels.remainder import remainder_groups
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.packing import pack_k_groups
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.strategy import ChannelBlock
@@ -52,7 +52,7 @@ class SumOfProducts(ABC):
     epilogue: Epilogue
 
     @property
-    def places(self) -> list[BufferSlot]:
+    def slots(self) -> list[BufferSlot]:
         """What moves from pixel to pixel: data, output and, where there is one, residual."""
         residual = self.epilogue.residual
         return [self.data, self.output, *([residual] if residual else [])]

@@ -83,7 +83,7 @@ def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
     if isinstance(operand.source, Buffer):
         return Declared(operand.source, operand.offset, operand.start)
     if isinstance(operand.source, BufferSlot):
-        return Declared(kernel.place(name, operand.source), operand.offset, operand.start)
+        return Declared(kernel.slot(name, operand.source), operand.offset, operand.start)
     return Declared(kernel.data(name, operand.source), operand.offset, operand.start)
 
 
@@ -119,20 +119,20 @@ def _operand(
     return Operand(kernel.read(declared.buffer, view, where), tuple(loop for _, loop in moving))
 
 
-def byte_literal(code: int) -> int:
+def byte_literal(quantized: int) -> int:
     """A stored code, 0..255, as the signless byte that stands for it."""
-    return (code + 128) % 256 - 128
+    return (quantized + 128) % 256 - 128
 
 
-def flipped(body: Body, code: str) -> str:
+def flipped(body: Body, quantized: str) -> str:
     """Between an `i8` code and the byte that stands for it."""
-    return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")
+    return body.binary("arith.xori", quantized, body.constant(-128, "i8"), "i8")
 
 
-def emit_halo(kernel: Kernel, place: BufferSlot, value: str) -> None:
-    """Fill the halo of `place` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
-    buffer = kernel.place("image", place)
-    storage = place.storage
+def emit_halo(kernel: Kernel, slot: BufferSlot, value: str) -> None:
+    """Fill the halo of `slot` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
+    buffer = kernel.slot("image", slot)
+    storage = slot.storage
     images, height, width, _ = storage.shape
     image, row, pixel, _ = storage.strides
     _, left, bottom, right = storage.halo

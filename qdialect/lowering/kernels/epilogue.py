@@ -68,8 +68,8 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     return Stages(epilogue, tuple(stage.declare(kernel) for stage in epilogue.stages))
 
 
-def stage_kernels(op: AnyFused, acc_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
-    """What computes the stages of `op`, for accumulators in `acc_range`, by channel.
+def stage_kernels(op: AnyFused, accumulator_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
+    """What computes the stages of `op`, for accumulators in `accumulator_range`, by channel.
 
     Raises `CompileError` where a stage cannot be compiled.
     """
@@ -82,7 +82,7 @@ def stage_kernels(op: AnyFused, acc_range: tuple[IntArray, IntArray]) -> tuple[S
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, acc_range, follower)))
+        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower)))
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 

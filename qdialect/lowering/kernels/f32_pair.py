@@ -37,12 +37,12 @@ class F32Pair:
         zero_point = kernel.number("output_zero_point", point + self.output.shift, "i32")
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (_f32(body, code, *side) for code, side in zip(values, sides, strict=True))
+            left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))
             quotient = body.binary("arith.divf", self.function(body, left, right), scale, "f32")
             # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
             rounded = body.op(f"math.roundeven {body.clamp(quotient, low, high, 'f32')} : f32")
-            code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-            return body.narrow(code, "i32")
+            quantized = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
+            return body.narrow(quantized, "i32")
 
         return emit
 
@@ -51,8 +51,8 @@ def _scale(kernel: Kernel, name: str, quantization: Quantization) -> str:
     return kernel.number(f"{name}_scale", float(np.float32(quantization.scale)), "f32")
 
 
-def _f32(body: Body, code: str, zero_point: str, scale: str) -> str:
-    offset = body.binary("arith.subi", body.cast("arith.extui", code, "i8", "i32"), zero_point, "i32")
+def _f32(body: Body, quantized: str, zero_point: str, scale: str) -> str:
+    offset = body.binary("arith.subi", body.cast("arith.extui", quantized, "i8", "i32"), zero_point, "i32")
     return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
 
 

@@ -11,25 +11,25 @@ from qdialect.quant_math import Division
 _MAX_IN_FLOAT32 = 65_000
 
 
-def _add_code(body: Body, acc: str, values: Sequence[str]) -> str:
+def _add_value(body: Body, acc: str, values: Sequence[str]) -> str:
     return body.binary("arith.addi", acc, body.cast("arith.extui", values[0], "i8", "i32"), "i32")
 
 
-def _largest_code(body: Body, acc: str, values: Sequence[str]) -> str:
+def _largest_value(body: Body, acc: str, values: Sequence[str]) -> str:
     return body.binary("arith.maxui", acc, values[0], "i8")
 
 
-def _smallest_code(body: Body, acc: str, values: Sequence[str]) -> str:
+def _smallest_value(body: Body, acc: str, values: Sequence[str]) -> str:
     return body.binary("arith.minui", acc, values[0], "i8")
 
 
-SUM = Fold("i32", 0, _add_code, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
+SUM = Fold("i32", 0, _add_value, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
 """The sum of stored quantized values."""
 
-MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
+MAX = Fold("i8", 0, _largest_value, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
 """The largest stored code."""
 
-MIN = Fold("i8", -1, _smallest_code, lambda body, a, b: body.binary("arith.minui", a, b, "i8"))
+MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minui", a, b, "i8"))
 """The smallest stored code, from 255 as a signless byte."""
 
 

@@ -34,7 +34,7 @@ class Rounding:
     """(body, biased blend, its type, fraction bits) -> stored code of that type."""
 
 
-_MAX_RUNS, _MAX_CELLS = 4, 8
+_MAX_REPEATS, _MAX_PIXELS = 4, 8
 # Blends of quantized values below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
 _NARROW_BITS = 7
 
@@ -92,7 +92,7 @@ class Bilinear:
         rise = body.binary("arith.subi", values[1], values[0], self.element)
         return body.binary("arith.addi", whole, body.binary("arith.muli", rise, part, self.element), self.element)
 
-    def code(self, body: Body, values: Sequence[str], part: str) -> str:
+    def quantized(self, body: Body, values: Sequence[str], part: str) -> str:
         """The stored code between two cells of a blend of rows."""
         bits = self.bits
         total = self.weighted(body, values, part, self.columns.bits, self.rounding.bias(bits))
@@ -100,7 +100,7 @@ class Bilinear:
 
 
 @dataclass(frozen=True)
-class Cells:
+class Pixels:
     """Some cells of a row of the result, and what computes their quantized values."""
 
     row: str
@@ -115,9 +115,9 @@ class Cells:
     """Cells of a repetition at a time."""
     operands: Sequence[MapOperand]
     """With strides along these and the channels."""
-    code: Emit
+    quantized: Emit
 
-    def place(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
+    def operand_in(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
         """Where these cells are in a result that moves so along images, rows and columns."""
         image, row, column = strides
         start = kernel.multiple(self.row, row)
@@ -128,7 +128,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Repeat:
     """`count` times the same parts side by side, the first at cell `start`; each time `step` further into the input."""
 
     start: int
@@ -140,41 +140,41 @@ class _Run:
 
 def emit_interpolation(kernel: Kernel, op: Bilinear, output: BufferSlot) -> None:
     """Write the quantized values of every cell to `output`."""
-    target, storage = kernel.place("target", output), output.storage
+    target, storage = kernel.slot("target", output), output.storage
     lanes = min(op.data.storage.pitch, storage.pitch)
 
-    def write(cells: Cells) -> None:
-        place = cells.place(kernel, target, storage.origin, storage.strides[:3])
-        place = replace(place, strides=(*place.strides, 1))
-        emit_map(kernel, (*cells.shape, lanes), cells.operands, place, cells.code, op.width, cells.tile)
+    def write(pixels: Pixels) -> None:
+        destination = pixels.operand_in(kernel, target, storage.origin, storage.strides[:3])
+        destination = replace(destination, strides=(*destination.strides, 1))
+        emit_map(kernel, (*pixels.shape, lanes), pixels.operands, destination, pixels.quantized, op.width, pixels.tile)
 
-    emit_cells(kernel, op, write)
+    emit_pixels(kernel, op, write)
 
 
-def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> None:
+def emit_pixels(kernel: Kernel, op: Bilinear, write: Callable[[Pixels], None]) -> None:
     """Emit the loop over the rows of the result; `write` emits what becomes of its cells."""
     before = op.data.storage
     images, height, width, _ = before.shape
     # One column more: the last one's neighbour, which counts nothing.  And a vector: who reads may round channels up.
     columns = width + 1 + -(-op.width // before.pitch)
     storage = Storage((images, 1, columns, before.pitch), op.element, before.pitch)
-    source, blend = kernel.place("source", op.data), kernel.scratch("blend", storage)
+    source, blend = kernel.slot("source", op.data), kernel.scratch("blend", storage)
     lower = np.minimum(op.rows.low + 1, height - 1)
-    cells = {"upper": op.rows.low, "lower": lower}
-    tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in cells.items()]
+    pixels = {"upper": op.rows.low, "lower": lower}
+    tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in pixels.items()]
     row_parts = kernel.data("row_parts", op.numbers(op.rows))
-    cells_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
+    pixels_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
     with kernel.steps(len(op.rows.low)) as row:
         starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
 
         def emit(body: Body, values: Sequence[str]) -> str:
-            codes = [body.cast("arith.extui", value, "i8", op.element) for value in values]
-            return op.weighted(body, codes, part, op.rows.bits)
+            quantized = [body.cast("arith.extui", value, "i8", op.element) for value in values]
+            return op.weighted(body, quantized, part, op.rows.bits)
 
         rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
         target = MapOperand(blend, (storage.strides[0], 1))
         emit_map(kernel, (images, width * before.pitch), rows, target, emit, op.width)
-        cells_of.emit(row, write)
+        pixels_of.emit(row, write)
 
 
 class _Columns:
@@ -183,46 +183,46 @@ class _Columns:
     def __init__(self, kernel: Kernel, op: Bilinear, blend: MapOperand) -> None:
         self._kernel, self._op, self._blend = kernel, op, blend
         self._parts = kernel.data("parts", op.numbers(op.columns))
-        self._runs = _runs(op.columns)
+        self._repeats = _repeats(op.columns)
         self._starts: Buffer | None = None
-        if len(self._runs) > _MAX_RUNS:
+        if len(self._repeats) > _MAX_REPEATS:
             self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
 
-    def emit(self, row: str, write: Callable[[Cells], None]) -> None:
+    def emit(self, row: str, write: Callable[[Pixels], None]) -> None:
         """Call `write` with all cells of `row`."""
         if self._starts is None:
-            for cells in (cells for run in self._runs for cells in self._of_run(row, run)):
-                write(cells)
+            for pixels in (pixels for repeat in self._repeats for pixels in self._of_repeat(row, repeat)):
+                write(pixels)
             return
         kernel, op = self._kernel, self._op
         with kernel.steps(len(op.columns.low)) as column:
             low, part = kernel.position(self._starts, column), kernel.entry(self._parts, column)
             pair = [replace(self._blend, start=low, offset=more) for more in (0, op.data.storage.pitch)]
             shape = op.data.storage.shape[0], 1, 1
-            write(Cells(row, column, shape, 1, 1, pair, lambda body, values: op.code(body, values, part)))
+            write(Pixels(row, column, shape, 1, 1, pair, lambda body, values: op.quantized(body, values, part)))
 
-    def _of_run(self, row: str, run: _Run) -> Iterator[Cells]:
-        op, pitch, count = self._op, self._op.data.storage.pitch, len(run.parts)
-        strides = (self._blend.strides[0], run.step * pitch, 0, 1)
-        pair = [MapOperand(self._blend.source, strides, (run.low + more) * pitch) for more in (0, 1)]
-        for first, size, tile in split(count, rows_for(count, _MAX_CELLS)):
-            parts = MapOperand(self._parts, (0, 0, 1, 0), run.start + first)
-            shape = op.data.storage.shape[0], run.count, size
-            yield Cells(row, run.start + first, shape, count, tile, [*pair, parts], self._between)
+    def _of_repeat(self, row: str, repeat: _Repeat) -> Iterator[Pixels]:
+        op, pitch, count = self._op, self._op.data.storage.pitch, len(repeat.parts)
+        strides = (self._blend.strides[0], repeat.step * pitch, 0, 1)
+        pair = [MapOperand(self._blend.source, strides, (repeat.low + more) * pitch) for more in (0, 1)]
+        for first, size, tile in split(count, rows_for(count, _MAX_PIXELS)):
+            parts = MapOperand(self._parts, (0, 0, 1, 0), repeat.start + first)
+            shape = op.data.storage.shape[0], repeat.count, size
+            yield Pixels(row, repeat.start + first, shape, count, tile, [*pair, parts], self._between)
 
     def _between(self, body: Body, values: Sequence[str]) -> str:
         """The code between two cells of the blend; their part is the third value."""
-        return self._op.code(body, values, values[2])
+        return self._op.quantized(body, values, values[2])
 
 
-def _runs(blends: Blends) -> list[_Run]:
+def _repeats(blends: Blends) -> list[_Repeat]:
     """Neighbouring cells between the same two of the input, joined where the next ones have the same parts."""
-    runs: list[_Run] = []
+    repeats: list[_Repeat] = []
     for start, end in pairwise([0, *(np.flatnonzero(np.diff(blends.low)) + 1).tolist(), len(blends.low)]):
         low, parts = int(blends.low[start]), tuple(blends.part[start:end].tolist())
-        last = runs[-1] if runs else None
+        last = repeats[-1] if repeats else None
         if last and last.parts == parts and (last.count == 1 or low == last.low + last.step * last.count):
-            runs[-1] = _Run(last.start, last.low, parts, (low - last.low) // last.count, last.count + 1)
+            repeats[-1] = _Repeat(last.start, last.low, parts, (low - last.low) // last.count, last.count + 1)
         else:
-            runs.append(_Run(start, low, parts, 0, 1))
-    return runs
+            repeats.append(_Repeat(start, low, parts, 0, 1))
+    return repeats

@@ -12,7 +12,7 @@ _LARGEST = 2**31 - 1
 
 def emit_root(body: Body, total: str) -> str:
     """The Q0.31 mantissa of 1 / sqrt(`total`), i32."""
-    value, places = _normalized(body, total)
+    value, shift = _normalized(body, total)
     pairs = _pairs(body, value)
     twice = body.binary("arith.shli", pairs, body.constant(1, "i32"), "i32")
     fraction = body.binary("arith.shli", value, twice, "i32")
@@ -26,7 +26,7 @@ def emit_root(body: Body, total: str) -> str:
         x = shift_left(body, body.binary("arith.subi", slope, doubling_high(body, half, cube), "i64"), 3)
     root = body.cast("arith.trunci", doubling_high(body, x, body.constant(_HALF_ROOT, "i64")), "i64", "i32")
     # Where the shift would be negative the mantissa moves instead.
-    shift = body.binary("arith.subi", places, pairs, "i32")
+    shift = body.binary("arith.subi", shift, pairs, "i32")
     zero = body.constant(0, "i32")
     left = body.binary("arith.maxsi", body.binary("arith.subi", zero, shift, "i32"), zero, "i32")
     return _unless_small(body, total, body.binary("arith.shli", root, left, "i32"), _LARGEST)
@@ -34,22 +34,22 @@ def emit_root(body: Body, total: str) -> str:
 
 def emit_root_shift(body: Body, total: str) -> str:
     """By how many places a product with that mantissa is shifted right, i32."""
-    value, places = _normalized(body, total)
-    shift = body.binary("arith.subi", places, _pairs(body, value), "i32")
+    value, shift = _normalized(body, total)
+    shift = body.binary("arith.subi", shift, _pairs(body, value), "i32")
     return _unless_small(body, total, body.binary("arith.maxsi", shift, body.constant(0, "i32"), "i32"), 0)
 
 
-def emit_rounded_shift(body: Body, value: str, places: str) -> str:
-    """``value / 2^places`` with ties away from zero, i64."""
+def emit_rounded_shift(body: Body, value: str, shift: str) -> str:
+    """``value / 2^shift`` with ties away from zero, i64."""
     one, zero = body.constant(1, "i64"), body.constant(0, "i64")
-    mask = body.binary("arith.subi", body.binary("arith.shli", one, places, "i64"), one, "i64")
+    mask = body.binary("arith.subi", body.binary("arith.shli", one, shift, "i64"), one, "i64")
     is_negative = body.op(f"arith.cmpi slt, {value}, {zero} : i64")
     threshold = body.binary("arith.shrui", mask, one, "i64")
     above = body.binary("arith.addi", threshold, one, "i64")
     threshold = body.op(f"arith.select {is_negative}, {above}, {threshold} : i64")
     rest = body.binary("arith.andi", value, mask, "i64")
     rounds_up = body.op(f"arith.cmpi sgt, {rest}, {threshold} : i64")
-    whole = body.binary("arith.shrsi", value, places, "i64")
+    whole = body.binary("arith.shrsi", value, shift, "i64")
     return body.binary("arith.addi", whole, body.op(f"arith.select {rounds_up}, {one}, {zero} : i64"), "i64")
 
 
@@ -60,8 +60,8 @@ def _normalized(body: Body, total: str) -> tuple[str, str]:
     is_large = body.op(f"arith.cmpi sge, {value}, {body.constant(1 << 29, 'i32')} : i32")
     quarter = body.binary("arith.shrui", value, two, "i32")
     value = body.op(f"arith.select {is_large}, {quarter}, {value} : i32")
-    places = body.op(f"arith.select {is_large}, {body.constant(12, 'i32')}, {body.constant(11, 'i32')} : i32")
-    return value, places
+    shift = body.op(f"arith.select {is_large}, {body.constant(12, 'i32')}, {body.constant(11, 'i32')} : i32")
+    return value, shift
 
 
 def _pairs(body: Body, value: str) -> str:

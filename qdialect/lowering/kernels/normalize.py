@@ -16,15 +16,15 @@ _NEWTON_STEPS = 3
 _SHIFT_WITHOUT_ZEROS = 12 + 31 - 8
 
 
-def emit_entry(body: Body, table: str, element: str, code: str, largest: str) -> str:
-    """``table[largest - code]`` of 256 entries, from stored quantized values with code <= largest."""
-    top, own = (body.cast("arith.extui", value, "i8", "i32") for value in (largest, code))
+def emit_entry(body: Body, table: str, element: str, quantized: str, largest: str) -> str:
+    """``table[largest - quantized]`` of 256 entries, from stored quantized values with code <= largest."""
+    top, own = (body.cast("arith.extui", value, "i8", "i32") for value in (largest, quantized))
     distance = body.cast("arith.index_cast", body.binary("arith.subi", top, own, "i32"), "i32", "index")
     return body.op(f"tensor.extract {table}[{distance}] : tensor<256x{element}>")
 
 
 def sum_of_entries(table: str, element: str) -> Fold:
-    """The sum of ``table[largest - code]`` over (code, largest); float32 sums run in the order of the elements."""
+    """The sum of ``table[largest - quantized]`` over (code, largest); float32 sums run in the order of the elements."""
     add = "arith.addi" if element == "i32" else "arith.addf"
 
     def emit(body: Body, acc: str, values: Sequence[str]) -> str:
@@ -50,8 +50,8 @@ def emit_reciprocal(body: Body, total: str) -> str:
 
 def emit_shift(body: Body, total: str) -> str:
     """By how many places the product with the reciprocal of `total` is shifted right, i32."""
-    places = body.constant(_SHIFT_WITHOUT_ZEROS, "i32")
-    return body.binary("arith.subi", places, body.op(f"math.ctlz {total} : i32"), "i32")
+    shift = body.constant(_SHIFT_WITHOUT_ZEROS, "i32")
+    return body.binary("arith.subi", shift, body.op(f"math.ctlz {total} : i32"), "i32")
 
 
 def emit_share(body: Body, exponential: str, reciprocal: str, shift: str) -> str:
@@ -61,8 +61,8 @@ def emit_share(body: Body, exponential: str, reciprocal: str, shift: str) -> str
     one = body.constant(1, "i64")
     # Nothing here is negative: adding one half before the shift rounds ties away from zero.
     half = body.binary("arith.shli", one, body.binary("arith.subi", n, one, "i64"), "i64")
-    code = body.binary("arith.shrui", body.binary("arith.addi", product, half, "i64"), n, "i64")
-    return body.narrow(body.binary("arith.minsi", code, body.constant(255, "i64"), "i64"), "i64")
+    quantized = body.binary("arith.shrui", body.binary("arith.addi", product, half, "i64"), n, "i64")
+    return body.narrow(body.binary("arith.minsi", quantized, body.constant(255, "i64"), "i64"), "i64")
 
 
 def doubling_high(body: Body, a: str, b: str) -> str:
@@ -71,8 +71,8 @@ def doubling_high(body: Body, a: str, b: str) -> str:
     return body.binary("arith.shrsi", nudged, body.constant(31, "i64"), "i64")
 
 
-def shift_left(body: Body, value: str, places: int) -> str:
-    """``value << places`` (i64), saturated to 32 bits."""
-    shifted = body.binary("arith.shli", value, body.constant(places, "i64"), "i64")
+def shift_left(body: Body, value: str, shift: int) -> str:
+    """``value << shift`` (i64), saturated to 32 bits."""
+    shifted = body.binary("arith.shli", value, body.constant(shift, "i64"), "i64")
     low, high = (body.constant(bound, "i64") for bound in _BOUNDS)
     return body.clamp(shifted, low, high, "i64")

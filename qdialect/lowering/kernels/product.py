@@ -41,7 +41,7 @@ _K_GROUP = 4
 class Matrices:
     """The right operand as it is stored: `leading` axes over matrices, then [depth, channels]."""
 
-    place: BufferSlot
+    slot: BufferSlot
     leading: tuple[Axis, ...]
     row_stride: int
     depth: int
@@ -68,7 +68,7 @@ class PackedMatrices:
     """Matrices where the micro-kernels read them; `start` is int32[channels], or a place with [matrix, lane]."""
 
     matrices: Matrices
-    place: BufferSlot
+    slot: BufferSlot
     start: NDArray[np.int32] | BufferSlot
 
 
@@ -100,7 +100,7 @@ class Product(SumOfProducts):
         return self.points
 
     def start(self, operand: int) -> int:
-        return self.places[operand].storage.origin + self.offsets[operand]
+        return self.slots[operand].storage.origin + self.offsets[operand]
 
     def pixel_axes(self) -> list[Axis]:
         return list(self.rows)
@@ -113,8 +113,8 @@ class Product(SumOfProducts):
         return Reduction((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
 
     def declare_columns(self, kernel: Kernel) -> Columns:
-        packed, start = kernel.place("packed", self.right.place), self.right.start
-        sums = kernel.place("start", start) if isinstance(start, BufferSlot) else start
+        packed, start = kernel.slot("packed", self.right.slot), self.right.start
+        sums = kernel.slot("start", start) if isinstance(start, BufferSlot) else start
         return _StoredColumns(self, packed, sums)
 
 
@@ -168,9 +168,9 @@ def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
 def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
     """Append the kernel call that packs `matrices`; the place of the result."""
     length = matrices.count * matrices.lanes * matrices.k_groups * _K_GROUP
-    place = program.buffer(Storage((1, 1, 1, length), "i8", length))
+    slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
     kernel = Kernel(program)
-    source, target = kernel.place("matrices", matrices.place), kernel.place("packed", place)
+    source, target = kernel.slot("matrices", matrices.slot), kernel.slot("packed", slot)
     whole, rest = divmod(matrices.depth, _K_GROUP)
     for block in program.strategy.channel_blocks(matrices.lanes, matrices.depth):
         if rest:
@@ -179,7 +179,7 @@ def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
         if whole:
             _emit_rows(kernel, (source, target), matrices, block, (0, whole, _K_GROUP))
     program.call(kernel, "pack")
-    return place
+    return slot
 
 
 def _emit_rows(
@@ -215,7 +215,7 @@ def _emit_rows(
             source = View(
                 (*leading, block.tiles, count, rows, extent),
                 (*(axis.strides[0] for axis in matrices.leading), channels, _K_GROUP * row, row, 1),
-                matrices.place.storage.origin + first * _K_GROUP * row + block.start + start,
+                matrices.slot.storage.origin + first * _K_GROUP * row + block.start + start,
             )
             inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
             value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
@@ -240,7 +240,7 @@ def emit_start(
     lanes = matrices.lanes
     known = bias.astype(np.int64) + matrices.depth * data_zero_point * zero_points.astype(np.int64)
     known32 = pad_channels(known.astype(np.uint64).astype(np.uint32).view(np.int32), lanes)
-    place = program.buffer(Storage((matrices.count, 1, 1, lanes), "i32", lanes))
+    slot = program.buffer(Storage((matrices.count, 1, 1, lanes), "i32", lanes))
     kernel = Kernel(program)
     factor = kernel.number("zero_point", data_zero_point, "i32")
     leading = tuple(axis.size for axis in matrices.leading)
@@ -250,13 +250,13 @@ def emit_start(
     def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
         return body.binary("arith.subi", extras[0], body.binary("arith.muli", acc, factor, "i32"), "i32")
 
-    source = MapOperand(matrices.place, (*steps, 1), matrices.place.storage.origin)
+    source = MapOperand(matrices.slot, (*steps, 1), matrices.slot.storage.origin)
     sums = Fold(
         (*leading, lanes),
         (matrices.depth,),
         [Reduced(source, (matrices.row_stride,))],
         [MapOperand(known32, (*(0,) * len(leading), 1))],
-        MapOperand(place, (*output, 1)),
+        MapOperand(slot, (*output, 1)),
         SUM,
         finish,
         _LANES,
@@ -264,4 +264,4 @@ def emit_start(
     )
     emit_reduction(kernel, sums)
     program.call(kernel, "column sums")
-    return place
+    return slot

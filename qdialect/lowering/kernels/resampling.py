@@ -23,10 +23,10 @@ Emit = Callable[[Body, Sequence[str], Sequence[Weight]], str]
 
 
 @dataclass(frozen=True)
-class Line:
+class AxisTap:
     """For each row or column of the result, one of the input, and its weight."""
 
-    cells: NDArray[np.int64]
+    indices: NDArray[np.int64]
     weights: NDArray[Any] | None = None
 
 
@@ -42,13 +42,13 @@ def emit_resampling(
     kernel: Kernel,
     data: BufferSlot,
     output: BufferSlot,
-    rows: Sequence[Line],
-    columns: Sequence[Line],
+    rows: Sequence[AxisTap],
+    columns: Sequence[AxisTap],
     emit: Emit,
     width: int,
 ) -> None:
     """Write ``emit(...)`` to every cell of `output`; it gets the cells at every row and each column there, in order."""
-    source, target = kernel.place("source", data), kernel.place("target", output)
+    source, target = kernel.slot("source", data), kernel.slot("target", output)
     before, after = data.storage, output.storage
     row_tables = _tables(kernel, "row", rows, before.strides[1], before.origin)
     column_tables = _tables(kernel, "column", columns, before.strides[2], 0)
@@ -62,27 +62,27 @@ def emit_resampling(
             starts = [kernel.sum(row.start, column.start) for row, column in pairs]
             weights = [(row.weight, column.weight) for row, column in pairs]
             start = kernel.sum(row_start, kernel.multiple(x, after.strides[2]))
-            cell = _Cell(kernel, source, target, starts, start)
-            cell.emit(before, after, lambda body, values: emit(body, values, weights), width)
+            pixel = _Pixel(kernel, source, target, starts, start)
+            pixel.emit(before, after, lambda body, values: emit(body, values, weights), width)
 
 
 def _tables(
-    kernel: Kernel, name: str, lines: Sequence[Line], stride: int, origin: int
+    kernel: Kernel, name: str, taps: Sequence[AxisTap], stride: int, origin: int
 ) -> list[tuple[Buffer, Buffer | None]]:
     tables: list[tuple[Buffer, Buffer | None]] = []
-    for i, line in enumerate(lines):
-        cells = kernel.data(f"{name}s{i}", line.cells * stride + origin)
-        tables.append((cells, None if line.weights is None else kernel.data(f"{name}_weights{i}", line.weights)))
+    for i, tap in enumerate(taps):
+        indices = kernel.data(f"{name}s{i}", tap.indices * stride + origin)
+        tables.append((indices, None if tap.weights is None else kernel.data(f"{name}_weights{i}", tap.weights)))
     return tables
 
 
 def _at(kernel: Kernel, table: tuple[Buffer, Buffer | None], index: str) -> _Entry:
-    cells, weights = table
-    return _Entry(kernel.position(cells, index), "" if weights is None else kernel.entry(weights, index))
+    indices, weights = table
+    return _Entry(kernel.position(indices, index), "" if weights is None else kernel.entry(weights, index))
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _Pixel:
     """The channels of one cell, in all images: where each input and the result starts."""
 
     kernel: Kernel

@@ -36,14 +36,14 @@ class Rescaling:
         return [kernel.number(p.name, p.values[0], p.element) for p in self.how.parameters]
 
     def _declare_narrow(self, kernel: Kernel) -> EmitRescale:
-        emit_code = declare_code(kernel, self.how, self.zero_point, self.bounds, self.shift)
+        emit_rescale = declare_rescale(kernel, self.how, self.zero_point, self.bounds, self.shift)
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-            code = emit_code(body, value, type_, parameters)
+            quantized = emit_rescale(body, value, type_, parameters)
             return (
-                body.narrow(code, "i32")
+                body.narrow(quantized, "i32")
                 if self.element == "i8"
-                else body.cast("arith.trunci", code, "i32", self.element)
+                else body.cast("arith.trunci", quantized, "i32", self.element)
             )
 
         return emit
@@ -56,17 +56,17 @@ class Rescaling:
 
         def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
             if self.how.rounding in ZERO_POINT_FIRST:
-                code = self._early(body, value, type_, parameters[0], f32)
+                quantized = self._early(body, value, type_, parameters[0], f32)
             else:
-                code = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
-            return body.cast("arith.trunci", body.clamp(code, low, high, "i64"), "i64", "i32")
+                quantized = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
+            return body.cast("arith.trunci", body.clamp(quantized, low, high, "i64"), "i64", "i32")
 
         return emit
 
     def _early(self, body: Body, value: str, type_: str, multiplier: str, zero_point: str) -> str:
         product = body.binary("arith.mulf", body.cast("arith.sitofp", value, type_, "f32"), multiplier, "f32")
-        code = body.binary("arith.addf", product, zero_point, "f32")
-        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, code))
+        quantized = body.binary("arith.addf", product, zero_point, "f32")
+        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
 
     def _late(self, body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
         """The scaled value before its zero point; fixed-point rounding modes saturate it to 32 bits."""
@@ -78,7 +78,7 @@ class Rescaling:
         return body.clamp(wide, low, high, "i64")
 
 
-def declare_code(
+def declare_rescale(
     kernel: Kernel, how: Requantization, zero_point: int, bounds: tuple[int, int], shift: int
 ) -> EmitRescale:
     """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
@@ -91,10 +91,10 @@ def declare_code(
     from_zero = bounds[0] + early >= 0
 
     def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-        code = emit_requantize(body, how, value, type_, parameters, own, (low, high), from_zero=from_zero)
+        quantized = emit_requantize(body, how, value, type_, parameters, own, (low, high), from_zero=from_zero)
         if shift == early:
-            return code
-        return body.binary("arith.addi", code, body.constant(shift - early, "i32"), "i32")
+            return quantized
+        return body.binary("arith.addi", quantized, body.constant(shift - early, "i32"), "i32")
 
     return emit
 

@@ -42,19 +42,14 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
 
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
     """The target as 32-bit numbers, one for each pixel; None where it has no pixels of four bytes."""
-    place, (*outer, last) = target.source, axes
-    if (
-        not isinstance(place, BufferSlot)
-        or place.kind != "arena"
-        or place.storage.element != "i8"
-        or last.size > _PIXEL
-    ):
+    slot, (*outer, last) = target.source, axes
+    if not isinstance(slot, BufferSlot) or slot.kind != "arena" or slot.storage.element != "i8" or last.size > _PIXEL:
         return None
     steps = [axis.strides[1] for axis in outer]
-    if any(number % _PIXEL for number in (*steps, target.offset, place.offset)):
+    if any(number % _PIXEL for number in (*steps, target.offset, slot.offset)):
         return None
-    pixels = place.storage.length // _PIXEL
-    seen = replace(place, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=place.offset // _PIXEL)
+    pixels = slot.storage.length // _PIXEL
+    seen = replace(slot, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=slot.offset // _PIXEL)
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
 
 

@@ -45,14 +45,14 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     if is_cheap or (reads_past_end and not op.data.has_slack):
         return None
     pixels = math.prod(axis.size for axis in axes)
-    place = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
+    slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
-    data, sums = kernel.place("data", op.data), kernel.place("sums", place)
+    data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
     columns = kernel.read(kernel.data("ones", ones), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         micro_kernel = kernel.next_micro_kernel()
-        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _runs(op, reduction, segment, ones.shape)
+        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _windows(op, reduction, segment, ones.shape)
         inputs = (
             Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
@@ -69,7 +69,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
         read = [Operand(added, segment.loops)]
         kernel.store(kernel.generic(Loops(segment.loops), read, target, kernel.body(), "%x0", root), where)
     program.call(kernel, "window sums")
-    return place
+    return slot
 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:
@@ -78,7 +78,7 @@ def with_sums(axes: Sequence[Axis]) -> list[Axis]:
     return [Axis(axis.size, (*axis.strides, step)) for axis, step in zip(axes, steps, strict=True)]
 
 
-def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
+def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
     """The windows as vectors of K groups, which end beyond the run: there the ones are zero."""
     *_, chunks, lanes, k_group = ones
     sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)

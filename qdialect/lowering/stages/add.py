@@ -9,7 +9,7 @@ from typing import Self
 from qdialect.dialect.stages.add import AddStage
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Addition
-from qdialect.lowering.kernels.f32_codes import Quantization
+from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import Bounds, EmitStage, StageKernel, StageSite, lowers_stage
 

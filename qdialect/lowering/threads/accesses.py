@@ -114,21 +114,21 @@ def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
         elif isinstance(buffer.type, ir.MemRefType):
             is_write = _WRITES.get(op.name) == use.operand_number
             is_read = _READS.get(op.name) == use.operand_number or op.name == "vector.gather"
-            acc_range = _reach(op, use.operand_number) if op.name in _WRITES | _READS else None
-            run, loops = acc_range or (None, ())
+            found = _extent_of(op, use.operand_number) if op.name in _WRITES | _READS else None
+            run, loops = found or (None, ())
             if is_write or not is_read:
                 yield Access(argument, True, run, op, loops)
             if is_read or not is_write:
                 yield Access(argument, False, run, op, loops)
 
 
-def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
-    """The run of a read or write, and the loops that move it."""
+def _extent_of(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """The elements that a read or write touches, and the loops that move it."""
     buffer = op.operands[position]
     type_ = ir.MemRefType(buffer.type)
     strides = static_strides(type_)
-    place = _start_of(buffer)
-    if place is None or strides is None:
+    address = _start_of(buffer)
+    if address is None or strides is None:
         return None
     is_copy = op.name == "memref.copy"
     values = [] if is_copy else list(op.operands)[position + 1 :][: type_.rank]
@@ -136,11 +136,11 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operati
         index = _linear(value)
         if index is None:
             return None
-        place = _sum(place, _times(index, stride))
+        address = _sum(address, _times(index, stride))
     dims = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
     loops: list[tuple[ir.Operation, int]] = []
-    start = place.constant
-    for variable, factor in place.factors.items():
+    start = address.constant
+    for variable, factor in address.factors.items():
         loop = loop_of(variable)
         found = bounds(loop) if loop else None
         if loop is None or found is None:

@@ -35,7 +35,7 @@ class Work:
         """Units where steps are counted through the `depth` outermost loops."""
         return math.prod(self.trips[:depth])
 
-    def places(self, depth: int) -> NDArray[np.int64]:
+    def positions(self, depth: int) -> NDArray[np.int64]:
         """About where each unit writes, in ascending order."""
         found = np.full(1, self.start, np.int64)
         for trips, stride in list(zip(self.trips, self.strides, strict=True))[:depth]:
@@ -80,9 +80,9 @@ def _partition(works: Sequence[Work], parts: int, depth: int) -> list[Partition]
     """The cut where units are counted through at most `depth` loops."""
     depths = [min(depth, len(work.trips)) for work in works]
     units = [work.units(depth) for work, depth in zip(works, depths, strict=True)]
-    places = np.concatenate([work.places(depth) for work, depth in zip(works, depths, strict=True)])
+    positions = np.concatenate([work.positions(depth) for work, depth in zip(works, depths, strict=True)])
     costs = np.repeat([work.cost / count for work, count in zip(works, units, strict=True)], units)
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(positions, kind="stable")
     middles = np.cumsum(costs[order]) - costs[order] / 2
     share = float(costs.sum()) / parts
     ends = [0, *(int(np.count_nonzero(middles < share * part)) for part in range(1, parts)), len(order)]

@@ -75,7 +75,7 @@ def store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value]) -
 def permuted(value: ir.Value) -> ir.Value:
     """64 bytes as [4, 16], vector v and lane 4 l + i."""
     order = np.arange(_BYTES).reshape(4, 4, 4).transpose(1, 0, 2).ravel()
-    shuffled = vector.shuffle(value, value, [int(place) for place in order])
+    shuffled = vector.shuffle(value, value, [int(position) for position in order])
     return vector.shape_cast(ir.VectorType.get([4, 16], ir.VectorType(value.type).element_type), shuffled)
 
 
@@ -84,12 +84,12 @@ def _from_two(buffer: ir.Value, indices: Sequence[ir.Value], offsets: list[int])
     last = max(offsets) + 1 - _BYTES
     # The loop over i walks single bytes.
     ends = [b.load(_BYTES, buffer, b.shifted(indices, [0] * (len(indices) - 1) + [start])) for start in (0, last)]
-    return vector.shuffle(*ends, [place if place < _BYTES else place - last + _BYTES for place in offsets])
+    return vector.shuffle(*ends, [position if position < _BYTES else position - last + _BYTES for position in offsets])
 
 
-def _at(indices: Sequence[ir.Value], place: int) -> list[ir.Value]:
+def _at(indices: Sequence[ir.Value], position: int) -> list[ir.Value]:
     """The indices of the byte at a place."""
-    steps = [place // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
+    steps = [position // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
     return b.shifted(indices, [0] * (len(indices) - RANK) + steps)
 
 
@@ -105,8 +105,8 @@ def _distances(strides: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _digits() -> Iterator[list[int]]:
-    for place in range(_BYTES):
-        yield [place // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
+    for position in range(_BYTES):
+        yield [position // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
 
 
 def _run(offsets: list[int]) -> int:
@@ -116,4 +116,4 @@ def _run(offsets: list[int]) -> int:
 
 
 def _is_run(offsets: list[int], run: int) -> bool:
-    return all(offsets[place] == offsets[place - place % run] + place % run for place in range(_BYTES))
+    return all(offsets[position] == offsets[position - position % run] + position % run for position in range(_BYTES))

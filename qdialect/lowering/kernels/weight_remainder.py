@@ -25,13 +25,13 @@ class RemainderGroup:
 
 def remainder_groups(taps: NDArray[np.int8], strides: Sequence[int]) -> list[RemainderGroup]:
     """The K groups of `taps`, [channels, K..., run], that are not zero; `strides` are those of the axes K."""
-    channels, *outer, run = taps.shape
-    padded = np.zeros((channels, *outer, -(-run // _K_GROUP) * _K_GROUP), dtype=np.int8)
-    padded[..., :run] = taps
+    channels, *outer, contiguous = taps.shape
+    padded = np.zeros((channels, *outer, -(-contiguous // _K_GROUP) * _K_GROUP), dtype=np.int8)
+    padded[..., :contiguous] = taps
     k_groups = padded.reshape(channels, *outer, -1, _K_GROUP)
     steps = (*strides, _K_GROUP)
     found: list[RemainderGroup] = []
-    for place in np.argwhere(k_groups.any(axis=(0, -1))):
-        offset = sum(int(index) * step for index, step in zip(place, steps, strict=True))
-        found.append(RemainderGroup(offset, k_groups[:, *place, :]))
+    for position in np.argwhere(k_groups.any(axis=(0, -1))):
+        offset = sum(int(index) * step for index, step in zip(position, steps, strict=True))
+        found.append(RemainderGroup(offset, k_groups[:, *position, :]))
     return found

@@ -24,19 +24,19 @@ class Quantization:
     shift: int = 0
 
 
-def declare_f32(kernel: Kernel, name: str, own: Quantization) -> Emit:
+def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
     """Emit the f32 value (f32) of a stored code (i32); the scalars are parameters of `kernel`."""
     zero_point = kernel.number(f"{name}_zero_point", own.zero_point + own.shift, "i32")
     scale = kernel.number(f"{name}_scale", float(np.float32(own.scale)), "f32")
 
-    def emit(body: Body, code: str) -> str:
-        offset = body.binary("arith.subi", code, zero_point, "i32")
+    def emit(body: Body, quantized: str) -> str:
+        offset = body.binary("arith.subi", quantized, zero_point, "i32")
         return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
 
     return emit
 
 
-def declare_code_of_f32(
+def declare_quantize(
     kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: Scaling
 ) -> Emit:
     """Emit the stored code (i32) of an f32 value (f32), by the float rounding mode `rounding`.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
-from qdialect.lowering.emitters import EmitCode
+from qdialect.lowering.emitters import EmitRequantize
 from qdialect.lowering.fixed_point_multiplier import fixed_point_multiplier
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
@@ -21,7 +21,7 @@ from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters,
 _LARGEST = 2.0**30
 
 
-class CodeForm(Protocol):
+class Requantizer(Protocol):
     """From accumulators to quantized values that are still to be clamped."""
 
     @property
@@ -34,13 +34,13 @@ class CodeForm(Protocol):
         """What is read by channel."""
         ...
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         """Declare what belongs to the tensor as parameters of `kernel`."""
         ...
 
 
 @dataclass(frozen=True)
-class FloatForm:
+class FloatRequantizer:
     """The steps of a rounding mode in float32 where no product leaves int32; `shift` is added to the quantized values."""
 
     rounding: Rounding
@@ -56,7 +56,7 @@ class FloatForm:
     def parameters(self) -> tuple[Parameter, ...]:
         return (Parameter("multiplier", "f32", self.multiplier),)
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         is_channels_last = self.rounding is Rounding.F32_RNE_ZP_LAST
         own = None if is_channels_last else kernel.number("zero_point", self.zero_point, "f32")
         rest = kernel.number("rest", self.shift + (self.zero_point if is_channels_last else 0), "i32")
@@ -65,25 +65,25 @@ class FloatForm:
         def emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
             value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
             value = value if own is None else body.binary("arith.addf", value, own, "f32")
-            code = body.op(f"arith.fptosi {round_(body, value)} : f32 to i32")
-            return body.binary("arith.addi", code, rest, "i32")
+            quantized = body.op(f"arith.fptosi {round_(body, value)} : f32 to i32")
+            return body.binary("arith.addi", quantized, rest, "i32")
 
         return emit
 
 
-def code_form(
+def requantizer_of(
     rounding: Rounding,
     params: RequantizeParameters,
     zero_point: int,
     bounds: tuple[int, int],
     shift: int,
-    acc_range: tuple[IntArray, IntArray],
-) -> CodeForm | None:
-    """The form of a requantization whose quantized values get `shift`, for accumulators in `acc_range`; None where no form is exact.
+    accumulator_range: tuple[IntArray, IntArray],
+) -> Requantizer | None:
+    """The form of a requantization whose quantized values get `shift`, for accumulators in `accumulator_range`; None where no form is exact.
 
     A float rounding mode takes its own steps, but for ties away from zero, which have no instruction.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
-        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, acc_range)
-    largest = max(-acc_range[0].min(), acc_range[1].max()) * float(params.m.max())
-    return FloatForm(rounding, params.m, zero_point, shift) if largest < _LARGEST else None
+        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, accumulator_range)
+    largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
+    return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None
