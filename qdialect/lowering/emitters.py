@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.scalar_body import Body, Value
 
-EmitRequantize = Callable[[Body, str, Sequence[str]], str]
+EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator as i32, per-channel parameters) -> code as i32."""

@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.emitters import EmitRequantize
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,
@@ -72,16 +72,16 @@ class FixedPointMultiplier:
         return _emit
 
 
-def _emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
+def _emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
     slope, rest, shift, *jump = parameters
     if jump:
-        is_below = body.op(f"arith.cmpi slt, {acc}, {jump[0]} : i32")
-        rest = body.op(f"arith.select {is_below}, {jump[1]}, {rest} : i32")
-    left, right = (body.cast("arith.extui", value, "i32", "i64") for value in (acc, slope))
-    product = body.binary("arith.muli", left, right, "i64")
-    upper = body.binary("arith.shrui", product, body.constant(32, "i64"), "i64")
-    high = body.cast("arith.trunci", upper, "i64", "i32")
-    return body.binary("arith.shrsi", body.binary("arith.addi", high, rest, "i32"), shift, "i32")
+        is_below = body.compare("slt", acc, jump[0])
+        rest = body.select(is_below, jump[1], rest)
+    left, right = (body.cast("arith.extui", value, "i64") for value in (acc, slope))
+    product = body.multiply(left, right)
+    upper = body.binary("arith.shrui", product, body.constant(32, "i64"))
+    high = body.cast("arith.trunci", upper, "i32")
+    return body.binary("arith.shrsi", body.add(high, rest), shift)
 
 
 def fixed_point_multiplier(

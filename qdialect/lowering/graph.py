@@ -29,10 +29,10 @@ from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
     STORAGE_ELEMENTS,
@@ -182,7 +182,7 @@ class GraphLowering:
         operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
         output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
+        def emit(body: Body, values: Sequence[Value]) -> Value:
             return flipped(body, values[0]) if source.signed != target.signed else values[0]
 
         emit_map(kernel, shape, operands, output, emit)

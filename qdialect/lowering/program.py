@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
+from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
 
@@ -131,8 +132,8 @@ class Kernel(KernelText):
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length)
 
-    def number(self, name: str, value: float, type_: str) -> str:
-        """A parameter for a number; returns its SSA name."""
+    def number(self, name: str, value: float, type_: str) -> Value:
+        """A parameter for a number."""
         self.actuals.append(Scalar(value, type_))
         return self.scalar(name, type_)
 

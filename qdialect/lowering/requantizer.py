@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
 from qdialect.lowering.emitters import EmitRequantize
 from qdialect.lowering.fixed_point_multiplier import fixed_point_multiplier
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
 
 # Well inside int32, which the conversion of a float must not leave.
@@ -62,11 +62,11 @@ class FloatRequantizer:
         rest = kernel.number("rest", self.shift + (self.zero_point if is_channels_last else 0), "i32")
         round_ = ROUND_HALF_UP if self.rounding is Rounding.F32_UP_ZP_FIRST else ROUND_HALF_EVEN
 
-        def emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
-            value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
-            value = value if own is None else body.binary("arith.addf", value, own, "f32")
-            quantized = body.op(f"arith.fptosi {round_(body, value)} : f32 to i32")
-            return body.binary("arith.addi", quantized, rest, "i32")
+        def emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
+            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), parameters[0])
+            value = value if own is None else body.add(value, own)
+            quantized = body.cast("arith.fptosi", round_(body, value), "i32")
+            return body.add(quantized, rest)
 
         return emit
 

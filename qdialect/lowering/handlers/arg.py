@@ -15,11 +15,11 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.handlers.resize import exact_bilinear, is_computed_by_reader
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.interpolation import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ def _lower(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
     kernel = Kernel(lowering.program)
     target = element_of(op.output.type)
 
-    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
         mask = body.constant((1 << keys.position_bits) - 1, keys.element)
-        position = body.binary("arith.andi", acc, mask, keys.element)
+        position = body.binary("arith.andi", acc, mask)
         if op.last:
-            position = body.binary("arith.subi", mask, position, keys.element)
-        return body.cast("arith.extui", position, keys.element, target)
+            position = body.subtract(mask, position)
+        return body.cast("arith.extui", position, target)
 
     fold, positions = _smallest_key(keys, is_max), _positions(extent, keys, op.last)
     image = _image_to_compute(lowering, op)
@@ -104,7 +104,7 @@ def _emit_on_image(
     def write(pixels: Pixels) -> None:
         count = len(pixels.operands)
 
-        def emit(body: Body, acc: str, values: Sequence[str]) -> str:
+        def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
             return how.fold.emit(body, acc, [pixels.quantized(body, values[:count]), *values[count:]])
 
         inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in pixels.operands]
@@ -127,12 +127,12 @@ def _positions(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteg
 def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
     """The smallest key of quantized values and their places."""
 
-    def emit(body: Body, acc: str, values: Sequence[str]) -> str:
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         # The largest code has the smallest complement.
-        quantized = body.binary("arith.xori", values[0], body.constant(-1, "i8"), "i8") if is_max else values[0]
-        wide = body.cast("arith.extui", quantized, "i8", keys.element)
-        high = body.binary("arith.shli", wide, body.constant(keys.position_bits, keys.element), keys.element)
-        key = body.binary("arith.ori", high, values[1], keys.element)
-        return body.binary("arith.minui", acc, key, keys.element)
+        quantized = body.binary("arith.xori", values[0], body.constant(-1, "i8")) if is_max else values[0]
+        wide = body.cast("arith.extui", quantized, keys.element)
+        high = body.binary("arith.shli", wide, body.constant(keys.position_bits, keys.element))
+        key = body.binary("arith.ori", high, values[1])
+        return body.binary("arith.minui", acc, key)
 
-    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b, keys.element))
+    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))

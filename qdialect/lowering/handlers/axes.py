@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 ROWS = 8
 
@@ -68,10 +68,10 @@ class OverAxes:
 def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
     """Both where quantized values are those of users' arrays."""
 
-    def add(body: Body, acc: str, values: Sequence[str]) -> str:
+    def add(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         return fold.emit(body, acc, [flipped(body, values[0]), *values[1:]])
 
-    def end(body: Body, acc: str, values: Sequence[str]) -> str:
+    def end(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         return flipped(body, finish(body, acc, values))
 
     return replace(fold, emit=add) if data.signed else fold, end if output.signed else finish

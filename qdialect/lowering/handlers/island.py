@@ -18,18 +18,18 @@ from qdialect.lowering.graph import GraphLowering, lowers_each
 from qdialect.lowering.handlers.f32 import dequantization, quantization
 from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
 from qdialect.lowering.islands import MEMBERS
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 _LANES = 16
 _BYTES = ("i8", "ui8")
 
-Held = dict[ir.Value, str]
+Held = dict[ir.Value, Value]
 """What has been computed of an element."""
-Read = Callable[[Body, Held, Sequence[str]], str]
-Step = Callable[[Body, Held, Sequence[str]], str]
+Read = Callable[[Body, Held, Sequence[Value]], Value]
+Step = Callable[[Body, Held, Sequence[Value]], Value]
 
 
 def lower_island(lowering: GraphLowering, op: Any) -> None:
@@ -48,7 +48,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
             for i, (value, number) in enumerate(island.numbers.items())
         }
 
-        def emit(body: Body, values: Sequence[str]) -> str:
+        def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
             for value, step in steps:
                 held[value] = step(body, held, values)

@@ -13,9 +13,9 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.lowering.strides import row_major
 
@@ -97,7 +97,7 @@ def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> 
     """`emit` where some quantized values are those of users' arrays."""
     signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
 
-    def emit_flipped(body: Body, values: Sequence[str]) -> str:
+    def emit_flipped(body: Body, values: Sequence[Value]) -> Value:
         stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
         quantized = emit(body, stored)
         return flipped(body, quantized) if target.slot.signed else quantized

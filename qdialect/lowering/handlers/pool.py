@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
 from qdialect.lowering.kernels.folds import MAX, SUM, emit_quotient
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import Division
 
@@ -30,8 +30,8 @@ def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
     kernel = Kernel(lowering.program)
     low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
 
-    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
-        return body.binary("arith.minui", body.binary("arith.maxui", acc, low, "i8"), high, "i8")
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        return body.binary("arith.minui", body.binary("arith.maxui", acc, low), high)
 
     _lower_pool(lowering, op, kernel, MAX, finish, [], _MAX_LANES)
 
@@ -64,19 +64,19 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
     return np.minimum(start + kernel, extent) - np.maximum(start, 0)
 
 
-def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, maximum: int) -> Finish:
+def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> Finish:
     """The mean is rounded on the quantized values' own side of zero or of their zero point, so stored quantized values lose it first."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
     offset = kernel.number("offset", shift + center, "i32")
 
-    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
+    def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
         elements = count or extras[0]
-        total = body.binary("arith.subi", acc, body.binary("arith.muli", elements, offset, "i32"), "i32")
+        total = body.subtract(acc, body.multiply(elements, offset))
         mean = emit_quotient(body, total, elements, division, maximum)
-        quantized = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
-        return body.narrow(quantized, "i32")
+        quantized = body.clamp(body.add(mean, offset), low, high)
+        return body.narrow(quantized)
 
     return finish
 

@@ -10,11 +10,11 @@ from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearest
 from qdialect.dialect.enums import Interpolation
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR
 from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Rounding, emit_interpolation
 from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_resampling
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.reference.resize import Taps
 from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
@@ -102,23 +102,23 @@ def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
     def bias(bits: int) -> int:
         return 0 if is_cut or bits == 0 else 1 << (bits - 1)
 
-    def emit(body: Body, total: str, type_: str, bits: int) -> str:
+    def emit(body: Body, total: Value, bits: int) -> Value:
         if bits == 0:
             return total
         if shift and arithmetic in _BELOW_ZERO:
-            own = body.binary("arith.subi", total, body.constant((shift << bits) + bias(bits), type_), type_)
-            sign = body.binary("arith.shrsi", own, body.constant(int(type_[1:]) - 1, type_), type_)
-            step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, type_), type_) if is_cut else sign
-            total = body.binary("arith.addi", total, step, type_)
-        return body.binary("arith.shrui", total, body.constant(bits, type_), type_)
+            own = body.subtract(total, body.constant((shift << bits) + bias(bits), total.type))
+            sign = body.binary("arith.shrsi", own, body.constant(own.bits - 1, own.type))
+            step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, total.type)) if is_cut else sign
+            total = body.add(total, step)
+        return body.binary("arith.shrui", total, body.constant(bits, total.type))
 
     return Rounding(bias, emit)
 
 
-def _stored(body: Body, quantized: str, shift: int) -> str:
-    stored = body.binary("arith.addi", quantized, body.constant(shift, "i32"), "i32")
-    limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"), "i32")
-    return body.narrow(limited, "i32")
+def _stored(body: Body, quantized: Value, shift: int) -> Value:
+    stored = body.add(quantized, body.constant(shift, "i32"))
+    limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"))
+    return body.narrow(limited)
 
 
 def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
@@ -127,29 +127,29 @@ def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     # Cells come rows outermost.
     order = (0, 1, 2, 3) if is_onnx else (0, 2, 1, 3)
 
-    def f32(body: Body, value: str) -> str:
+    def f32(body: Body, value: Value) -> Value:
         if is_float:
             return value
-        quantized = body.cast("arith.extui", value, "i8", "i32")
-        quantized = body.binary("arith.subi", quantized, body.constant(shift, "i32"), "i32")
-        return body.cast("arith.sitofp", quantized, "i32", "f32")
+        quantized = body.cast("arith.extui", value, "i32")
+        quantized = body.subtract(quantized, body.constant(shift, "i32"))
+        return body.cast("arith.sitofp", quantized, "f32")
 
-    def term(body: Body, value: str, weight: Weight) -> str:
+    def term(body: Body, value: Value, weight: Weight) -> Value:
         row, column = weight
         if is_onnx:
-            return body.binary("arith.mulf", body.binary("arith.mulf", column, row, "f32"), f32(body, value), "f32")
-        by_row = body.binary("arith.mulf", f32(body, value), row, "f32")
-        return body.binary("arith.mulf", by_row, column, "f32")
+            return body.multiply(body.multiply(column, row), f32(body, value))
+        by_row = body.multiply(f32(body, value), row)
+        return body.multiply(by_row, column)
 
-    def emit(body: Body, values: Sequence[str], weights: Sequence[Weight]) -> str:
+    def emit(body: Body, values: Sequence[Value], weights: Sequence[Weight]) -> Value:
         terms = [term(body, values[i], weights[i]) for i in order]
         total = terms[0]
         for other in terms[1:]:
-            total = body.binary("arith.addf", total, other, "f32")
+            total = body.add(total, other)
         if is_float:
             return total
         if not is_onnx:
-            total = body.binary("arith.addf", total, body.constant(0.5, "f32"), "f32")
-        return _stored(body, body.cast("arith.fptosi", total, "f32", "i32"), shift)
+            total = body.add(total, body.constant(0.5, "f32"))
+        return _stored(body, body.cast("arith.fptosi", total, "i32"), shift)
 
     return emit

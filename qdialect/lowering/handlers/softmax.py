@@ -18,12 +18,13 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 from qdialect.quant_math import activations
@@ -31,7 +32,7 @@ from qdialect.reference.softmax import ort_entries, ort_factor, softmax_tables
 
 _MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
 
-_Share = Callable[[Body, str, str, str], str]
+_Share = Callable[[Body, Value, Value, Value], Value]
 
 
 @lowers(SoftmaxOp)
@@ -64,9 +65,9 @@ class _Rows:
         self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
         self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
 
-    def table(self, name: str, entries: NDArray[Any]) -> str:
+    def table(self, name: str, entries: NDArray[Any]) -> Tensor:
         """A tensor of 256 constants."""
-        return self.kernel.whole(self.kernel.data(name, entries)).name
+        return self.kernel.flat_tensor(self.kernel.data(name, entries))
 
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
         """Fold the quantized values of each row and the values of `more` beside them."""
@@ -118,14 +119,14 @@ def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
 
 def _lower_fixed(rows: _Rows) -> None:
     tables = softmax_tables(rows.op.input_scale, rows.op.beta)
-    fold = normalize.sum_of_entries(rows.table("addends", tables.addends), "i32")
+    fold = normalize.sum_of_entries(rows.table("addends", tables.addends))
     total = rows.reduce([rows.largest], fold, _SUM_LANES, "total")
     reciprocal = rows.map_rows(total, "i32", lambda body, v: normalize.emit_reciprocal(body, v[0]), "reciprocal")
     shift = rows.map_rows(total, "i32", lambda body, v: normalize.emit_shift(body, v[0]), "shift")
     exponentials = rows.table("exponentials", tables.exponentials)
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        entry = normalize.emit_entry(body, exponentials, "i32", values[0], values[1])
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalize.emit_entry(body, exponentials, values[0], values[1])
         return normalize.emit_share(body, entry, values[2], values[3])
 
     rows.finish([reciprocal, shift], emit)
@@ -137,8 +138,8 @@ def _lower_float(rows: _Rows) -> None:
     entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
     output_scale = float(np.float32(op.output_scale))
 
-    def share(body: Body, entry: str, total: str, scale: str) -> str:
-        return body.binary("arith.divf", body.binary("arith.divf", entry, total, "f32"), scale, "f32")
+    def share(body: Body, entry: Value, total: Value, scale: Value) -> Value:
+        return body.divide(body.divide(entry, total), scale)
 
     _lower_shares(rows, entries, output_scale, share)
 
@@ -147,8 +148,8 @@ def _lower_ort(rows: _Rows) -> None:
     op = rows.op
     entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
 
-    def share(body: Body, entry: str, total: str, factor: str) -> str:
-        return body.binary("arith.divf", body.binary("arith.mulf", entry, factor, "f32"), total, "f32")
+    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
+        return body.divide(body.multiply(entry, factor), total)
 
     _lower_shares(rows, entries, float(ort_factor(op.output_scale)), share)
 
@@ -156,19 +157,19 @@ def _lower_ort(rows: _Rows) -> None:
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
     """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
-    total = rows.reduce([rows.largest], normalize.sum_of_entries(table, "f32"), _SUM_LANES, "total")
+    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), _SUM_LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        entry = normalize.emit_entry(body, table, "f32", values[0], values[1])
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalize.emit_entry(body, table, values[0], values[1])
         # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
-        clamped = body.clamp(share(body, entry, values[2], scale), low, high, "f32")
-        rounded = body.op(f"math.roundeven {clamped} : f32")
-        quantized = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-        return body.narrow(quantized, "i32")
+        clamped = body.clamp(share(body, entry, values[2], scale), low, high)
+        rounded = body.unary("math.roundeven", clamped)
+        quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
+        return body.narrow(quantized)
 
     rows.finish([total], emit)
 

@@ -10,9 +10,9 @@ import numpy as np
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
     Multiplier,
@@ -27,7 +27,7 @@ from qdialect.quant_math import (
 from qdialect.quant_math.multipliers import FixedMultiplier
 from qdialect.reference.elementwise import Affine, add
 
-EmitSum = Callable[[Body, str, str], str]
+EmitSum = Callable[[Body, Value, Value], Value]
 """(body, lhs code as i32, rhs code as i8) -> clamped sum as i32."""
 
 _LEFT_SHIFT = 20
@@ -100,12 +100,12 @@ class Addition:
         # A clamp to a byte is known here, for packing does it.
         limits = None if bounds == (0, _LARGEST_CODE) else _bounds(kernel, bounds, "i32")
 
-        def emit(body: Body, left: str, right: str) -> str:
+        def emit(body: Body, left: Value, right: Value) -> Value:
             low, high = limits or (body.constant(bound, "i32") for bound in bounds)
-            a = body.binary("arith.muli", left, lhs, "i32")
-            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", "i32"), rhs, "i32")
-            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, "i32"), "i32")
-            return body.clamp(body.binary("arith.shrsi", total, shift, "i32"), low, high, "i32")
+            a = body.multiply(left, lhs)
+            b = body.multiply(body.cast("arith.extui", right, "i32"), rhs)
+            total = body.add(a, body.add(b, rest))
+            return body.clamp(body.binary("arith.shrsi", total, shift), low, high)
 
         return emit
 
@@ -115,9 +115,8 @@ class Addition:
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
-    @property
-    def _join(self) -> str:
-        return "arith.subi" if self.is_difference else "arith.addi"
+    def _join(self, body: Body, lhs: Value, rhs: Value) -> Value:
+        return body.subtract(lhs, rhs) if self.is_difference else body.add(lhs, rhs)
 
     def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
         twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
@@ -130,17 +129,17 @@ class Addition:
         }
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
-        def shifted_up(body: Body, quantized: str, type_: str, zero_point: str) -> str:
-            wide = body.cast("arith.extsi" if type_ == "i32" else "arith.extui", quantized, type_, "i64")
-            offset = body.binary("arith.subi", wide, zero_point, "i64")
-            return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"), "i64")
+        def shifted_up(body: Body, quantized: Value, zero_point: Value) -> Value:
+            wide = body.cast("arith.extsi" if quantized.type == "i32" else "arith.extui", quantized, "i64")
+            offset = body.subtract(wide, zero_point)
+            return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"))
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = lhs.emit(body, shifted_up(body, left, "i32", points["lhs"]), "i64")
-            b = rhs.emit(body, shifted_up(body, right, "i8", points["rhs"]), "i64")
-            value = total.emit(body, body.binary(self._join, a, b, "i64"), "i64")
-            value = body.clamp(body.binary("arith.addi", value, points["sum"], "i64"), low, high, "i64")
-            return body.cast("arith.trunci", value, "i64", "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = lhs.emit(body, shifted_up(body, left, points["lhs"]))
+            b = rhs.emit(body, shifted_up(body, right, points["rhs"]))
+            value = total.emit(body, self._join(body, a, b))
+            value = body.clamp(body.add(value, points["sum"]), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
@@ -152,12 +151,12 @@ class Addition:
         surplus = kernel.number("sum_surplus", (carried - 1) * self.output.zero_point - self.output.shift, "i64")
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = body.cast("arith.extsi", lhs(body, left), "i32", "i64")
-            b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i8", "i32")), "i32", "i64")
-            value = body.binary(self._join, a, b, "i64")
-            value = body.clamp(body.binary("arith.subi", value, surplus, "i64"), low, high, "i64")
-            return body.cast("arith.trunci", value, "i64", "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.cast("arith.extsi", lhs(body, left), "i64")
+            b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i32")), "i64")
+            value = self._join(body, a, b)
+            value = body.clamp(body.subtract(value, surplus), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
@@ -166,17 +165,17 @@ class Addition:
         last = Rounding.F32_RNE_ZP_LAST
         quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i8", "i32"))
-            return quantize(body, body.binary("arith.addf", a, b, "f32"))
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i32"))
+            return quantize(body, body.add(a, b))
 
         return emit
 
-    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, str], str]:
+    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
         """Emit what turns a stored code of `own` into a code of the output."""
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
-            return lambda body, quantized: body.binary("arith.subi", quantized, shift, "i32")
+            return lambda body, quantized: body.subtract(quantized, shift)
         f32 = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
         if f32[0] >= _LARGEST_RATIO:
             raise CompileError(
@@ -195,21 +194,21 @@ class Addition:
 
         shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
 
-        def f32(body: Body, quantized: str, side: int) -> str:
-            return body.cast("arith.sitofp", body.binary("arith.subi", quantized, shifts[side], "i32"), "i32", "f64")
+        def f32(body: Body, quantized: Value, side: int) -> Value:
+            return body.cast("arith.sitofp", body.subtract(quantized, shifts[side]), "f64")
 
-        def multiply_add(body: Body, value: str, factor: str, addend: str) -> str:
+        def multiply_add(body: Body, value: Value, factor: Value, addend: Value) -> Value:
             # A multiply-add of float32 numbers, by way of float64, where the product is exact.
-            total = body.binary("arith.addf", body.binary("arith.mulf", value, factor, "f64"), addend, "f64")
-            return body.cast("arith.truncf", total, "f64", "f32")
+            total = body.add(body.multiply(value, factor), addend)
+            return body.cast("arith.truncf", total, "f32")
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i8", "i32"), 1)
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i32"), 1)
             first, second = (b, a) if self.swapped else (a, b)
             inner = multiply_add(body, second, factors[1], factors[2])
-            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f32", "f64"))
-            value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
-            return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
+            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f64"))
+            value = body.unary("math.roundeven", body.clamp(value, low, high))
+            return body.add(body.cast("arith.fptosi", value, "i32"), shifts[2])
 
         return emit
 
@@ -227,13 +226,13 @@ class Addition:
         zero_point = kernel.number("sum_zero_point", self.output.zero_point + self.output.shift, type_)
         low, high = _bounds(kernel, self._stored_bounds(), type_)
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = body.binary("arith.muli", body.cast("arith.extsi", left, "i32", type_), lhs, type_)
-            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", type_), rhs, type_)
-            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, type_), type_)
-            value = body.binary("arith.shrsi", total, shift, type_)
-            value = body.clamp(body.binary("arith.addi", value, zero_point, type_), low, high, type_)
-            return body.cast("arith.trunci", value, type_, "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.multiply(body.cast("arith.extsi", left, type_), lhs)
+            b = body.multiply(body.cast("arith.extui", right, type_), rhs)
+            total = body.add(a, body.add(b, rest))
+            value = body.binary("arith.shrsi", total, shift)
+            value = body.clamp(body.add(value, zero_point), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
@@ -243,7 +242,7 @@ class Rescale:
     """A fixed-point multiplier whose parameters are scalars of a kernel."""
 
     how: Requantization
-    names: list[str]
+    parameters: list[Value]
 
     @classmethod
     def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
@@ -253,26 +252,26 @@ class Rescale:
         how = requantization(rounding, pair)
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
 
-    def emit(self, body: Body, value: str, type_: str) -> str:
+    def emit(self, body: Body, value: Value) -> Value:
         """``value * M`` rounded, in the wide type of `how`."""
-        return emit_scale(body, self.how, value, type_, self.names)
+        return emit_scale(body, self.how, value, self.parameters)
 
 
 def rescale(
     kernel: Kernel, name: str, how: Requantization, zero_point: int, output_zero_point: int, bounds: tuple[int, int]
-) -> Callable[[Body, str], str]:
+) -> Callable[[Body, Value], Value]:
     """Emit ``clamp(round((value - z) * M) + z_o)``, i32 to i32, per tensor; the scalars are parameters of `kernel`."""
     parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
     own = kernel.number(f"{name}_zero_point", zero_point, "i32")
     output = kernel.number(f"{name}_output_zero_point", output_zero_point, how.wide)
     limits = _bounds(kernel, bounds, how.wide, name)
 
-    def emit(body: Body, value: str) -> str:
-        offset = body.binary("arith.subi", value, own, "i32")
-        return emit_requantize(body, how, offset, "i32", parameters, output, limits)
+    def emit(body: Body, value: Value) -> Value:
+        offset = body.subtract(value, own)
+        return emit_requantize(body, how, offset, parameters, output, limits)
 
     return emit
 
 
-def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[str, str]:
+def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:
     return kernel.number(f"{name}_low", bounds[0], type_), kernel.number(f"{name}_high", bounds[1], type_)

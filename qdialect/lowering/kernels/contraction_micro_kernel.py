@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.packing import pack_k_groups
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strategy import ChannelBlock
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
@@ -145,7 +146,7 @@ class Reduction:
 class _Remainder:
     """A K group that is multiplied once more: where it lies in the window, an index, and by what."""
 
-    offset: str
+    offset: Value
     weights: Tensor
 
 
@@ -202,7 +203,7 @@ class ContractionMicroKernel:
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
-        body = kernel.body()
+        body = kernel.body(inputs)
         value = self._epilogue(body, with_residual=len(buffers) > 2)
         root = Tag(micro_kernel, "root", (*(1 for _ in self.groups), *segment.tiles, 1, 0, 0))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
@@ -212,10 +213,9 @@ class ContractionMicroKernel:
         kernel = self.kernel
         loops = Loops((*self.groups, *segment.loops, *_TILE), self.reduction.loops)
         sizes = self._spread(segment)
-        body = kernel.body()
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
-        start = kernel.generic(Loops(loops.parallel), [self.bias], empty, body, "%x0", tag)
+        start = kernel.copy(Loops(loops.parallel), self.bias, empty, tag)
         for index, remainder in enumerate(self.remainder):
             start = self._add_remainder(micro_kernel, segment, buffer, remainder, f"excess{index}", start)
         weights = Operand(self.weights, (*self.groups, "nt", *self.reduction.outer, "kk", "nv", "nl", "k4"))
@@ -251,14 +251,14 @@ class ContractionMicroKernel:
         acc = accumulate(self.kernel, tag, loops, (data, Operand(self._ones, columns)), start)
         return Operand(acc, loops.parallel)
 
-    def _epilogue(self, body: Body, with_residual: bool) -> str:
-        """From the accumulator ``%x0`` through its parameters, zero points and residual, in the order of the inputs."""
-        acc, last = "%x0", len(self.parameters)
-        parameters = [f"%x{i}" for i in range(1, last + 1)]
+    def _epilogue(self, body: Body, with_residual: bool) -> Value:
+        """From the accumulator to the stored element; inputs are as `emit` lists them."""
+        acc, *rest = body.inputs
+        parameters, rest = rest[: len(self.parameters)], rest[len(self.parameters) :]
         if self.correction:
-            correction = body.binary("arith.muli", f"%x{last + 1}", f"%x{last + 2}", "i32")
-            acc, last = body.binary("arith.subi", acc, correction, "i32"), last + 2
-        return self.stages.emit(body, acc, parameters, f"%x{last + 1}" if with_residual else None)
+            zero_point, window_sum, *rest = rest
+            acc = body.subtract(acc, body.multiply(zero_point, window_sum))
+        return self.stages.emit(body, acc, parameters, rest[0] if with_residual else None)
 
     def _spread(self, segment: Segment) -> tuple[int, ...]:
         """Sizes of a tensor over groups, pixels and the channels of the block."""
@@ -344,9 +344,10 @@ class ContractionMicroKernel:
 
 def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
     """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
-    body = kernel.body()
-    x = body.cast("arith.extui", "%x0", "i8", "i32")
-    w = body.cast("arith.extsi", "%x1", "i8", "i32")
-    total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
+    output = Operand(start, loops.parallel)
+    body = kernel.body(operands, output)
+    x = body.cast("arith.extui", body.inputs[0], "i32")
+    w = body.cast("arith.extsi", body.inputs[1], "i32")
+    total = body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
-    return kernel.generic(loops, operands, Operand(start, loops.parallel), body, total, tag)
+    return kernel.generic(loops, operands, output, body, total, tag)

@@ -84,9 +84,9 @@ def _emit_micro_kernel(
     if len(buffers) > 2:
         inputs.append(Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops))
     destination, where = kernel.write(buffers[1], _pixel_view(op, segment, 1, block))
-    body = kernel.body()
-    names = [f"%x{i}" for i in range(1, 1 + len(parameters))]
-    value = stages.emit(body, "%x0", names, f"%x{len(inputs) - 1}" if len(buffers) > 2 else None)
+    body = kernel.body(inputs)
+    acc, *rest = body.inputs
+    value = stages.emit(body, acc, rest[: len(parameters)], rest[-1] if len(buffers) > 2 else None)
     root = Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes))
     kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
@@ -100,7 +100,7 @@ def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock,
     """Accumulators that start at the bias."""
     loops = (*segment.loops, "c")
     empty = Operand(kernel.empty((*segment.sizes, block.channels), "i32"), loops)
-    return kernel.generic(Loops(loops), [bias], empty, kernel.body(), "%x0", Tag(micro_kernel, "contraction_fill"))
+    return kernel.copy(Loops(loops), bias, empty, Tag(micro_kernel, "contraction_fill"))
 
 
 def _accumulate(
@@ -120,9 +120,12 @@ def _accumulate(
     source = kernel.read(data, View((*segment.sizes, *kernel_size, block.channels), steps, offset))
     taps = View((*kernel_size, block.channels), (kernel_size[1] * lanes, lanes, 1), block.start)
     weight = kernel.read(weights, taps)
-    body = kernel.body()
-    x = body.cast("arith.extui", "%x0", "i8", "i32")
-    total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, "%x1", "i32"), "i32")
-    operands = [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))]
+    operands, acc = (
+        [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))],
+        Operand(start, (*loops, "c")),
+    )
+    body = kernel.body(operands, acc)
+    x, tap = body.inputs
+    total = body.add(body.output, body.multiply(body.cast("arith.extui", x, "i32"), tap))
     tag = Tag(micro_kernel, "contraction", (0,) * (len(loops) + 1) + (1, 1))
-    return kernel.generic(Loops((*loops, "c"), _TAPS), operands, Operand(start, (*loops, "c")), body, total, tag)
+    return kernel.generic(Loops((*loops, "c"), _TAPS), operands, acc, body, total, tag)

@@ -146,14 +146,13 @@ class _InterleavedMicroKernel:
         micro_kernel = kernel.next_micro_kernel()
         inputs = [Operand(self._accumulate(micro_kernel, rows), self.loops)]
         inputs += [Operand(parameter, ("ct", *_LANES)) for parameter in self.parameters]
-        names = [f"%x{i}" for i in range(1, len(inputs))]
-        residual = None
         if len(buffers) > 2:
-            residual = f"%x{len(inputs)}"
             inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
         destination, where = kernel.write(buffers[1], self._view(rows, 1))
-        body = kernel.body()
-        value = self.stages.emit(body, "%x0", names, residual)
+        body = kernel.body(inputs)
+        acc, *rest = body.inputs
+        parameters = rest[: len(self.parameters)]
+        value = self.stages.emit(body, acc, parameters, rest[-1] if len(buffers) > 2 else None)
         root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in _LANES]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
@@ -163,7 +162,7 @@ class _InterleavedMicroKernel:
         kernel = self.kernel
         empty = Operand(kernel.empty(self._sizes(rows), "i32"), self.loops)
         bias = Operand(self.bias, ("ct", *_LANES))
-        acc = kernel.generic(Loops(self.loops), [bias], empty, kernel.body(), "%x0", Tag(micro_kernel, "start"))
+        acc = kernel.copy(Loops(self.loops), bias, empty, Tag(micro_kernel, "start"))
         offset = 0
         for index, k_groups in enumerate(self.k_groups):
             acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"quads{index}"))
@@ -182,16 +181,17 @@ class _InterleavedMicroKernel:
         sizes = (*k_groups.packed.shape[:-1], *k_groups.columns)
         strides = (*row_major(k_groups.packed.shape)[:-1], *row_major(k_groups.columns))
         weights = kernel.read(self.weights, View(sizes, strides, offset))
-        body = kernel.body()
-        x = body.cast("arith.extui", "%x0", "i8", "i32")
-        w = body.cast("arith.extsi", "%x1", "i8", "i32")
-        total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
         taps = _COLUMNS[: len(k_groups.columns)]
         operands = [
             Operand(data, (*self.loops[:edge], "ky", *taps, *_LANES)),
             Operand(weights, ("ky", "ct", *_LANES, *taps)),
         ]
-        return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, Operand(start, self.loops), body, total, tag)
+        acc = Operand(start, self.loops)
+        body = kernel.body(operands, acc)
+        x = body.cast("arith.extui", body.inputs[0], "i32")
+        w = body.cast("arith.extsi", body.inputs[1], "i32")
+        total = body.add(body.output, body.multiply(x, w))
+        return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, acc, body, total, tag)
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
@@ -242,9 +242,7 @@ class _InterleavedMicroKernel:
         return np.moveaxis(padded[self.channels], -2, 0)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
-        spread = pad_channels(
-            np.broadcast_to(values, self.op.weights.values.shape[:1]), self.op.output.storage.pitch
-        )
+        spread = pad_channels(np.broadcast_to(values, self.op.weights.values.shape[:1]), self.op.output.storage.pitch)
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 

@@ -8,15 +8,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
 VECTOR = 64
 """Elements per step along the innermost axis."""
 
-Emit = Callable[[Body, Sequence[str]], str]
+Emit = Callable[[Body, Sequence[Value]], Value]
 """(body, operand values) -> result value."""
 
 
@@ -31,7 +32,7 @@ class MapOperand:
     """A buffer is a parameter that the kernel has already."""
     strides: tuple[int, ...]
     offset: int = 0
-    start: str | None = None
+    start: Value | None = None
     """An index of the kernel that is added to the offset."""
 
 
@@ -41,9 +42,9 @@ class Declared:
 
     buffer: Buffer
     offset: int
-    start: str | None = None
+    start: Value | None = None
 
-    def where(self, kernel: Kernel, offset: int) -> tuple[int, str | None]:
+    def where(self, kernel: Kernel, offset: int) -> tuple[int, Value | None]:
         """Offset and start of a view `offset` elements further on."""
         offset += self.offset
         if self.start is None or not offset:
@@ -102,8 +103,8 @@ def _emit_part(
     sizes, strides = tuple(a.size for a in axes), tuple(a.strides[last] for a in axes)
     offset, index = target.where(kernel, start)
     destination, where = kernel.write(target.buffer, View(sizes, strides, offset), index)
-    body = kernel.body()
-    value = emit(body, [f"%x{i}" for i in range(last)])
+    body = kernel.body(inputs)
+    value = emit(body, body.inputs)
     tag = Tag(kernel.next_micro_kernel(), "root", tiles)
     done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
     kernel.store(done, where)
@@ -124,12 +125,12 @@ def byte_literal(quantized: int) -> int:
     return (quantized + 128) % 256 - 128
 
 
-def flipped(body: Body, quantized: str) -> str:
+def flipped(body: Body, quantized: Value) -> Value:
     """Between an `i8` code and the byte that stands for it."""
-    return body.binary("arith.xori", quantized, body.constant(-128, "i8"), "i8")
+    return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
 
 
-def emit_halo(kernel: Kernel, slot: BufferSlot, value: str) -> None:
+def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
     """Fill the halo of `slot` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
     buffer = kernel.slot("image", slot)
     storage = slot.storage
@@ -144,7 +145,7 @@ def emit_halo(kernel: Kernel, slot: BufferSlot, value: str) -> None:
     _fill(kernel, buffer, View((images, tail), (image, 1), head + (height - 1) * row + width * pixel), value)
 
 
-def _fill(kernel: Kernel, buffer: Any, view: View, value: str) -> None:
+def _fill(kernel: Kernel, buffer: Any, view: View, value: Value) -> None:
     if 0 in view.sizes:
         return
     *outer, inner = view.sizes

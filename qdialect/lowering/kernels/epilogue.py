@@ -13,8 +13,8 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.lowering import stages
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, Bounds, EmitStage, StageKernel, StageSite
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
@@ -53,14 +53,14 @@ class Stages:
         """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
-    def emit(self, body: Body, acc: str, parameters: Sequence[str], residual: str | None) -> str:
+    def emit(self, body: Body, acc: Value, parameters: Sequence[Value], residual: Value | None) -> Value:
         """From the biased accumulator (i32) to the stored element."""
         value, own = acc, iter(parameters)
         for stage, emit in zip(self.epilogue.stages, self.emitters, strict=True):
             value = emit(body, value, [next(own) for _ in stage.channel_parameters()], residual)
         if not self.epilogue.stages or self.epilogue.stages[-1].leaves_byte:
             return value
-        return body.narrow(value, "i32")
+        return body.narrow(value)
 
 
 def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:

@@ -84,7 +84,7 @@ def _emit_loop(
         axes.append(Axis(1, (1, 1)))
     *outer, inner = axes
     loops = tuple(f"d{i}" for i in range(len(axes)))
-    with kernel.steps(len(indices)) as index:
+    with kernel.loop(len(indices)) as index:
         start = kernel.position(table, index)
         target_at = kernel.sum(kernel.multiple(index, target.strides[axis]), kernel.constant(target.offset, "index"))
         for first, extent, tile in split(inner.size, min(VECTOR, inner.size)):
@@ -94,5 +94,5 @@ def _emit_loop(
             operand = Operand(kernel.read(data, View(sizes, froms), kernel.sum(start, shift)), loops)
             destination, where = kernel.write(output, View(sizes, tos), kernel.sum(target_at, shift))
             tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
-            done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
+            done = kernel.copy(Loops(loops), operand, Operand(destination, loops), tag)
             kernel.store(done, where)

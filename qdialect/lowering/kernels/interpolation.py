@@ -17,9 +17,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer
+from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for, split
 
@@ -30,8 +31,8 @@ class Rounding:
 
     bias: Callable[[int], int]
     """By the number of fraction bits: what is added to the blend."""
-    emit: Callable[[Body, str, str, int], str]
-    """(body, biased blend, its type, fraction bits) -> stored code of that type."""
+    emit: Callable[[Body, Value, int], Value]
+    """(body, biased blend, fraction bits) -> stored code of that type."""
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
@@ -84,28 +85,28 @@ class Bilinear:
         """The parts of `blends` as such numbers."""
         return blends.part.astype(np.int16 if self.element == "i16" else np.int32)
 
-    def weighted(self, body: Body, values: Sequence[str], part: str, bits: int, bias: int = 0) -> str:
+    def weighted(self, body: Body, values: Sequence[Value], part: Value, bits: int, bias: int = 0) -> Value:
         """``(2^bits - part) * first + part * second + bias``, modulo the width of the type."""
-        whole = body.binary("arith.shli", values[0], body.constant(bits, self.element), self.element)
+        whole = body.binary("arith.shli", values[0], body.constant(bits, self.element))
         if bias:
-            whole = body.binary("arith.addi", whole, body.constant(bias, self.element), self.element)
-        rise = body.binary("arith.subi", values[1], values[0], self.element)
-        return body.binary("arith.addi", whole, body.binary("arith.muli", rise, part, self.element), self.element)
+            whole = body.add(whole, body.constant(bias, self.element))
+        rise = body.subtract(values[1], values[0])
+        return body.add(whole, body.multiply(rise, part))
 
-    def quantized(self, body: Body, values: Sequence[str], part: str) -> str:
+    def quantized(self, body: Body, values: Sequence[Value], part: Value) -> Value:
         """The stored code between two cells of a blend of rows."""
         bits = self.bits
         total = self.weighted(body, values, part, self.columns.bits, self.rounding.bias(bits))
-        return body.cast("arith.trunci", self.rounding.emit(body, total, self.element, bits), self.element, "i8")
+        return body.cast("arith.trunci", self.rounding.emit(body, total, bits), "i8")
 
 
 @dataclass(frozen=True)
 class Pixels:
     """Some cells of a row of the result, and what computes their quantized values."""
 
-    row: str
+    row: Value
     """An index of the kernel."""
-    column: int | str
+    column: int | Value
     """The first cell; a single one is an index of the kernel."""
     shape: tuple[int, int, int]
     """Images, repetitions, and cells of each."""
@@ -164,11 +165,11 @@ def emit_pixels(kernel: Kernel, op: Bilinear, write: Callable[[Pixels], None]) -
     tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in pixels.items()]
     row_parts = kernel.data("row_parts", op.numbers(op.rows))
     pixels_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
-    with kernel.steps(len(op.rows.low)) as row:
+    with kernel.loop(len(op.rows.low)) as row:
         starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            quantized = [body.cast("arith.extui", value, "i8", op.element) for value in values]
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            quantized = [body.cast("arith.extui", value, op.element) for value in values]
             return op.weighted(body, quantized, part, op.rows.bits)
 
         rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
@@ -188,20 +189,20 @@ class _Columns:
         if len(self._repeats) > _MAX_REPEATS:
             self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
 
-    def emit(self, row: str, write: Callable[[Pixels], None]) -> None:
+    def emit(self, row: Value, write: Callable[[Pixels], None]) -> None:
         """Call `write` with all cells of `row`."""
         if self._starts is None:
             for pixels in (pixels for repeat in self._repeats for pixels in self._of_repeat(row, repeat)):
                 write(pixels)
             return
         kernel, op = self._kernel, self._op
-        with kernel.steps(len(op.columns.low)) as column:
+        with kernel.loop(len(op.columns.low)) as column:
             low, part = kernel.position(self._starts, column), kernel.entry(self._parts, column)
             pair = [replace(self._blend, start=low, offset=more) for more in (0, op.data.storage.pitch)]
             shape = op.data.storage.shape[0], 1, 1
             write(Pixels(row, column, shape, 1, 1, pair, lambda body, values: op.quantized(body, values, part)))
 
-    def _of_repeat(self, row: str, repeat: _Repeat) -> Iterator[Pixels]:
+    def _of_repeat(self, row: Value, repeat: _Repeat) -> Iterator[Pixels]:
         op, pitch, count = self._op, self._op.data.storage.pitch, len(repeat.parts)
         strides = (self._blend.strides[0], repeat.step * pitch, 0, 1)
         pair = [MapOperand(self._blend.source, strides, (repeat.low + more) * pitch) for more in (0, 1)]
@@ -210,7 +211,7 @@ class _Columns:
             shape = op.data.storage.shape[0], repeat.count, size
             yield Pixels(row, repeat.start + first, shape, count, tile, [*pair, parts], self._between)
 
-    def _between(self, body: Body, values: Sequence[str]) -> str:
+    def _between(self, body: Body, values: Sequence[Value]) -> Value:
         """The code between two cells of the blend; their part is the third value."""
         return self._op.quantized(body, values, values[2])
 

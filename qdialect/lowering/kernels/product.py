@@ -18,15 +18,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
-from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction import Reduced, emit_reduction
 from qdialect.lowering.kernels.reduction import Reduction as Fold
 from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, lanes_for
 from qdialect.lowering.strategy import ChannelBlock, split
 from qdialect.lowering.strides import row_major
@@ -200,7 +201,7 @@ def _emit_rows(
     leading = tuple(axis.size for axis in matrices.leading)
     outer = tuple(f"b{i}" for i in range(len(leading)))
     for start, extent, tile in split(channels, min(_LANES, channels)):
-        micro_kernel, body = kernel.next_micro_kernel(), kernel.body()
+        micro_kernel = kernel.next_micro_kernel()
         loops = (*outer, "nt", "kk", "nl", "k4")
         steps = tuple(size * stride for stride in row_major(leading))
         view = View(
@@ -209,7 +210,6 @@ def _emit_rows(
             packed.offset + first * packed.strides[1] + start * _K_GROUP,
         )
         inputs: list[Operand] = []
-        value = body.constant(0, "i8")
         if buffers[0] is not None:
             row = matrices.row_stride
             source = View(
@@ -218,8 +218,9 @@ def _emit_rows(
                 matrices.slot.storage.origin + first * _K_GROUP * row + block.start + start,
             )
             inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
-            value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
         destination, where = kernel.write(buffers[1], view)
+        body = kernel.body(inputs)
+        value = flipped(body, body.inputs[0]) if inputs else body.constant(0, "i8")
         root = Tag(micro_kernel, "root", (*(1,) * len(leading), 1, 1, tile, rows))
         kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
@@ -247,8 +248,8 @@ def emit_start(
     steps = tuple(axis.strides[0] for axis in matrices.leading)
     output = tuple(lanes * stride for stride in row_major(leading))
 
-    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
-        return body.binary("arith.subi", extras[0], body.binary("arith.muli", acc, factor, "i32"), "i32")
+    def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
+        return body.subtract(extras[0], body.multiply(acc, factor))
 
     source = MapOperand(matrices.slot, (*steps, 1), matrices.slot.storage.origin)
     sums = Fold(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import Rounding, Scaling, scale_factors
 
-Emit = Callable[[Body, str], str]
+Emit = Callable[[Body, Value], Value]
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
     zero_point = kernel.number(f"{name}_zero_point", own.zero_point + own.shift, "i32")
     scale = kernel.number(f"{name}_scale", float(np.float32(own.scale)), "f32")
 
-    def emit(body: Body, quantized: str) -> str:
-        offset = body.binary("arith.subi", quantized, zero_point, "i32")
-        return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
+    def emit(body: Body, quantized: Value) -> Value:
+        offset = body.subtract(quantized, zero_point)
+        return body.multiply(body.cast("arith.sitofp", offset, "f32"), scale)
 
     return emit
 
@@ -51,11 +51,11 @@ def declare_quantize(
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
 
-    def emit(body: Body, f32: str) -> str:
-        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor, "f32")
+    def emit(body: Body, f32: Value) -> Value:
+        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor)
         if early:
-            value = body.binary("arith.addf", value, point, "f32")
-        rounded = round_f32(body, body.clamp(value, low, high, "f32"))
-        return body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), rest, "i32")
+            value = body.add(value, point)
+        rounded = round_f32(body, body.clamp(value, low, high))
+        return body.add(body.cast("arith.fptosi", rounded, "i32"), rest)
 
     return emit

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
-Weight = tuple[str, str]
-"""Names of a row's and a column's weight."""
+Weight = tuple[Value, Value]
+"""A row's and a column's weight."""
 
-Emit = Callable[[Body, Sequence[str], Sequence[Weight]], str]
+Emit = Callable[[Body, Sequence[Value], Sequence[Weight]], Value]
 """(body, the cells at every row and column, their weights) -> the result's cell."""
 
 
@@ -34,8 +35,8 @@ class AxisTap:
 class _Entry:
     """A line at one step of a loop: where it starts, and the name of its weight."""
 
-    start: str
-    weight: str
+    start: Value
+    weight: Value | None
 
 
 def emit_resampling(
@@ -53,14 +54,14 @@ def emit_resampling(
     row_tables = _tables(kernel, "row", rows, before.strides[1], before.origin)
     column_tables = _tables(kernel, "column", columns, before.strides[2], 0)
     _, height, columns_out, _ = after.shape
-    with kernel.steps(height) as y:
+    with kernel.loop(height) as y:
         in_rows = [_at(kernel, table, y) for table in row_tables]
         row_start = kernel.sum(kernel.multiple(y, after.strides[1]), kernel.constant(after.origin, "index"))
-        with kernel.steps(columns_out) as x:
+        with kernel.loop(columns_out) as x:
             in_columns = [_at(kernel, table, x) for table in column_tables]
             pairs = [(row, column) for row in in_rows for column in in_columns]
             starts = [kernel.sum(row.start, column.start) for row, column in pairs]
-            weights = [(row.weight, column.weight) for row, column in pairs]
+            weights = [(row.weight, column.weight) for row, column in pairs if row.weight and column.weight]
             start = kernel.sum(row_start, kernel.multiple(x, after.strides[2]))
             pixel = _Pixel(kernel, source, target, starts, start)
             pixel.emit(before, after, lambda body, values: emit(body, values, weights), width)
@@ -76,9 +77,9 @@ def _tables(
     return tables
 
 
-def _at(kernel: Kernel, table: tuple[Buffer, Buffer | None], index: str) -> _Entry:
+def _at(kernel: Kernel, table: tuple[Buffer, Buffer | None], index: Value) -> _Entry:
     indices, weights = table
-    return _Entry(kernel.position(indices, index), "" if weights is None else kernel.entry(weights, index))
+    return _Entry(kernel.position(indices, index), None if weights is None else kernel.entry(weights, index))
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class _Pixel:
     kernel: Kernel
     source: Buffer
     target: Buffer
-    starts: Sequence[str]
-    start: str
+    starts: Sequence[Value]
+    start: Value
 
-    def emit(self, before: Storage, after: Storage, emit: Callable[[Body, Sequence[str]], str], width: int) -> None:
+    def emit(self, before: Storage, after: Storage, emit: Callable[[Body, Sequence[Value]], Value], width: int) -> None:
         """Nests over whole vectors of channels."""
         kernel, lanes = self.kernel, min(before.pitch, after.pitch)
         images = collapse([Axis(after.shape[0], (before.strides[0], after.strides[0]))])
@@ -105,7 +106,7 @@ class _Pixel:
                 for start in self.starts
             ]
             destination, where = kernel.write(self.target, View(sizes, tos), kernel.sum(self.start, shift))
-            body = kernel.body()
-            value = emit(body, [f"%x{i}" for i in range(len(inputs))])
+            body = kernel.body(inputs)
+            value = emit(body, body.inputs)
             tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(images) + (tile,))
             kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag), where)

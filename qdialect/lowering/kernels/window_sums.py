@@ -59,15 +59,15 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
         )
         start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
         lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.steps), loops, inputs, start)
-        body = kernel.body()
-        total = body.binary("arith.addi", "%o", "%x0", "i32")
+        terms = [Operand(lanes, loops.parallel)]
         start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
+        body = kernel.body(terms, start)
+        total = body.add(body.output, body.inputs[0])
         over = Loops(segment.loops, ("nl",))
-        added = kernel.generic(over, [Operand(lanes, loops.parallel)], start, body, total, Tag(micro_kernel, "total"))
+        added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
         destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
         root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
-        read = [Operand(added, segment.loops)]
-        kernel.store(kernel.generic(Loops(segment.loops), read, target, kernel.body(), "%x0", root), where)
+        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
     program.call(kernel, "window sums")
     return slot
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.lowering.arithmetic import Requantization, requantization
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import byte_literal
 from qdialect.lowering.kernels.rescaling import declare_rescale
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantizer import Requantizer, requantizer_of
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import real_multiplier, requantize_parameters
 
@@ -67,7 +67,7 @@ class RequantizeKernel(StageKernel):
         assert self.how is not None, "one of the two is there"
         site = self.site
         rescale = declare_rescale(kernel, self.how, site.quantization.zero_point, site.bounds, site.shift)
-        return lambda body, acc, parameters, _: rescale(body, acc, "i32", parameters)
+        return lambda body, acc, parameters, _: rescale(body, acc, parameters)
 
     def _by_requantizer(self, kernel: Kernel, requantizer: Requantizer) -> EmitStage:
         rescale, follower = requantizer.declare(kernel), self.site.follower
@@ -77,22 +77,22 @@ class RequantizeKernel(StageKernel):
             limits = tuple(kernel.number(name, bound, "i32") for name, bound in named)
         finish = self._declare_byte(kernel) if follower is None else None
 
-        def emit(body: Body, acc: str, parameters: Sequence[str], _: str | None) -> str:
+        def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
             low, high = limits or (body.constant(bound, "i32") for bound in _BYTE)
-            value = body.clamp(rescale(body, acc, parameters), low, high, "i32")
+            value = body.clamp(rescale(body, acc, parameters), low, high)
             return value if finish is None else finish(body, value)
 
         return emit
 
-    def _declare_byte(self, kernel: Kernel) -> Callable[[Body, str], str]:
+    def _declare_byte(self, kernel: Kernel) -> Callable[[Body, Value], Value]:
         """Emit the byte of a value, limited to bounds that are narrower."""
         bounds = self.site.stored_bounds
         if bounds == _BYTE:
-            return lambda body, value: body.narrow(value, "i32")
+            return lambda body, value: body.narrow(value)
         low, high = (kernel.number(n, byte_literal(b), "i8") for n, b in zip(("low", "high"), bounds, strict=True))
 
-        def emit(body: Body, value: str) -> str:
-            byte = body.narrow(value, "i32")
-            return body.binary("arith.minui", body.binary("arith.maxui", byte, low, "i8"), high, "i8")
+        def emit(body: Body, value: Value) -> Value:
+            byte = body.narrow(value)
+            return body.binary("arith.minui", body.binary("arith.maxui", byte, low), high)
 
         return emit
