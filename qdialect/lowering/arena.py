@@ -1,4 +1,4 @@
-"""Places for buffers in one block of memory: two that live at the same time never overlap."""
+"""Offsets of buffers in one block of memory: two that live at the same time never overlap."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _MAX_PLANS = 50
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A buffer's size in bytes, and the first and last step that touches it."""
+    """A buffer's size in bytes, and the first and last call that touches it."""
 
     size: int
     first: int
     last: int
 
     def meets(self, other: Lifetime) -> bool:
-        """Whether both live in some step."""
+        """Whether both live during some call."""
         return self.first <= other.last and other.first <= self.last
 
 
 def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int], int]:
-    """An offset for each buffer and the size of the whole.
+    """An offset for each buffer and the size of the block.
 
     Buffers are placed one by one, each as low as it fits, at first the largest before the others. While the whole is
     larger than what lives at once, the buffer that reaches highest goes before all that it meets, and all are placed
@@ -46,7 +46,7 @@ def plan_arena(lifetimes: Sequence[Lifetime], alignment: int) -> tuple[list[int]
 
 
 def peak(lifetimes: Sequence[Lifetime]) -> int:
-    """The bytes of the step in which the buffers that live are largest together."""
+    """The largest number of bytes that live during one call."""
     # It is one in which a buffer's life begins.
     starts = {own.first for own in lifetimes}
     return max((sum(own.size for own in lifetimes if own.first <= step <= own.last) for step in starts), default=0)

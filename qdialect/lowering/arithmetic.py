@@ -17,14 +17,14 @@ from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 
 _LARGEST_EXPONENT = 30
 _SMALL_BOUND = 2**30
-# Largest exponent for which 32 bits suffice: a single rounding needs a place to shift out after the product's own 31.
+# Largest exponent for which 32 bits suffice: a single rounding needs one bit to shift out after the product's own 31.
 _SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1, Rounding.FIXED64_DOUBLE: -1}
 _SECOND_NUDGE = 2**30
 
 
 @dataclass(frozen=True)
 class Requantization:
-    """An accumulator's way to a code: rounding mode, parameter arrays, and the type in which quantized values are formed.
+    """How an accumulator is requantized: rounding mode, parameter arrays, and the type that quantized values are formed in.
 
     `wide` is also the type of zero point and bounds: ``i64``, ``f32``, or ``i32`` where the accumulators are known to
     be small (see `requantization`).
@@ -57,7 +57,7 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     small = bound <= _SMALL_BOUND and e.max() <= _SMALL_EXPONENTS.get(rounding, -np.inf)
     wide, dtype = ("i32", np.int32) if small else ("i64", np.int64)
     left = np.maximum(e, 0)
-    # The shift that follows the product's own by 31 places; without room for it, all 31 - e places at once.
+    # The shift that follows the product's own by 31 bits; where 32 bits do not hold it, all 31 - e bits at once.
     right = np.maximum(-e, 0) if small or rounding is Rounding.FIXED32_DOUBLE else 31 - e
     half = (np.int64(1) << right) >> 1
     # What negative accumulators lack: twice the second nudge, in the units of the sum it joins.

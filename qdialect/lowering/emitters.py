@@ -1,4 +1,4 @@
-"""What writes a part of a kernel's scalar body."""
+"""Functions that write a part of a kernel's scalar body."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from collections.abc import Callable, Sequence
 from qdialect.lowering.scalar_body import Body, Value
 
 EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
-"""(body, accumulator as i32, per-channel parameters) -> code as i32."""
+"""(body, accumulator as i32, per-channel parameters) -> quantized value as i32, before the clamp."""

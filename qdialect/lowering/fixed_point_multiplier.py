@@ -1,17 +1,17 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each code c there is a least
+A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each quantized value c there is a least
 accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
 
-is monotonic too, so that the clamped g is the requantization if and only if for every code c
+is monotonic too, so that the clamped g is the requantization if and only if for every quantized value c
 
   t_c * q + b >= c * 2^s      and      (t_c - 1) * q + b < c * 2^s
 
 where the accumulator in question is one that can occur.  For a given q these are bounds of b: a window, which an exact
-test of integers finds or finds empty.  Whatever the rounding mode - one rounding or two, float32 or Q31, any rule for ties,
-zero point first or last - only its steps matter, and they are looked up in the reference's own function.
+test of integers finds or finds empty.  Whatever the rounding mode - one rounding or two, float32 or Q31, any rule for
+ties, zero point first or last - only its thresholds matter, and they are looked up in the reference's own function.
 
 What the kernel computes has a window of its own.  The product of 32-bit numbers is 64 bits wide, and only its upper
 half is kept; with s = 32 + r,
@@ -22,7 +22,7 @@ for floors compose.  d is added to what the accumulator starts from, so it costs
 unsigned.  b mod 2^32 is d * q mod 2^32, which takes any value there is, for q is odd: d = b / q modulo 2^32, and the
 first b of the window whose d leaves x + d in 0..2^31 - 1 is taken.
 
-Rounding twice moves steps of negative accumulators one way and those of others the other, by more than a window is
+Rounding twice moves thresholds of negative accumulators one way and those of others the other, by more than a window is
 wide.  Then b jumps at zero by a multiple of 2^32: a depends on x + d < d.
 """
 
@@ -92,7 +92,7 @@ def fixed_point_multiplier(
     rounding: Rounding,
     accumulator_range: tuple[IntArray, IntArray],
 ) -> FixedPointMultiplier | None:
-    """The line of `requantize`, plus `shift`, for accumulators ``low..high`` by channel; None where there is none.
+    """The multipliers that equal `requantize` plus `shift` for accumulators ``low..high`` by channel; None where none does.
 
     Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
     """
@@ -117,7 +117,7 @@ def _as_words(values: IntArray) -> NDArray[np.int32]:
 
 @dataclass
 class _Multipliers:
-    """Lines of C channels; `jump` is what is added to the rest of negative accumulators."""
+    """Multipliers of C channels; `jump` is what is added to the rest of negative accumulators."""
 
     slope: IntArray
     shift: IntArray
@@ -134,7 +134,7 @@ class _Multipliers:
 
 
 def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
-    """A line for each channel that has one: straight ones first, then those that jump at zero."""
+    """A multiplier for each channel that has one: first without, then with a jump at zero."""
     channels = len(f32)
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
     _, exponent = np.frexp(f32)
@@ -152,7 +152,7 @@ def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
 
 
 def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
-    """A line for each channel's slope, where there is one."""
+    """The multiplier for each channel's slope, where one exists."""
     first = steps.first
     at_first = (steps.codes[:, None] << (32 + shift)) - first * slope
     window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
@@ -167,7 +167,7 @@ def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Mul
 
 @dataclass(frozen=True)
 class _Window:
-    """Bounds of b, [quantized values, C]: from `minimum` on at each step, below `end` before it; where accumulators occur at all."""
+    """Bounds of b, [quantized values, C]: at least `minimum` at each threshold, below `end` before it, where accumulators occur."""
 
     minimum: IntArray
     end: IntArray
@@ -177,7 +177,7 @@ class _Window:
     def of(
         self, after: NDArray[np.bool_] | np.bool_, before: NDArray[np.bool_] | np.bool_
     ) -> tuple[IntArray, IntArray]:
-        """The window by channel that the steps in `after` and what is before the steps in `before` leave."""
+        """The window by channel that is left by the thresholds in `after`, and by what precedes those in `before`."""
         minimum = np.where(self.is_minimum & after, self.minimum, -_NONE).max(axis=0, initial=-_NONE)
         end = np.where(self.is_end & before, self.end, _NONE).min(axis=0, initial=_NONE)
         # Any window will do on a side that nothing bounds.
@@ -201,7 +201,7 @@ def _with_offset(
 
 
 def _inverse(odd: IntArray) -> IntArray:
-    """``1 / odd`` modulo 2^32; each step doubles the bits that are right, from 3 on."""
+    """``1 / odd`` modulo 2^32; each iteration doubles the number of correct bits, which is 3 at first."""
     found = odd
     for _ in range(4):
         found = found * (2 - odd * found % _WORD) % _WORD

@@ -5,7 +5,7 @@ A quantized sum is a step function of two quantized values a and b, in whatever 
   clamp(floor((a * A + b * B + C) / 2^s))
 
 where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
-below (its code is reached) and from above (the next one is not), unless its code is a bound of the clamp, beyond which
+below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond which
 nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios of the
 scales times 2^s, or integers close to them.
 """
@@ -37,7 +37,7 @@ class FixedPointSum:
 def fixed_point_sum(
     quantized: IntArray, lhs: IntArray, rhs: IntArray, ratios: tuple[float, float], bounds: tuple[int, int]
 ) -> FixedPointSum | None:
-    """The line that gives ``quantized values[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None where none is.
+    """The sum that gives ``quantized[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None where none does.
 
     `ratios` are the quantized values' scales by that of their sum.
     """
@@ -45,7 +45,7 @@ def fixed_point_sum(
     magnitude = sum(spans) + sum(abs(bound) for bound in bounds) + 2
     if magnitude >= 2.0**_WORD:
         return None
-    # An estimate that is never too high; one place more is better where the numbers fit.
+    # An estimate that is never too high; one bit more is better where the numbers fit.
     shift = min(_WORD - int(np.ceil(np.log2(magnitude))), _WORD - 2)
     for bits in (shift + 1, shift):
         for a, b in _slopes(ratios, bits):

@@ -1,6 +1,6 @@
 """Lowering a whole network: which tensor lives where, and one handler per op.
 
-A handler reads places for its operands, asks for one for its result, and appends kernel calls.  It does not copy for
+A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not copy for
 padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
 """
 
@@ -60,7 +60,7 @@ def lowers(
 ) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
     """Register the handler of an op class, or of several.
 
-    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed quantized values.
+    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed values.
     """
 
     def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
@@ -86,7 +86,7 @@ def has_handler(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Padding:
-    """What a consumer reads around an image: how far, and which stored code must be there."""
+    """What a consumer reads around an image: how far, and which stored value must be there."""
 
     halo: Halo
     fill: int
@@ -154,7 +154,7 @@ class GraphLowering:
         return slot
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """A place for a new value: a user's output array where that has the right layout, else the arena."""
+        """The slot of a new value: a user's output array where that has the right layout, else the arena."""
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
         if index >= 0 and padding is None and self.can_be_array(value):
@@ -195,7 +195,7 @@ class GraphLowering:
         self.program.call(kernel, "halo")
 
     def can_be_array(self, value: ir.Value) -> bool:
-        """Whether a user's array serves as the place of `value`: all who touch it take it as it is."""
+        """Whether a user's array serves as the slot of `value`: every kernel that touches it takes it as it is."""
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
@@ -212,7 +212,7 @@ class GraphLowering:
         is_written_so = isinstance(owner, ir.Block) or (storage.pitch <= _NARROW and _takes_arrays(owner))
         if not is_written_so or not _only_windows(value):
             return storage
-        # Windows read runs of any length: who writes without extra lanes writes whole rows.
+        # Windows are read at any length: a kernel that writes without spare lanes writes contiguous rows.
         return replace(storage, pitch=storage.shape[3])
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
@@ -228,7 +228,7 @@ class GraphLowering:
         """A constant as kernels read it, halo and spare lanes included: no call stores it."""
         array = constant_value(value)
         if array is None:
-            raise CompileError(f"value {value.get_name()} has no place and is not a constant")
+            raise CompileError(f"value {value.get_name()} has no buffer and is not a constant")
         quantized = (
             (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
         )
@@ -290,7 +290,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 
 def _reads_past_end(op: Any) -> bool:
-    """Whether a run of taps ends inside a K group, whose rest may lie beyond the data: only the arena has room there."""
+    """Whether a contiguous reduction ends inside a K group: then bytes past the data are read, which only the arena has."""
     if not isinstance(op, Convolution):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]

@@ -1,7 +1,7 @@
 """Islands: which element-wise ops one kernel computes together, so that what lies between them is never stored.
 
 An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its own,
-whose result is stored.  What costs next to nothing, reading quantized values as f32 values and repeating them along a dimension,
+whose result is stored.  What costs next to nothing, dequantizing values and repeating them along a dimension,
 is done again in every kernel that asks for it, and so is what cannot be stored, a tensor of i1.
 """
 

@@ -121,12 +121,12 @@ class KernelText:
         return f"%v{self._count}"
 
     def next_micro_kernel(self) -> int:
-        """Number of a new nest."""
+        """Number of a new micro-kernel."""
         self.micro_kernels += 1
         return self.micro_kernels - 1
 
     def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
-        """Declare a flat buffer argument; what a step of a loop writes to scratch, that step alone reads."""
+        """Declare a flat buffer argument; what an iteration writes to scratch, that iteration alone reads."""
         found = Buffer(f"%{name}", element, length)
         attributes = " {qnn.scratch}" if is_scratch else ""
         self._arguments.append(f'{found.name}: {found.type}{attributes} loc("{name}")')

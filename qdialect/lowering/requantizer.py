@@ -1,4 +1,4 @@
-"""The cheapest way from an accumulator to a code that is exact in an op's rounding."""
+"""The cheapest requantization of an accumulator that is exact in an op's rounding mode."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Requantizer(Protocol):
 
 @dataclass(frozen=True)
 class FloatRequantizer:
-    """The steps of a rounding mode in float32 where no product leaves int32; `shift` is added to the quantized values."""
+    """A float32 rounding mode as it is defined, where no product leaves int32; `shift` is added to the result."""
 
     rounding: Rounding
     multiplier: NDArray[np.float32]
@@ -79,9 +79,9 @@ def requantizer_of(
     shift: int,
     accumulator_range: tuple[IntArray, IntArray],
 ) -> Requantizer | None:
-    """The form of a requantization whose quantized values get `shift`, for accumulators in `accumulator_range`; None where no form is exact.
+    """The cheapest exact requantization plus `shift`, for accumulators in `accumulator_range`; None where none is known.
 
-    A float rounding mode takes its own steps, but for ties away from zero, which have no instruction.
+    A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
         return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, accumulator_range)

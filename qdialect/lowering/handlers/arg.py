@@ -1,4 +1,4 @@
-"""Where the extreme code of a row is: the smallest of keys that hold the code above its place."""
+"""The index of a row's extreme value: the smallest of keys that hold the value above its index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from qdialect.lowering.scalar_body import Body, Value
 
 @dataclass(frozen=True)
 class _Keys:
-    """Unsigned keys: 8 bits of code above `positions` bits that fall towards the place that wins among equal quantized values."""
+    """Unsigned keys: an 8-bit value above `position_bits` bits, which are smaller for the index that wins among equals."""
 
     element: str
     position_bits: int
@@ -73,7 +73,7 @@ def _lower(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
 
 @dataclass(frozen=True)
 class _OnImage:
-    """What is done with the channels of each cell."""
+    """What is done with the channels of each pixel."""
 
     fold: Fold
     finish: Finish
@@ -81,7 +81,7 @@ class _OnImage:
 
 
 def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
-    """The resized image whose cells are computed on the way, never stored."""
+    """The resized image whose pixels are computed on the way, never stored."""
     resized = op.input.owner
     if isinstance(resized, ResizeBilinearOp) and is_computed_by_reader(resized):
         return exact_bilinear(lowering, resized)
@@ -125,10 +125,10 @@ def _positions(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteg
 
 
 def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
-    """The smallest key of quantized values and their places."""
+    """The smallest key of quantized values and their indices."""
 
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
-        # The largest code has the smallest complement.
+        # The largest value has the smallest complement.
         quantized = body.binary("arith.xori", values[0], body.constant(-1, "i8")) if is_max else values[0]
         wide = body.cast("arith.extui", quantized, keys.element)
         high = body.binary("arith.shli", wide, body.constant(keys.position_bits, keys.element))

@@ -77,7 +77,7 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
 
 
 def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, Value], Value]:
-    """Emit the stored code of a product of offsets from the zero points of stored quantized values."""
+    """Emit the stored value of a product of offsets from the zero points of stored quantized values."""
     f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
     parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
     bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_CODE - point) for point in points]

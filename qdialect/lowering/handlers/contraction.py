@@ -35,7 +35,7 @@ def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Weights as the kernels read them, the bias with every zero point folded in, and how far accumulators reach."""
+    """Weights as the kernels read them, the bias with every zero point folded in, and the range of the accumulators."""
 
     weights: CenteredWeights
     bias: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""The largest or smallest code over axes."""
+"""The largest or smallest quantized value over axes."""
 
 from __future__ import annotations
 

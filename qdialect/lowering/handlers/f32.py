@@ -1,4 +1,4 @@
-"""Between float32 and quantized values, per tensor or per channel: what islands read at their leaves and write at their roots."""
+"""Between float32 and quantized values, per tensor or per channel: the leaves and the roots of islands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROUND = {
 
 
 def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
-    """``emit(f32 value, *arrays)`` gives the stored code."""
+    """``emit(f32 value, *arrays)`` gives the stored value."""
     factors, divides = scale_factors(op.scales, op.scaling), op.scaling is Scaling.DIVIDE
     points, (low, high) = np.array(op.zero_points, dtype=np.int32), range_of(op.output.type)
     quantized = {NanPolicy.ZERO_POINT: points, NanPolicy.MIN: np.array([low]), NanPolicy.MAX: np.array([high])}
@@ -49,7 +49,7 @@ def quantization(op: QuantizeOp) -> tuple[list[AxisArray], Emit]:
 
 
 _CodeOf = Callable[[Body, Value, Value, Sequence[Value]], Value]
-"""(body, ratio, whether it is NaN, arrays) -> stored code (i32); for NaN any number."""
+"""(body, ratio, whether it is NaN, arrays) -> stored value (i32); for NaN any number."""
 
 
 def _narrow_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray[Any]], _CodeOf]:
@@ -84,7 +84,7 @@ def _wide_value(op: QuantizeOp, points: NDArray[np.int32]) -> tuple[list[NDArray
 
 
 def dequantization(op: DequantizeOp) -> tuple[list[AxisArray], Emit]:
-    """``emit(stored quantized, *arrays)`` gives the f32 value."""
+    """``emit(stored value, *arrays)`` gives the f32 value."""
     low, high = range_of(op.input.type)
     fits = max(high - min(op.zero_points), max(op.zero_points) - low) < 2**31
     # A difference of 32-bit numbers needs one bit more.

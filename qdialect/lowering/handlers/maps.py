@@ -50,7 +50,7 @@ Source = Stored | Known | AxisArray
 
 
 def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
-    """Zero points of the quantized values of a tensor type as those of stored quantized values; raises `CompileError` beyond 32 bits."""
+    """Zero points of a tensor type as those of its stored values; raises `CompileError` beyond 32 bits."""
     points = np.array(zero_points, dtype=np.int64) + signed_shift(type_)
     for point in (int(points.min()), int(points.max())):
         if not -(2**31) <= point < 2**31:
@@ -83,7 +83,7 @@ def map_stored(
     label: str,
     width: int = VECTOR,
 ) -> None:
-    """`map_values` on tensors that have a place already."""
+    """`map_values` on tensors that have a slot already."""
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)

@@ -123,7 +123,7 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
 
 @lowers(DivOp, takes_arrays=True)
 def _div(lowering: GraphLowering, op: DivOp) -> None:
-    """The fixed-point quotient is a table of all pairs of quantized values: it has a reciprocal for each divisor, and no rule."""
+    """The fixed-point quotient is a table of all pairs: its reciprocals are irregular from divisor to divisor."""
     if op.arithmetic is PairArithmetic.FLOAT:
         _lower_f32(lowering, op, quotient)
         return
@@ -147,7 +147,7 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
 
 
 class _Ends:
-    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored code."""
+    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored value."""
 
     def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
         shift = signed_shift(op.output.type)

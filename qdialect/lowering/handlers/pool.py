@@ -1,4 +1,4 @@
-"""Windows over images: the largest code, and the mean."""
+"""Windows over images: the largest quantized value, and the mean."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _avg_pool2d(lowering: GraphLowering, op: AvgPool2DOp) -> None:
 
 
 def window_counts(op: AvgPool2DOp) -> NDArray[np.int32]:
-    """How many cells each window averages, int32[OH, OW]."""
+    """How many elements each window averages, int32[OH, OW]."""
     data, output = shape_of(op.data.type), shape_of(op.output.type)
     rows, columns = (
         _along(data[1 + i], output[1 + i], op.kernel[i], op.strides[i], op.padding[i], op.count_include_pad)
@@ -65,7 +65,7 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
 
 
 def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> Finish:
-    """The mean is rounded on the quantized values' own side of zero or of their zero point, so stored quantized values lose it first."""
+    """The mean is rounded towards or away from zero or the zero point, which is subtracted from stored values before."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))

@@ -42,7 +42,7 @@ def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
 
 
 def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
-    """The bytes at `slot` as a tensor of shape `after`; None where they lie otherwise."""
+    """The bytes of `slot` as a tensor of shape `after`; None where they are laid out otherwise."""
     storage, image = slot.storage, image_shape(after)
     is_dense = storage.pitch == storage.shape[3]
     pitch = image[3] if is_dense else storage.pitch
@@ -58,7 +58,7 @@ def _dense(slot: BufferSlot, shape: Shape) -> Storage:
 
 
 def _common_axes(before: Shape, after: Shape) -> Shape | None:
-    """The coarsest shape whose dimensions split the dimensions of both; None where there is none."""
+    """The coarsest shape whose dimensions split the dimensions of both; None where no such shape exists."""
     ends = sorted({*_ends(before), *_ends(after)})
     pairs = list(pairwise(ends))
     if any(outer % inner for inner, outer in pairs):

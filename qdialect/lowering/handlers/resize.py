@@ -21,7 +21,7 @@ from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
 _CHANNELS = 3
-# What of float32 weights along a dimension is exact, and where quantized values below zero are rounded in a way of their own.
+# Fraction bits of float32 weights that are exact, and arithmetics that round negative values differently.
 _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
 # The two weights along a dimension add up to 2 to the power of so many.
@@ -53,7 +53,7 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
 
 
 def is_computed_by_reader(op: ResizeBilinearOp) -> bool:
-    """Whether the one reader of `op` looks for the extreme channel of each cell: it computes the cells on the way."""
+    """Whether the one reader of `op` looks for the extreme channel of each pixel: it computes the pixels on the way."""
     readers = [use.owner for use in op.output.uses]
     last = [reader for reader in readers if isinstance(reader, ArgMaxOp | ArgMinOp) and reader.axis == _CHANNELS]
     return len(readers) == len(last) == 1 and _exact_axes(op) is not None
@@ -76,10 +76,10 @@ def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
 
 
 def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
-    """The taps as whole parts of a power of two; None where float32 weights are none.
+    """The taps as whole parts of a power of two; None where float32 weights are not.
 
     With weights of 7 fraction bits along both dimensions no product and no sum of float32 numbers is rounded: 8 bits of
-    code, 14 of fraction, and one because weights at the edges are below 2.
+    value, 14 of fraction, and one because weights at the edges are below 2.
     """
     if arithmetic in _FRACTION_BITS:
         return Blends.of(taps.low, taps.high, taps.high_weight, _FRACTION_BITS[arithmetic])
@@ -124,7 +124,7 @@ def _stored(body: Body, quantized: Value, shift: int) -> Value:
 def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     """The terms of `qdialect.reference.resize.resize_bilinear`, in its order."""
     is_onnx = arithmetic is Interpolation.ONNX_FLOAT
-    # Cells come rows outermost.
+    # Pixels come rows outermost.
     order = (0, 1, 2, 3) if is_onnx else (0, 2, 1, 3)
 
     def f32(body: Body, value: Value) -> Value:

@@ -1,7 +1,7 @@
-"""Softmax: the largest code of each row, the sum of its exponentials, then each element's share.
+"""Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
 
-Exponentials are entries of a table by the distance from the row's largest code, so what a row needs beside its quantized values is
-a number or two: no tensor of exponentials is stored.
+Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers beside
+its values: no tensor of exponentials is stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
 class _Rows:
     """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there.
 
-    Everything is in one kernel, micro-kernel after nest.
+    Everything is in one kernel, one micro-kernel after the other.
     """
 
     lowering: GraphLowering
@@ -53,7 +53,7 @@ class _Rows:
     shape: tuple[int, ...] = field(init=False)
     """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
     largest: MapOperand = field(init=False)
-    """The largest stored code of each row, i8."""
+    """The largest stored value of each row, i8."""
 
     def __post_init__(self) -> None:
         shape = shape_of(self.op.input.type)
@@ -96,7 +96,7 @@ class _Rows:
         return result
 
     def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
-        """The result from (code, largest, numbers of the row)."""
+        """The result from (value, largest, numbers of the row)."""
         emit_map(self.kernel, self.shape, [self.source, self.largest, *numbers], self._target, emit, _SUM_LANES)
         self.lowering.program.call(self.kernel, self.op.operation.name)
 
@@ -165,7 +165,7 @@ def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, shar
 
     def emit(body: Body, values: Sequence[Value]) -> Value:
         entry = normalize.emit_entry(body, table, values[0], values[1])
-        # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
+        # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
         clamped = body.clamp(share(body, entry, values[2], scale), low, high)
         rounded = body.unary("math.roundeven", clamped)
         quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)

@@ -37,7 +37,7 @@ for _op_class in UNARY_OPS:
 def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
     ends = [(op.input, lowering.slot(op.input)), (op.output, lowering.result(op.output))]
-    # A table between signed quantized values is another table, so that no code need be flipped.
+    # A table between signed quantized values is another table, so that no value need be flipped.
     stored = stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
     source, target = (Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))

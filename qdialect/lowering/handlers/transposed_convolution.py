@@ -41,7 +41,7 @@ def _convolution(
     row: TransposedPhase,
     column: TransposedPhase,
 ) -> tuple[Matrix, Window]:
-    """Weights and window of one phase; where nothing reaches its cells, a weight of zero looks at the first pixel."""
+    """Weights and window of one phase; where no tap meets its elements, a weight of zero looks at the first pixel."""
     size = row.count, column.count
     if not row.taps or not column.taps:
         bias = bias_of(op)

@@ -28,11 +28,11 @@ from qdialect.quant_math.multipliers import FixedMultiplier
 from qdialect.reference.elementwise import Affine, add
 
 EmitSum = Callable[[Body, Value, Value], Value]
-"""(body, lhs code as i32, rhs code as i8) -> clamped sum as i32."""
+"""(body, stored lhs as i32, stored rhs as i8) -> clamped sum as i32."""
 
 _LEFT_SHIFT = 20
 _LARGEST_CODE = 255
-# Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled code gets there.
+# Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled value gets there.
 _BOUNDS = (-(2**30), 2**30)
 _LARGEST_RATIO = 2.0**20
 
@@ -41,7 +41,7 @@ _LARGEST_RATIO = 2.0**20
 class Addition:
     """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
 
-    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds elsewhere around larger numbers.
+    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds larger numbers elsewhere.
     """
 
     lhs: Quantization
@@ -56,7 +56,7 @@ class Addition:
     is_difference: bool = False
     """Of the arithmetics that compute in integers."""
     left: tuple[int, int] = (0, _LARGEST_CODE)
-    """The least and the largest stored code of lhs."""
+    """The smallest and the largest stored value of lhs."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
@@ -74,7 +74,7 @@ class Addition:
         return self._each(kernel)
 
     def _fixed_point_sum(self) -> FixedPointSum | None:
-        """The sum as one line, where there is one and it is cheaper; rounding each operand leaves none."""
+        """The sum in fixed point, where that is exact and cheaper; it never is where each operand is rounded."""
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
         output = Affine(self.output.scale, self.output.zero_point)
@@ -172,7 +172,7 @@ class Addition:
         return emit
 
     def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
-        """Emit what turns a stored code of `own` into a code of the output."""
+        """Emit what rescales a stored value of `own` to the output's quantization."""
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
             return lambda body, quantized: body.subtract(quantized, shift)
@@ -215,7 +215,7 @@ class Addition:
     def _fixed(self, kernel: Kernel) -> EmitSum:
         factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
         half = 1 << (factors.shift - 1)
-        # Stored 8-bit quantized values and the products of their zero points: in range for every factor that XNNPACK takes.
+        # Stored values and the products of their zero points: in range for every factor that XNNPACK takes.
         largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
         type_ = "i32" if largest < 2**31 else "i64"
         right = -factors.rhs if self.is_difference else factors.rhs

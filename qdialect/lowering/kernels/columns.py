@@ -14,7 +14,7 @@ from qdialect.lowering.packing import CenteredWeights
 
 @dataclass(frozen=True)
 class ConstantColumns:
-    """Weights [OC, KH, KW, IC / groups] and bias int32[OC], packed into the constants of each nest."""
+    """Weights [OC, KH, KW, IC / groups] and bias int32[OC], packed into the constants of each micro-kernel."""
 
     taps: CenteredWeights
     start: NDArray[np.int32]
@@ -30,5 +30,5 @@ class ConstantColumns:
         return Operand(micro_kernel.per_channel("bias", self.start), micro_kernel.channel_loops)
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8]:
-        """The excess of the micro-kernel's channels."""
+        """The clipped weight remainder of the micro-kernel's channels."""
         return micro_kernel.reduction.ordered(micro_kernel.group.taps(self.remainders))

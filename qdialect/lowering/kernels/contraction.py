@@ -1,7 +1,7 @@
 """Convolution and matrix product as one strided matrix product per block of channels.
 
-The stored input is seen through overlapping strides, ``[group, pixels..., taps..., run/4, 4]``: stride, dilation and
-kernel size become strides of a view, and a run of bytes that lie side by side (the channels of a tap; all taps of a
+The stored input is seen through overlapping strides, ``[group, pixels..., taps..., K groups, 4]``: stride, dilation and
+kernel size become strides of a view, and contiguous bytes (the channels of a tap; all taps of a
 kernel row where nothing is dilated; the whole window where the filter is as wide as the input) is one reduction axis.
 
 Channels are cut into blocks of whole vectors, pixels into whole register tiles and one smaller tile for the rest; every
@@ -65,7 +65,7 @@ class Contraction(SumOfProducts):
         return self.grid.origin(storage) if operand else self.window.start(storage)
 
     def pixel_axes(self) -> list[Axis]:
-        """The output pixels, merged where every place walks them as one; at least one axis."""
+        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
         steps = [self.window.pixel_strides(self.data.storage)]
         steps += [self.grid.pixel_strides(slot.storage) for slot in self.slots[1:]]
         axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
@@ -87,7 +87,7 @@ class Contraction(SumOfProducts):
 
 
 def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
-    """A buffer parameter for each of the op's places."""
+    """A buffer parameter for each of the op's slots."""
     names = ("data", "output", "residual")
     return [kernel.slot(name, slot) for name, slot in zip(names, op.slots, strict=False)]
 
@@ -117,7 +117,7 @@ def _lanes(data: Storage, group: ChannelGroup) -> int:
 
 
 def _axes(data: Storage, window: Window, group: ChannelGroup) -> Sequence[Axis]:
-    """The reduction axes of a window, merged; the last one is the run, its elements side by side."""
+    """The reduction axes of a window, merged; the last one is contiguous."""
     row, column = window.tap_strides(data)
     lanes = _lanes(data, group)
     axes = collapse([Axis(window.kernel[0], (row,)), Axis(window.kernel[1], (column,)), Axis(lanes, (1,))])

@@ -1,4 +1,4 @@
-"""The loop nest of one block of channels and one segment of pixels: start, contraction, epilogue."""
+"""The micro-kernel of one block of channels and one segment of pixels: start, contraction, epilogue."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Columns(Protocol):
         ...
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8] | None:
-        """What weights are beyond s8, [channels, reduction axes...]; None where none can be."""
+        """The clipped weight remainder, [channels, reduction axes...]; None where every weight fits s8."""
         ...
 
 
@@ -79,7 +79,7 @@ class SumOfProducts(ABC):
 
     @abstractmethod
     def pixel_axes(self) -> list[Axis]:
-        """The output pixels, merged where every place walks them as one; at least one axis."""
+        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
 
     @abstractmethod
     def channel_groups(self) -> list[ChannelGroup]:
@@ -96,11 +96,11 @@ class SumOfProducts(ABC):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The taps of one channel group: `sizes` of the axes outside the run and, last, of the run."""
+    """The taps of one channel group: extents of the outer axes and, last, of the contiguous reduction."""
 
     extents: tuple[int, ...]
     strides: tuple[int, ...]
-    """Of the axes outside the run."""
+    """Of the outer axes."""
     spare: int
     """Lanes of each tap beyond its channels; their weights are zero."""
     present: NDArray[np.int8]
@@ -113,7 +113,7 @@ class Reduction:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Extents of the axes outside the run."""
+        """Extents of the outer axes."""
         return self.extents[:-1]
 
     @property
@@ -123,12 +123,12 @@ class Reduction:
 
     @property
     def k_groups(self) -> int:
-        """Groups of four bytes in the run, the last one filled up."""
+        """K groups of the contiguous reduction, four bytes each, the last one padded."""
         return -(-self.extents[-1] // 4)
 
     @property
     def outer(self) -> tuple[str, ...]:
-        """Loops outside the run."""
+        """Loops over the outer axes."""
         return tuple(f"k{i}" for i in range(len(self.sizes)))
 
     @property
@@ -225,7 +225,7 @@ class ContractionMicroKernel:
     def _add_remainder(
         self, micro_kernel: int, segment: Segment, buffer: Buffer, remainder: _Remainder, role: str, start: Tensor
     ) -> Tensor:
-        """One more K group of products, at a place of the window that the call names."""
+        """One more K group of products, at an offset into the window that the call passes."""
         kernel, view = self.kernel, self._input_view(segment)
         edge = -2 - len(self.reduction.sizes)
         start_at = kernel.sum(remainder.offset, kernel.constant(view.offset, "index"))
@@ -286,7 +286,7 @@ class ContractionMicroKernel:
         return self.per_channel("points", points) if self._values(points).any() else None
 
     def _remainder(self, taps: NDArray[np.int8] | None) -> list[_Remainder]:
-        """The K groups where a channel of the block has an excess."""
+        """The K groups where a channel of the block has a clipped weight remainder."""
         if taps is None:
             return []
         block = np.zeros_like(taps)
@@ -302,7 +302,7 @@ class ContractionMicroKernel:
         return found
 
     def _values(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of this block's channels; a lane beyond the last channel repeats it, for nobody reads the lane."""
+        """Values of this block's channels; a lane beyond the last channel repeats it, for that lane is never read."""
         last = self.op.channels - 1
         return np.broadcast_to(values, (last + 1,))[np.minimum(self.channels, last)]
 

@@ -44,12 +44,12 @@ _LANES = ("v1", "v0", "l1", "l0", "i")
 _COLUMNS = ("kx", "kz")
 _K_GROUP = 4
 _MAX_K_GROUPS = 16
-"""Quads of a kernel whose products are written out; a tile is longer with each."""
+"""K groups of a kernel whose products are written out; a tile is longer with each."""
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Output rows of one nest, and rows per tile."""
+    """Output rows of one micro-kernel, and rows per tile."""
 
     start: int
     count: int
@@ -108,13 +108,13 @@ def calls_of(op: Contraction) -> list[list[PixelBlock]]:
 def emit_pixel_blocks(
     pixel_blocks: Sequence[PixelBlock], kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]
 ) -> None:
-    """The micro-kernels of each piece."""
+    """The micro-kernels of each block of pixels."""
     for pixel_block in pixel_blocks:
         _InterleavedMicroKernel(kernel, op, stages, buffers, pixel_block).emit()
 
 
 class _InterleavedMicroKernel:
-    """The micro-kernels of one piece; its constants are declared once."""
+    """The micro-kernels of one block of pixels; its constants are declared once."""
 
     def __init__(
         self, kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer], pixel_block: PixelBlock

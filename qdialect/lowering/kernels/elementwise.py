@@ -1,4 +1,4 @@
-"""Kernels that compute each element from the elements at the same place of other tensors: copies, tables, sums, ..."""
+"""Kernels that compute each element from the elements at the same index of other tensors: copies, tables, sums, ..."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
 VECTOR = 64
-"""Elements per step along the innermost axis."""
+"""Elements per vector along the innermost axis."""
 
 Emit = Callable[[Body, Sequence[Value]], Value]
 """(body, operand values) -> result value."""
@@ -63,8 +63,8 @@ def emit_map(
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
 
-    `width` elements of the innermost axis are one step, fewer where the arithmetic is wider than the quantized values; and `rows`
-    of the axis before it, which they must divide.
+    A tile is `width` elements of the innermost axis, fewer where the arithmetic is wider than the quantized values, and
+    `rows` of the axis before it, which they must divide.
     """
     declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
     target = declare_operand(kernel, "output", output)
@@ -80,7 +80,7 @@ def emit_map(
 
 
 def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
-    """Declare the buffer of `operand` as a parameter of `kernel`, if it is none yet."""
+    """Declare the buffer of `operand` as a parameter of `kernel`, unless it is one already."""
     if isinstance(operand.source, Buffer):
         return Declared(operand.source, operand.offset, operand.start)
     if isinstance(operand.source, BufferSlot):
@@ -121,12 +121,12 @@ def _operand(
 
 
 def byte_literal(quantized: int) -> int:
-    """A stored code, 0..255, as the signless byte that stands for it."""
+    """A stored value, 0..255, as a signless byte."""
     return (quantized + 128) % 256 - 128
 
 
 def flipped(body: Body, quantized: Value) -> Value:
-    """Between an `i8` code and the byte that stands for it."""
+    """Between an `i8` value and its stored byte: plus or minus 128."""
     return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
 
 

@@ -27,7 +27,7 @@ class F32Pair:
     function: EmitF32
 
     def declare(self, kernel: Kernel) -> Emit:
-        """Declare the scalars as parameters of `kernel`; returns what emits a stored code from two."""
+        """Declare the scalars as parameters of `kernel`; returns what emits a stored value from two."""
         sides = [
             (kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i32"), _scale(kernel, name, q))
             for name, q in (("lhs", self.lhs), ("rhs", self.rhs))
@@ -39,7 +39,7 @@ class F32Pair:
         def emit(body: Body, values: Sequence[Value]) -> Value:
             left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))
             quotient = body.divide(self.function(body, left, right), scale)
-            # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
+            # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
             rounded = body.unary("math.roundeven", body.clamp(quotient, low, high))
             quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
             return body.narrow(quantized)

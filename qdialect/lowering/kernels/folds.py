@@ -27,10 +27,10 @@ SUM = Fold("i32", 0, _add_value, lambda body, a, b: body.add(a, b))
 """The sum of stored quantized values."""
 
 MAX = Fold("i8", 0, _largest_value, lambda body, a, b: body.binary("arith.maxui", a, b))
-"""The largest stored code."""
+"""The largest stored value."""
 
 MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minui", a, b))
-"""The smallest stored code, from 255 as a signless byte."""
+"""The smallest stored value, from 255 as a signless byte."""
 
 
 def emit_quotient(body: Body, total: Value, count: Value, division: Division, maximum: int) -> Value:

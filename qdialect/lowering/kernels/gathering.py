@@ -57,7 +57,7 @@ def emit_gather(
 
 
 def _progressions(indices: Sequence[int]) -> list[_Progression]:
-    """Maximal runs of one step each; steps are not negative, as views go forwards."""
+    """Maximal arithmetic progressions; steps are not negative, as views go forwards."""
     progressions: list[_Progression] = []
     for at, index in enumerate(indices):
         last = progressions[-1] if progressions else None
@@ -73,7 +73,7 @@ def _progressions(indices: Sequence[int]) -> list[_Progression]:
 def _emit_loop(
     kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand, axis: int, indices: Sequence[int]
 ) -> None:
-    """One step for each index: a copy of all that has it."""
+    """One iteration for each index: a copy of everything at that index."""
     data = declare_operand(kernel, "source", source).buffer
     output = declare_operand(kernel, "target", target).buffer
     offsets = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset

@@ -2,7 +2,7 @@
 
 With weights 1 - r and r of the rows, 1 - c and c of the columns, in whole parts of a power of two,
 
-  sum of four cells times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
+  sum of four pixels times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
 
 exactly, so that the blend of the rows is made once for all columns.  Powers of two that all weights of a dimension have
 in common are left out of them: what is left often fits 16 bits.
@@ -27,12 +27,12 @@ from qdialect.lowering.strategy import rows_for, split
 
 @dataclass(frozen=True)
 class Rounding:
-    """From a blend of stored quantized values, with some fraction bits, to a stored code."""
+    """From a blend of stored quantized values, with some fraction bits, to a stored value."""
 
     bias: Callable[[int], int]
     """By the number of fraction bits: what is added to the blend."""
     emit: Callable[[Body, Value, int], Value]
-    """(body, biased blend, fraction bits) -> stored code of that type."""
+    """(body, biased blend, fraction bits) -> stored value of the same type."""
 
 
 _MAX_REPEATS, _MAX_PIXELS = 4, 8
@@ -42,7 +42,7 @@ _NARROW_BITS = 7
 
 @dataclass(frozen=True)
 class Blends:
-    """For each cell along a dimension of the result: ``(2^bits - part) * x[low] + part * x[low + 1]``."""
+    """For each pixel along a dimension of the result: ``(2^bits - part) * x[low] + part * x[low + 1]``."""
 
     low: NDArray[np.int64]
     part: NDArray[np.int64]
@@ -94,7 +94,7 @@ class Bilinear:
         return body.add(whole, body.multiply(rise, part))
 
     def quantized(self, body: Body, values: Sequence[Value], part: Value) -> Value:
-        """The stored code between two cells of a blend of rows."""
+        """The stored value between two pixels of a blend of rows."""
         bits = self.bits
         total = self.weighted(body, values, part, self.columns.bits, self.rounding.bias(bits))
         return body.cast("arith.trunci", self.rounding.emit(body, total, bits), "i8")
@@ -102,24 +102,24 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Some cells of a row of the result, and what computes their quantized values."""
+    """Some pixels of a row of the result, and what computes their quantized values."""
 
     row: Value
     """An index of the kernel."""
     column: int | Value
-    """The first cell; a single one is an index of the kernel."""
+    """The first pixel; a single one is an index of the kernel."""
     shape: tuple[int, int, int]
-    """Images, repetitions, and cells of each."""
+    """Images, repetitions, and pixels of each."""
     step: int
-    """Cells from one repetition to the next."""
+    """Pixels from one repetition to the next."""
     tile: int
-    """Cells of a repetition at a time."""
+    """Pixels of a repetition at a time."""
     operands: Sequence[MapOperand]
     """With strides along these and the channels."""
     quantized: Emit
 
     def operand_in(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
-        """Where these cells are in a result that moves so along images, rows and columns."""
+        """These pixels in a result with these strides along images, rows and columns."""
         image, row, column = strides
         start = kernel.multiple(self.row, row)
         if not isinstance(self.column, int):
@@ -130,7 +130,7 @@ class Pixels:
 
 @dataclass(frozen=True)
 class _Repeat:
-    """`count` times the same parts side by side, the first at cell `start`; each time `step` further into the input."""
+    """`count` times the same parts side by side, the first at pixel `start`; each time `step` further into the input."""
 
     start: int
     low: int
@@ -140,7 +140,7 @@ class _Repeat:
 
 
 def emit_interpolation(kernel: Kernel, op: Bilinear, output: BufferSlot) -> None:
-    """Write the quantized values of every cell to `output`."""
+    """Write the quantized values of every pixel to `output`."""
     target, storage = kernel.slot("target", output), output.storage
     lanes = min(op.data.storage.pitch, storage.pitch)
 
@@ -153,7 +153,7 @@ def emit_interpolation(kernel: Kernel, op: Bilinear, output: BufferSlot) -> None
 
 
 def emit_pixels(kernel: Kernel, op: Bilinear, write: Callable[[Pixels], None]) -> None:
-    """Emit the loop over the rows of the result; `write` emits what becomes of its cells."""
+    """Emit the loop over the rows of the result; `write` emits what becomes of its pixels."""
     before = op.data.storage
     images, height, width, _ = before.shape
     # One column more: the last one's neighbour, which counts nothing.  And a vector: who reads may round channels up.
@@ -179,7 +179,7 @@ def emit_pixels(kernel: Kernel, op: Bilinear, write: Callable[[Pixels], None]) -
 
 
 class _Columns:
-    """The cells of a row from a blend of rows, whose strides are those along images and channels."""
+    """The pixels of a row from a blend of rows, whose strides are those along images and channels."""
 
     def __init__(self, kernel: Kernel, op: Bilinear, blend: MapOperand) -> None:
         self._kernel, self._op, self._blend = kernel, op, blend
@@ -190,7 +190,7 @@ class _Columns:
             self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
 
     def emit(self, row: Value, write: Callable[[Pixels], None]) -> None:
-        """Call `write` with all cells of `row`."""
+        """Call `write` with all pixels of `row`."""
         if self._starts is None:
             for pixels in (pixels for repeat in self._repeats for pixels in self._of_repeat(row, repeat)):
                 write(pixels)
@@ -212,12 +212,12 @@ class _Columns:
             yield Pixels(row, repeat.start + first, shape, count, tile, [*pair, parts], self._between)
 
     def _between(self, body: Body, values: Sequence[Value]) -> Value:
-        """The code between two cells of the blend; their part is the third value."""
+        """The value between two pixels of the blend; their part is the third value."""
         return self._op.quantized(body, values, values[2])
 
 
 def _repeats(blends: Blends) -> list[_Repeat]:
-    """Neighbouring cells between the same two of the input, joined where the next ones have the same parts."""
+    """Neighbouring pixels between the same two of the input, joined where the next ones have the same parts."""
     repeats: list[_Repeat] = []
     for start, end in pairwise([0, *(np.flatnonzero(np.diff(blends.low)) + 1).tolist(), len(blends.low)]):
         low, parts = int(blends.low[start]), tuple(blends.part[start:end].tolist())

@@ -33,7 +33,7 @@ def emit_root(body: Body, total: Value) -> Value:
 
 
 def emit_root_shift(body: Body, total: Value) -> Value:
-    """By how many places a product with that mantissa is shifted right, i32."""
+    """By how many bits a product with that mantissa is shifted right, i32."""
     value, shift = _normalized(body, total)
     shift = body.subtract(shift, _pairs(body, value))
     return _unless_small(body, total, body.binary("arith.maxsi", shift, body.constant(0, "i32")), 0)
@@ -54,7 +54,7 @@ def emit_rounded_shift(body: Body, value: Value, shift: Value) -> Value:
 
 
 def _normalized(body: Body, total: Value) -> tuple[Value, Value]:
-    """`total`, at least 2 and below 2^29, and the places that this leaves: 11, or 12 where it was divided by four."""
+    """`total`, at least 2 and below 2^29, and the shift that this leaves: 11, or 12 where it was divided by four."""
     two = body.constant(2, "i32")
     value = body.binary("arith.maxsi", total, two)
     is_large = body.compare("sge", value, body.constant(1 << 29, "i32"))

@@ -18,14 +18,14 @@ _SHIFT_WITHOUT_ZEROS = 12 + 31 - 8
 
 
 def emit_entry(body: Body, table: Tensor, quantized: Value, largest: Value) -> Value:
-    """``table[largest - quantized]`` of 256 entries, from stored quantized values with code <= largest."""
+    """``table[largest - quantized]`` of 256 entries, from stored values of which `largest` is the larger one."""
     top, own = (body.cast("arith.extui", value, "i32") for value in (largest, quantized))
     distance = body.cast("arith.index_cast", body.subtract(top, own), "index")
     return body.extract(table, distance)
 
 
 def sum_of_entries(table: Tensor) -> Fold:
-    """The sum of ``table[largest - quantized]`` over (code, largest); float32 sums run in the order of the elements."""
+    """The sum of ``table[largest - quantized]`` over (value, largest); float32 sums run in the order of the elements."""
     element = table.element
 
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
@@ -50,13 +50,13 @@ def emit_reciprocal(body: Body, total: Value) -> Value:
 
 
 def emit_shift(body: Body, total: Value) -> Value:
-    """By how many places the product with the reciprocal of `total` is shifted right, i32."""
+    """By how many bits the product with the reciprocal of `total` is shifted right, i32."""
     shift = body.constant(_SHIFT_WITHOUT_ZEROS, "i32")
     return body.subtract(shift, body.unary("math.ctlz", total))
 
 
 def emit_share(body: Body, exponential: Value, reciprocal: Value, shift: Value) -> Value:
-    """The stored code of ``exponential / total`` in Q0.8, saturated; all operands are i32."""
+    """The stored value of ``exponential / total`` in Q0.8, saturated; all operands are i32."""
     e, r, n = (body.cast("arith.extui", value, "i64") for value in (exponential, reciprocal, shift))
     product = doubling_high(body, e, r)
     one = body.constant(1, "i64")

@@ -1,7 +1,8 @@
 """Products of two stored tensors: the right operand is packed at run time, then it is a contraction like any other.
 
-The packed form is that of constant weights: signed, in K groups (`pack_k_groups`), one region for each block of channels,
-there one stretch for each matrix.  With stored quantized values x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
+The packed form is that of constant weights: signed, in K groups (`pack_k_groups`), one region for each block of
+channels, with one matrix after the other.  With stored values x and w, zero points z_x and z_w, w' = w - 128 and
+z' = z_w - 128,
 
   sum (x - z_x)(w - z_w) = sum x w'  -  z' sum x  +  K z_x z_w  -  z_x sum w
 
@@ -66,7 +67,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class PackedMatrices:
-    """Matrices where the micro-kernels read them; `start` is int32[channels], or a place with [matrix, lane]."""
+    """Matrices where the micro-kernels read them; `start` is int32[channels], or a slot with [matrix, lane]."""
 
     matrices: Matrices
     slot: BufferSlot
@@ -121,14 +122,14 @@ class Product(SumOfProducts):
 
 @dataclass(frozen=True)
 class _StoredColumns:
-    """Packed matrices as the columns of a nest."""
+    """Packed matrices as the columns of a micro-kernel."""
 
     product: Product
     packed: Buffer
     start: Buffer | NDArray[np.int32]
 
     def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
-        """The packed channels of the nest, one group after the other."""
+        """The packed channels of the micro-kernel, one group after the other."""
         matrices, block = self.product.right.matrices, micro_kernel.block
         view = _packed_view(matrices, block)
         size = block.channels * matrices.k_groups * _K_GROUP
@@ -153,7 +154,7 @@ class _StoredColumns:
         )
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> None:
-        """None: every stored code minus 128 fits s8."""
+        """None: every stored value minus 128 fits s8."""
 
 
 def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
@@ -167,7 +168,7 @@ def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
 
 
 def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
-    """Append the kernel call that packs `matrices`; the place of the result."""
+    """Append the kernel call that packs `matrices`; returns the slot of the result."""
     length = matrices.count * matrices.lanes * matrices.k_groups * _K_GROUP
     slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
     kernel = Kernel(program)

@@ -1,4 +1,4 @@
-"""Between stored quantized values and the f32 values they stand for, in the float32 steps of the reference."""
+"""Between stored quantized values and the f32 values they stand for, in the float32 operations of the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Emit = Callable[[Body, Value], Value]
 
 @dataclass(frozen=True)
 class Quantization:
-    """Scale and zero point of quantized values, and what is added to a code when it is stored."""
+    """Scale and zero point of quantized values, and what is added to a value when it is stored."""
 
     scale: float
     zero_point: int
@@ -25,7 +25,7 @@ class Quantization:
 
 
 def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
-    """Emit the f32 value (f32) of a stored code (i32); the scalars are parameters of `kernel`."""
+    """Emit the f32 value (f32) of a stored value (i32); the scalars are parameters of `kernel`."""
     zero_point = kernel.number(f"{name}_zero_point", own.zero_point + own.shift, "i32")
     scale = kernel.number(f"{name}_scale", float(np.float32(own.scale)), "f32")
 
@@ -39,7 +39,7 @@ def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
 def declare_quantize(
     kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: Scaling
 ) -> Emit:
-    """Emit the stored code (i32) of an f32 value (f32), by the float rounding mode `rounding`.
+    """Emit the stored value (i32) of an f32 value (f32), by the float rounding mode `rounding`.
 
     `bounds` are those of the quantized values; they are integers, so that they may be applied before the rounding.
     """

@@ -1,8 +1,8 @@
 """Reductions of stored tensors: sums and maxima over windows and axes.
 
 Vectors run along the innermost kept axis, one accumulator for each element, where that axis lies side by side in the
-data (channels of a pool); else along the innermost reduced axis, whose lanes meet at the end of each step (the classes
-of a softmax).  In both an accumulation micro-kernel starts from `Fold.start`, and its root turns accumulators into results.
+data (channels of a pool); else along the innermost reduced axis, whose lanes are combined at the end of each iteration
+(the classes of a softmax).  Both accumulate from `Fold.start`, and a root op turns accumulators into results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Images whose cells are made of cells elsewhere: loops over tables of rows and columns, vectors along the channels."""
+"""Images whose pixels are made of pixels elsewhere: loops over tables of rows and columns, vectors along the channels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Weight = tuple[Value, Value]
 """A row's and a column's weight."""
 
 Emit = Callable[[Body, Sequence[Value], Sequence[Weight]], Value]
-"""(body, the cells at every row and column, their weights) -> the result's cell."""
+"""(body, the input's pixels at every row and column, their weights) -> the result's pixel."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AxisTap:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line at one step of a loop: where it starts, and the name of its weight."""
+    """A tap in one iteration of a loop: where it starts, and its weight."""
 
     start: Value
     weight: Value | None
@@ -48,7 +48,7 @@ def emit_resampling(
     emit: Emit,
     width: int,
 ) -> None:
-    """Write ``emit(...)`` to every cell of `output`; it gets the cells at every row and each column there, in order."""
+    """Write ``emit(...)`` to every pixel of `output`; it gets the pixels at every row and each column there, in order."""
     source, target = kernel.slot("source", data), kernel.slot("target", output)
     before, after = data.storage, output.storage
     row_tables = _tables(kernel, "row", rows, before.strides[1], before.origin)
@@ -84,7 +84,7 @@ def _at(kernel: Kernel, table: tuple[Buffer, Buffer | None], index: Value) -> _E
 
 @dataclass(frozen=True)
 class _Pixel:
-    """The channels of one cell, in all images: where each input and the result starts."""
+    """The channels of one pixel, in all images: where each input and the result starts."""
 
     kernel: Kernel
     source: Buffer
@@ -93,7 +93,7 @@ class _Pixel:
     start: Value
 
     def emit(self, before: Storage, after: Storage, emit: Callable[[Body, Sequence[Value]], Value], width: int) -> None:
-        """Nests over whole vectors of channels."""
+        """Micro-kernels over whole vectors of channels."""
         kernel, lanes = self.kernel, min(before.pitch, after.pitch)
         images = collapse([Axis(after.shape[0], (before.strides[0], after.strides[0]))])
         loops = (*(f"n{i}" for i in range(len(images))), "c")

@@ -19,7 +19,7 @@ _FAR = 2.0**33
 
 @dataclass(frozen=True)
 class Rescaling:
-    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are those of the quantized values."""
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; the zero point and the bounds are without the shift."""
 
     how: Requantization
     zero_point: int
@@ -32,7 +32,7 @@ class Rescaling:
         return self._declare_wide(kernel) if self.element == "i32" else self._declare_narrow(kernel)
 
     def scalars(self, kernel: Kernel) -> list[Value]:
-        """Declare the multiplier of a whole tensor as parameters of `kernel`."""
+        """Declare the per-tensor multiplier as parameters of `kernel`."""
         return [kernel.number(p.name, p.values[0], p.element) for p in self.how.parameters]
 
     def _declare_narrow(self, kernel: Kernel) -> EmitRescale:
@@ -81,7 +81,7 @@ def declare_rescale(
 ) -> EmitRescale:
     """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
 
-    A zero point that joins before the rounding must be the quantized values' own: float32 rounds elsewhere around a shifted one.
+    A zero point that joins before the rounding must be without the shift: float32 rounds elsewhere around a shifted one.
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)

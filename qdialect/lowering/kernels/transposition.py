@@ -42,7 +42,7 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
 
 
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
-    """The target as 32-bit numbers, one for each pixel; None where it has no pixels of four bytes."""
+    """The target as 32-bit numbers, one for each pixel; None where its pixels are not four bytes."""
     slot, (*outer, last) = target.source, axes
     if not isinstance(slot, BufferSlot) or slot.kind != "arena" or slot.storage.element != "i8" or last.size > _PIXEL:
         return None
@@ -80,7 +80,7 @@ def _emit_part(
     column: tuple[int, int, int],
     origins: tuple[int, int],
 ) -> None:
-    """One nest: `row` is a stretch (start, size, tile) of the axis the source runs along, `column` of the target's."""
+    """One micro-kernel: `row` is a part (start, size, tile) of the axis the source runs along, `column` of the target's."""
     sizes, tiles = [axis.size for axis in axes], [1] * len(axes)
     offsets = list(origins)
     for axis, (start, size, tile) in ((along, row), (len(axes) - 1, column)):

@@ -1,7 +1,7 @@
-"""Weights that are more than s8 holds: the K groups of a window where a channel has some, each a small product of its own.
+"""Outlier correction: the K groups of a window where weights exceed s8, each a small product of its own.
 
-Quantized values of asymmetric weights minus their zero point need nine bits, but few of them do: those of the channel that has the
-widest range.  They are clipped, and what is cut off is multiplied once more.
+Asymmetric weights minus their zero point need nine bits, but few of them do: those of the channel that has the widest
+range.  They are clipped to s8, and the remainder is multiplied once more.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _K_GROUP = 4
 
 @dataclass(frozen=True)
 class RemainderGroup:
-    """Where a K group lies, in elements from the window's first, and its excess, [channels, 4]."""
+    """Where a K group lies, in elements from the window's first, and its remainder, [channels, 4]."""
 
     offset: int
     taps: NDArray[np.int8]
 
 
 def remainder_groups(taps: NDArray[np.int8], strides: Sequence[int]) -> list[RemainderGroup]:
-    """The K groups of `taps`, [channels, K..., run], that are not zero; `strides` are those of the axes K."""
+    """The K groups of `taps`, [channels, K..., contiguous], that are not zero; `strides` are those of the axes K."""
     channels, *outer, contiguous = taps.shape
     padded = np.zeros((channels, *outer, -(-contiguous // _K_GROUP) * _K_GROUP), dtype=np.int8)
     padded[..., :contiguous] = taps

@@ -1,6 +1,6 @@
 """The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
 
-A run of bytes is summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
+Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
 added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
 K group and every tile of channels.
 """
@@ -79,7 +79,7 @@ def with_sums(axes: Sequence[Axis]) -> list[Axis]:
 
 
 def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
-    """The windows as vectors of K groups, which end beyond the run: there the ones are zero."""
+    """The windows as vectors of K groups, which end beyond the contiguous reduction: there the ones are zero."""
     *_, chunks, lanes, k_group = ones
     sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)
     return View(
@@ -90,7 +90,7 @@ def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Se
 
 
 def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
-    """[axes outside the run, chunks of the run, lanes, 4]: one where a channel has a tap."""
+    """[outer axes, chunks of the contiguous reduction, lanes, 4]: one where a channel has a tap."""
     taps = reduction.ordered(reduction.present[:1])[0]
     lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes), _VECTOR)
     chunk = lanes * _K_GROUP

@@ -1,4 +1,4 @@
-"""`activation` in a kernel: the float32 steps of `qdialect.quant_math.chains`."""
+"""`activation` in a kernel: the float32 operations of `qdialect.quant_math.chains`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ActivationKernel(StageKernel):
 
 
 def _emit(body: Body, expression: Expression, x: Value, alpha: Value | None) -> Value:
-    """The steps of an activation; a comparison is "greater than"."""
+    """The ops of an activation; a comparison is "greater than"."""
     if expression is Leaf.INPUT:
         return x
     if isinstance(expression, Leaf):

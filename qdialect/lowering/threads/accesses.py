@@ -1,7 +1,7 @@
 """Which elements of its buffers a kernel reads and writes, at the vector phase.
 
 An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent.
-What no run can say, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
+What a run cannot describe, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Access:
     run: Run | None
     op: ir.Operation
     loops: tuple[tuple[ir.Operation, int], ...]
-    """The loops around it that move it, and by how much in a step."""
+    """The loops around it that move it, and by how much in an iteration."""
 
 
 def accesses(function: ir.Operation) -> list[Access]:
@@ -99,7 +99,7 @@ def loop_of(variable: ir.Value) -> ir.Operation | None:
 
 
 def bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
-    """(first index, step, number of steps) of an `scf.for` where they are known."""
+    """(first index, step, trip count) of an `scf.for` where they are known."""
     lower, upper, step = (constant(value) for value in list(loop.operands)[:3])
     if lower is None or upper is None or step is None:
         return None
