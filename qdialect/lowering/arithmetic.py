@@ -24,7 +24,7 @@ _SECOND_NUDGE = 2**30
 
 @dataclass(frozen=True)
 class Requantization:
-    """How an accumulator is requantized: rounding mode, parameter arrays, and the type that quantized values are formed in.
+    """How an accumulator is requantized: rounding mode, parameter arrays, and the type of what is computed.
 
     `wide` is also the type of zero point and bounds: ``i64``, ``f32``, or ``i32`` where the accumulators are known to
     be small (see `requantization`).

@@ -1,7 +1,7 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each quantized value c there is a least
-accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
+A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each quantized value c there
+is a least accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
 
@@ -92,7 +92,7 @@ def fixed_point_multiplier(
     rounding: Rounding,
     accumulator_range: tuple[IntArray, IntArray],
 ) -> FixedPointMultiplier | None:
-    """The multipliers that equal `requantize` plus `shift` for accumulators ``low..high`` by channel; None where none does.
+    """The multipliers that equal `requantize` plus `shift` for accumulators ``low..high`` by channel, if there are any.
 
     Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
     """
@@ -167,7 +167,7 @@ def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Mul
 
 @dataclass(frozen=True)
 class _Window:
-    """Bounds of b, [quantized values, C]: at least `minimum` at each threshold, below `end` before it, where accumulators occur."""
+    """Bounds of b, [quantized values, C]: at least `minimum` at each threshold that occurs, below `end` before it."""
 
     minimum: IntArray
     end: IntArray

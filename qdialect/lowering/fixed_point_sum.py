@@ -5,9 +5,9 @@ A quantized sum is a step function of two quantized values a and b, in whatever 
   clamp(floor((a * A + b * B + C) / 2^s))
 
 where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
-below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond which
-nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios of the
-scales times 2^s, or integers close to them.
+below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond
+which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios
+of the scales times 2^s, or integers close to them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lowering a whole network: which tensor lives where, and one handler per op.
 
-A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not copy for
-padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not
+copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 
 def _reads_past_end(op: Any) -> bool:
-    """Whether a contiguous reduction ends inside a K group: then bytes past the data are read, which only the arena has."""
+    """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
     if not isinstance(op, Convolution):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]

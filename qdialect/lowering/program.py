@@ -146,7 +146,7 @@ class Program:
     outputs: Sequence[Storage]
     strategy: Strategy
     kernels: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of each distinct kernel by its text, which has ``@KERNEL`` for its name; in the order of the numbers."""
+    """The number of each distinct kernel by its text, which has ``@KERNEL`` for its name; in ascending order."""
     calls: list[Call] = field(default_factory=list[Call])
     names: tuple[str, ...] = ()
     """Names of the model's nodes that the next calls compute."""

@@ -79,7 +79,7 @@ def requantizer_of(
     shift: int,
     accumulator_range: tuple[IntArray, IntArray],
 ) -> Requantizer | None:
-    """The cheapest exact requantization plus `shift`, for accumulators in `accumulator_range`; None where none is known.
+    """The cheapest exact requantization plus `shift` for accumulators in `accumulator_range`; None if none is known.
 
     A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """

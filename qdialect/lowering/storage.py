@@ -5,7 +5,8 @@ bounds shifted alike.  So every kernel reads u8, which is what the dot-product i
 costs a shifted zero point at compile time, nothing at run time.
 
 The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
-user's array, and an image around which two consumers want different values, are copied to get one.  Channels are rounded up to whole small vectors, so that no kernel has a partial vector.
+user's array, and an image around which two consumers want different values, are copied to get one.  Channels are
+rounded up to whole small vectors, so that no kernel has a partial vector.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import element_of
 
 SLACK = 64
-"""Bytes after a buffer of the arena that a kernel may read, whatever they hold: a contiguous reduction is rounded up to a K group of 4."""
+"""Bytes after a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups of 4."""
 
 STORAGE_ELEMENTS = {
     "i8": "i8",

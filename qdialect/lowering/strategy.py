@@ -3,8 +3,8 @@
 A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
 AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
 
-A K group of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for R
-dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
+A K group of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for
+R dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
 quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
 4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
 

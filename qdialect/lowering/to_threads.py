@@ -1,8 +1,8 @@
 """A network of the vector phase divided among threads: one parallel region, in which each thread does its part.
 
-Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one thread;
-`omp.barrier` stands where one call needs what another has done. Parts are as many as the threads asked for. Where the
-runtime gives fewer, a thread computes several: results are the same for every number.
+Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
+thread; `omp.barrier` stands where one call needs what another has done. Parts are as many as the threads asked for.
+Where the runtime gives fewer, a thread computes several: results are the same for every number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """linalg -> vector: tile, fuse and vectorize every micro-kernel by the transform dialect.
 
-A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule tiles the
-root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops, vectorizes
-what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes stand on the ops
-(`qnn.tiles`): this lowering step only reads them.
+A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule
+tiles the root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops,
+vectorizes what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes stand
+on the ops (`qnn.tiles`): this lowering step only reads them.
 """
 
 from __future__ import annotations

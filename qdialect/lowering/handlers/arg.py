@@ -24,7 +24,7 @@ from qdialect.lowering.scalar_body import Body, Value
 
 @dataclass(frozen=True)
 class _Keys:
-    """Unsigned keys: an 8-bit value above `position_bits` bits, which are smaller for the index that wins among equals."""
+    """Unsigned keys: an 8-bit value above `position_bits` bits, smaller for the index that wins among equals."""
 
     element: str
     position_bits: int

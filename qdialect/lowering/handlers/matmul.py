@@ -56,7 +56,7 @@ def _matrices(lowering: GraphLowering, value: ir.Value) -> Matrices:
 
 
 def _axes(op: MatMulOp | FusedMatMulOp, slots: list[tuple[ir.Value, BufferSlot]]) -> list[Axis]:
-    """The dimensions before the channels: strides of each slot, and of the matrix; merged where all are contiguous along them."""
+    """The dimensions before the channels: strides of each slot and of the matrix, merged where contiguous."""
     *leading, rows, _ = shape_of(op.operation.results[0].type)
     tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), slot.storage)) for value, slot in slots]
     matrices = shape_of(op.weight.type)[:-2]

@@ -1,4 +1,4 @@
-"""Padding with a quantized value: the data in the middle, then the border as one fill for each side of each dimension."""
+"""Padding with a quantized value: the data in the middle, then one fill for each side of each dimension."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
 
 
 def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> Finish:
-    """The mean is rounded towards or away from zero or the zero point, which is subtracted from stored values before."""
+    """The mean is rounded about zero or about the zero point, which is subtracted from stored values before."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))

@@ -1,7 +1,7 @@
 """Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
 
-Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers beside
-its values: no tensor of exponentials is stored.
+Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers
+beside its values: no tensor of exponentials is stored.
 """
 
 from __future__ import annotations

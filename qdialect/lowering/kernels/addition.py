@@ -41,7 +41,8 @@ _LARGEST_RATIO = 2.0**20
 class Addition:
     """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
 
-    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds larger numbers elsewhere.
+    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds larger numbers
+    elsewhere.
     """
 
     lhs: Quantization

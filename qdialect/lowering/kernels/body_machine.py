@@ -1,4 +1,4 @@
-"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the same float64 operations as NumPy's."""
+"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the float64 operations that NumPy runs."""
 
 from __future__ import annotations
 

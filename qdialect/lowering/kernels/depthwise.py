@@ -1,9 +1,9 @@
 """Depthwise convolution: every channel with its own taps, vectors along the channels.
 
-Where the target has dot products they sum four taps of a row at a time, see `depthwise_dot_product`.  Elsewhere, and for
-what fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of weights,
-element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the window is
-needed.
+Where the target has dot products they sum four taps of a row at a time, see `depthwise_dot_product`.  Elsewhere, and
+for what fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of
+weights, element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the
+window is needed.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ that, (v, l, i), with v and l as two bits each, of which the higher ones may be 
 order: nothing is put back in order before the packs of the epilogue, which do it on the way.  An interleaved row of the
 input serves every output row whose window holds it.
 
-Bound.  A kernel of KH rows and Q K groups of columns costs 4 KH Q dot products per 64 outputs.  R output rows at stride s
-need s (R - 1) + KH rows of the input, each 8 unpacks a K group of three or four columns, so (s (R - 1) + KH) / R * 8 Q.
-A core that does one dot product of 64 bytes a cycle, and two such instructions of any kind, takes at least 12.7 cycles
-for 3x3 at stride 1 by R = 3, which is 12 dot products and 40/3 unpacks; the instructions of the epilogue are half a
-cycle more each.  More rows want more registers than there are: parts of four are put aside and fetched again.
+Bound.  A kernel of KH rows and Q K groups of columns costs 4 KH Q dot products per 64 outputs.  R output rows at stride
+s need s (R - 1) + KH rows of the input, each 8 unpacks a K group of three or four columns, so (s (R - 1) + KH) / R * 8
+Q. A core that does one dot product of 64 bytes a cycle, and two such instructions of any kind, takes at least 12.7
+cycles for 3x3 at stride 1 by R = 3, which is 12 dot products and 40/3 unpacks; the instructions of the epilogue are
+half a cycle more each.  More rows want more registers than there are: parts of four are put aside and fetched again.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Pixels:
 
 @dataclass(frozen=True)
 class _Repeat:
-    """`count` times the same parts side by side, the first at pixel `start`; each time `step` further into the input."""
+    """`count` times the same parts side by side, the first at pixel `start`, each `step` further into the input."""
 
     start: int
     low: int

@@ -25,7 +25,7 @@ def emit_entry(body: Body, table: Tensor, quantized: Value, largest: Value) -> V
 
 
 def sum_of_entries(table: Tensor) -> Fold:
-    """The sum of ``table[largest - quantized]`` over (value, largest); float32 sums run in the order of the elements."""
+    """The sum of ``table[largest - quantized]`` over (value, largest); float32 sums keep the order of the elements."""
     element = table.element
 
     def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:

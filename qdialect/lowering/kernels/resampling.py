@@ -1,4 +1,4 @@
-"""Images whose pixels are made of pixels elsewhere: loops over tables of rows and columns, vectors along the channels."""
+"""Resampled images: loops over tables of input rows and columns, vectors along the channels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def emit_resampling(
     emit: Emit,
     width: int,
 ) -> None:
-    """Write ``emit(...)`` to every pixel of `output`; it gets the pixels at every row and each column there, in order."""
+    """Write ``emit(...)`` to every pixel of `output`; it gets the input's pixels at every row and column there."""
     source, target = kernel.slot("source", data), kernel.slot("target", output)
     before, after = data.storage, output.storage
     row_tables = _tables(kernel, "row", rows, before.strides[1], before.origin)

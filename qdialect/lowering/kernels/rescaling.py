@@ -19,7 +19,7 @@ _FAR = 2.0**33
 
 @dataclass(frozen=True)
 class Rescaling:
-    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; the zero point and the bounds are without the shift."""
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds do not include the shift."""
 
     how: Requantization
     zero_point: int
@@ -81,7 +81,8 @@ def declare_rescale(
 ) -> EmitRescale:
     """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
 
-    A zero point that joins before the rounding must be without the shift: float32 rounds elsewhere around a shifted one.
+    A zero point that joins before the rounding must be without the shift: float32 rounds elsewhere around a shifted
+    one.
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)

@@ -1,7 +1,8 @@
 """Which elements of its buffers a kernel reads and writes, at the vector phase.
 
 An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent.
-What a run cannot describe, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
+What a run cannot describe, an access at a position read from a table or one by an op unknown here, covers its whole
+buffer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A kernel of which each call computes one part.
 
-The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
-loop nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer ones:
-not all iterations in the first and last of these belong to the part.
+The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its loop
+nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer ones: not
+all iterations in the first and last of these belong to the part.
 """
 
 from __future__ import annotations
