@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import FixedMultiplier, RequantizeParameters, Rounding
 
 _LARGEST_EXPONENT = 30
 _SMALL_BOUND = 2**30
-# Largest exponent for which 32 bits suffice: a single rounding needs a place to shift out after the product's own 31.
+# Largest exponent for which 32 bits suffice: a single rounding needs one bit to shift out after the product's own 31.
 _SMALL_EXPONENTS = {Rounding.FIXED32_DOUBLE: 0, Rounding.FIXED64_UP: -1, Rounding.FIXED64_DOUBLE: -1}
 _SECOND_NUDGE = 2**30
 
 
 @dataclass(frozen=True)
 class Requantization:
-    """An accumulator's way to a code: rounding mode, parameter arrays, and the type in which quantized values are formed.
+    """How an accumulator is requantized: rounding mode, parameter arrays, and the type of what is computed.
 
     `wide` is also the type of zero point and bounds: ``i64``, ``f32``, or ``i32`` where the accumulators are known to
     be small (see `requantization`).
@@ -57,17 +57,17 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     small = bound <= _SMALL_BOUND and e.max() <= _SMALL_EXPONENTS.get(rounding, -np.inf)
     wide, dtype = ("i32", np.int32) if small else ("i64", np.int64)
     left = np.maximum(e, 0)
-    # The shift that follows the product's own by 31 places; without room for it, all 31 - e places at once.
+    # The shift that follows the product's own by 31 bits; where 32 bits do not hold it, all 31 - e bits at once.
     right = np.maximum(-e, 0) if small or rounding is Rounding.FIXED32_DOUBLE else 31 - e
     half = (np.int64(1) << right) >> 1
     # What negative accumulators lack: twice the second nudge, in the units of the sum it joins.
-    unit = 0 if rounding is not Rounding.FIXED64_DOUBLE else 1 if small else 2 * _SECOND_NUDGE
+    correction = 0 if rounding is not Rounding.FIXED64_DOUBLE else 1 if small else 2 * _SECOND_NUDGE
     is_nudged = right > (0 if small else 31)
-    half += is_nudged * (unit // 2)
+    half += is_nudged * (correction // 2)
     arrays = [Parameter("multiplier", "i32", q), Parameter("half", wide, half.astype(dtype))]
     arrays.append(Parameter("right", wide, right.astype(dtype)))
     if rounding is Rounding.FIXED64_DOUBLE:
-        arrays.append(Parameter("tie", wide, (-unit * is_nudged).astype(dtype)))
+        arrays.append(Parameter("tie", wide, (-correction * is_nudged).astype(dtype)))
     if rounding is Rounding.FIXED32_DOUBLE:
         # A negative tie must not move up; where nothing is shifted there is no tie.
         arrays.append(Parameter("tie", wide, np.where(right > 0, -1, 0).astype(dtype)))
@@ -76,126 +76,122 @@ def requantization(rounding: Rounding, params: RequantizeParameters, bound: int 
     return Requantization(rounding, tuple(arrays), wide)
 
 
-def emit_scale(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+def emit_scale(body: Body, how: Requantization, acc: Value, parameters: Sequence[Value]) -> Value:
     """``acc * M`` rounded, without zero point, in `how.wide`; only for rounding modes that add the zero point last."""
     if how.rounding is Rounding.FIXED32_DOUBLE:
-        return _double_rounding(body, how, acc, acc_type, parameters)
+        return _double_rounding(body, how, acc, parameters)
     if how.rounding is Rounding.FIXED64_DOUBLE:
-        return _double_nudge(body, how, acc, acc_type, parameters)
+        return _double_nudge(body, how, acc, parameters)
     if how.rounding.is_fixed:
-        return _single_rounding(body, how, acc, acc_type, parameters)
-    value = body.cast("arith.sitofp", acc, acc_type, "f32")
-    return body.op(f"math.roundeven {body.binary('arith.mulf', value, parameters[0], 'f32')} : f32")
+        return _single_rounding(body, how, acc, parameters)
+    value = body.cast("arith.sitofp", acc, "f32")
+    return body.unary("math.roundeven", body.multiply(value, parameters[0]))
 
 
 def emit_requantize(
     body: Body,
     how: Requantization,
-    acc: str,
-    acc_type: str,
-    parameters: Sequence[str],
-    zero_point: str,
-    bounds: tuple[str, str],
+    acc: Value,
+    parameters: Sequence[Value],
+    zero_point: Value,
+    bounds: tuple[Value, Value],
     *,
     from_zero: bool = False,
-) -> str:
+) -> Value:
     """``clamp(round(acc * M) + z)`` as i32; `zero_point` and `bounds` are values of type `how.wide`.
 
     `from_zero`: the lower bound is 0 or more, so that the conversion to an integer, which truncates, rounds down.
     """
     wide = how.wide
     if how.rounding.is_fixed:
-        scaled = emit_scale(body, how, acc, acc_type, parameters)
-        code = body.clamp(body.binary("arith.addi", scaled, zero_point, wide), *bounds, wide)
-        return body.cast("arith.trunci", code, wide, "i32")
-    value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, acc_type, "f32"), parameters[0], wide)
+        scaled = emit_scale(body, how, acc, parameters)
+        quantized = body.clamp(body.add(scaled, zero_point), *bounds)
+        return body.cast("arith.trunci", quantized, "i32")
+    value = body.multiply(body.cast("arith.sitofp", acc, "f32"), parameters[0])
     # Bounds are integers and rounding is monotonic: clamping first keeps the conversion in range and the bits equal.
     if how.rounding is Rounding.F32_RNE_ZP_LAST:
-        inner = [body.binary("arith.subf", bound, zero_point, wide) for bound in bounds]
-        rounded = _half_even(body, body.clamp(value, inner[0], inner[1], wide))
-        code = body.op(f"arith.fptosi {rounded} : f32 to i32")
-        return body.binary("arith.addi", code, body.op(f"arith.fptosi {zero_point} : f32 to i32"), "i32")
-    value = body.clamp(body.binary("arith.addf", value, zero_point, wide), *bounds, wide)
+        inner = [body.subtract(bound, zero_point) for bound in bounds]
+        rounded = _half_even(body, body.clamp(value, inner[0], inner[1]))
+        quantized = body.cast("arith.fptosi", rounded, "i32")
+        return body.add(quantized, body.cast("arith.fptosi", zero_point, "i32"))
+    value = body.clamp(body.add(value, zero_point), *bounds)
     if from_zero and how.rounding is Rounding.F32_UP_ZP_FIRST:
-        value = body.binary("arith.addf", value, body.constant(0.5, wide), wide)
-        return body.op(f"arith.fptosi {value} : f32 to i32")
-    return body.op(f"arith.fptosi {ZERO_POINT_FIRST[how.rounding](body, value)} : f32 to i32")
+        value = body.add(value, body.constant(0.5, wide))
+        return body.cast("arith.fptosi", value, "i32")
+    return body.cast("arith.fptosi", ZERO_POINT_FIRST[how.rounding](body, value), "i32")
 
 
-def _product(body: Body, value: str, value_type: str, multiplier: str) -> str:
-    wide = body.cast("arith.extsi", value, value_type, "i64")
-    return body.binary("arith.muli", wide, body.cast("arith.extsi", multiplier, "i32", "i64"), "i64")
+def _product(body: Body, value: Value, multiplier: Value) -> Value:
+    wide = body.cast("arith.extsi", value, "i64")
+    return body.multiply(wide, body.cast("arith.extsi", multiplier, "i64"))
 
 
-def _high_word(body: Body, how: Requantization, product: str) -> str:
+def _high_word(body: Body, how: Requantization, product: Value) -> Value:
     """``product >> 31`` in the type of what follows."""
-    return body.cast(
-        "arith.trunci", body.binary("arith.shrsi", product, body.constant(31, "i64"), "i64"), "i64", how.wide
-    )
+    return body.cast("arith.trunci", body.binary("arith.shrsi", product, body.constant(31, "i64")), how.wide)
 
 
-def _single_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+def _single_rounding(body: Body, how: Requantization, acc: Value, parameters: Sequence[Value]) -> Value:
     multiplier, half, right = parameters
-    product = _product(body, acc, acc_type, multiplier)
+    product = _product(body, acc, multiplier)
     if how.rounding is Rounding.FIXED64_NEAREST:
-        sign = body.binary("arith.shrsi", product, body.constant(63, "i64"), "i64")
-        product = body.binary("arith.addi", product, sign, "i64")
+        sign = body.binary("arith.shrsi", product, body.constant(63, "i64"))
+        product = body.add(product, sign)
     value = _high_word(body, how, product) if how.wide == "i32" else product
-    return body.binary("arith.shrsi", body.binary("arith.addi", value, half, how.wide), right, how.wide)
+    return body.binary("arith.shrsi", body.add(value, half), right)
 
 
-def _double_rounding(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+def _double_rounding(body: Body, how: Requantization, acc: Value, parameters: Sequence[Value]) -> Value:
     multiplier, half, right, tie, *left = parameters
-    wide = how.wide
     if left:
-        acc, acc_type = _shifted_left(body, acc, acc_type, left[0]), "i64"
-    product = _product(body, acc, acc_type, multiplier)
-    high = _high_word(body, how, body.binary("arith.addi", product, body.constant(2**30, "i64"), "i64"))
-    sign = body.binary("arith.shrsi", high, body.constant(int(wide[1:]) - 1, wide), wide)
-    sign = body.binary("arith.andi", sign, tie, wide)
-    nudged = body.binary("arith.addi", body.binary("arith.addi", high, half, wide), sign, wide)
-    return body.binary("arith.shrsi", nudged, right, wide)
+        acc = _shifted_left(body, acc, left[0])
+    product = _product(body, acc, multiplier)
+    high = _high_word(body, how, body.add(product, body.constant(2**30, "i64")))
+    sign = body.binary("arith.shrsi", high, body.constant(high.bits - 1, high.type))
+    sign = body.binary("arith.andi", sign, tie)
+    nudged = body.add(body.add(high, half), sign)
+    return body.binary("arith.shrsi", nudged, right)
 
 
-def _double_nudge(body: Body, how: Requantization, acc: str, acc_type: str, parameters: Sequence[str]) -> str:
+def _double_nudge(body: Body, how: Requantization, acc: Value, parameters: Sequence[Value]) -> Value:
     multiplier, half, right, tie = parameters
-    value = _product(body, acc, acc_type, multiplier)
+    value = _product(body, acc, multiplier)
     if how.wide == "i32":
-        value = _high_word(body, how, body.binary("arith.addi", value, body.constant(_SECOND_NUDGE, "i64"), "i64"))
-    sign = body.binary("arith.shrsi", acc, body.constant(int(acc_type[1:]) - 1, acc_type), acc_type)
-    if acc_type != how.wide:
-        sign = body.cast("arith.extsi" if how.wide == "i64" else "arith.trunci", sign, acc_type, how.wide)
-    sign = body.binary("arith.andi", sign, tie, how.wide)
-    nudged = body.binary("arith.addi", body.binary("arith.addi", value, half, how.wide), sign, how.wide)
-    return body.binary("arith.shrsi", nudged, right, how.wide)
+        value = _high_word(body, how, body.add(value, body.constant(_SECOND_NUDGE, "i64")))
+    sign = body.binary("arith.shrsi", acc, body.constant(acc.bits - 1, acc.type))
+    if acc.type != how.wide:
+        sign = body.cast("arith.extsi" if how.wide == "i64" else "arith.trunci", sign, how.wide)
+    sign = body.binary("arith.andi", sign, tie)
+    nudged = body.add(body.add(value, half), sign)
+    return body.binary("arith.shrsi", nudged, right)
 
 
-def _shifted_left(body: Body, acc: str, acc_type: str, left: str) -> str:
-    value = body.binary("arith.shli", body.cast("arith.extsi", acc, acc_type, "i64"), left, "i64")
-    return body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"), "i64")
+def _shifted_left(body: Body, acc: Value, left: Value) -> Value:
+    value = body.binary("arith.shli", body.cast("arith.extsi", acc, "i64"), left)
+    return body.clamp(value, body.constant(-(2**31), "i64"), body.constant(2**31 - 1, "i64"))
 
 
-def _half_up(body: Body, value: str) -> str:
-    return body.op(f"math.floor {body.binary('arith.addf', value, body.constant(0.5, 'f32'), 'f32')} : f32")
+def _half_up(body: Body, value: Value) -> Value:
+    return body.unary("math.floor", body.add(value, body.constant(0.5, "f32")))
 
 
-def _half_away(body: Body, value: str) -> str:
+def _half_away(body: Body, value: Value) -> Value:
     # trunc(v) + (|v - trunc(v)| >= 1/2 ? sign(v) : 0): v + 1/2 itself could round up in float32.
-    whole = body.op(f"math.trunc {value} : f32")
-    rest = body.binary("arith.subf", value, whole, "f32")
-    up = body.op(f"arith.cmpf oge, {rest}, {body.constant(0.5, 'f32')} : f32")
-    down = body.op(f"arith.cmpf ole, {rest}, {body.constant(-0.5, 'f32')} : f32")
+    whole = body.unary("math.trunc", value)
+    rest = body.subtract(value, whole)
+    up = body.compare("oge", rest, body.constant(0.5, "f32"))
+    down = body.compare("ole", rest, body.constant(-0.5, "f32"))
     zero, one, minus = (body.constant(c, "f32") for c in (0.0, 1.0, -1.0))
-    step = body.op(f"arith.select {down}, {minus}, {zero} : f32")
-    step = body.op(f"arith.select {up}, {one}, {step} : f32")
-    return body.binary("arith.addf", whole, step, "f32")
+    step = body.select(down, minus, zero)
+    step = body.select(up, one, step)
+    return body.add(whole, step)
 
 
-def _half_even(body: Body, value: str) -> str:
-    return body.op(f"math.roundeven {value} : f32")
+def _half_even(body: Body, value: Value) -> Value:
+    return body.unary("math.roundeven", value)
 
 
-ZERO_POINT_FIRST: dict[Rounding, Callable[[Body, str], str]] = {
+ZERO_POINT_FIRST: dict[Rounding, Callable[[Body, Value], Value]] = {
     Rounding.F32_RNE_ZP_FIRST: _half_even,
     Rounding.F32_UP_ZP_FIRST: _half_up,
     Rounding.F32_NEAREST_ZP_FIRST: _half_away,

@@ -1,10 +1,10 @@
-"""What writes a part of a kernel's scalar body."""
+"""Functions that write a part of a kernel's scalar body."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.scalar_body import Body, Value
 
-EmitCode = Callable[[Body, str, Sequence[str]], str]
-"""(body, accumulator as i32, per-channel parameters) -> code as i32."""
+EmitRequantize = Callable[[Body, Value, Sequence[Value]], Value]
+"""(body, accumulator as i32, per-channel parameters) -> quantized value as i32, before the clamp."""

@@ -1,17 +1,17 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each code c there is a least
-accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
+A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each quantized value c there
+is a least accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
 
-is monotonic too, so that the clamped g is the requantization if and only if for every code c
+is monotonic too, so that the clamped g is the requantization if and only if for every quantized value c
 
   t_c * q + b >= c * 2^s      and      (t_c - 1) * q + b < c * 2^s
 
 where the accumulator in question is one that can occur.  For a given q these are bounds of b: a window, which an exact
-test of integers finds or finds empty.  Whatever the rounding mode - one rounding or two, float32 or Q31, any rule for ties,
-zero point first or last - only its steps matter, and they are looked up in the reference's own function.
+test of integers finds or finds empty.  Whatever the rounding mode - one rounding or two, float32 or Q31, any rule for
+ties, zero point first or last - only its thresholds matter, and they are looked up in the reference's own function.
 
 What the kernel computes has a window of its own.  The product of 32-bit numbers is 64 bits wide, and only its upper
 half is kept; with s = 32 + r,
@@ -22,7 +22,7 @@ for floors compose.  d is added to what the accumulator starts from, so it costs
 unsigned.  b mod 2^32 is d * q mod 2^32, which takes any value there is, for q is odd: d = b / q modulo 2^32, and the
 first b of the window whose d leaves x + d in 0..2^31 - 1 is taken.
 
-Rounding twice moves steps of negative accumulators one way and those of others the other, by more than a window is
+Rounding twice moves thresholds of negative accumulators one way and those of others the other, by more than a window is
 wide.  Then b jumps at zero by a multiple of 2^32: a depends on x + d < d.
 """
 
@@ -34,10 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.emitters import EmitCode
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.emitters import EmitRequantize
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,
@@ -67,21 +67,21 @@ class FixedPointMultiplier:
     offset: NDArray[np.int32]
     parameters: tuple[Parameter, ...]
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         """All it needs is read by channel."""
         return _emit
 
 
-def _emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
+def _emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
     slope, rest, shift, *jump = parameters
     if jump:
-        is_below = body.op(f"arith.cmpi slt, {acc}, {jump[0]} : i32")
-        rest = body.op(f"arith.select {is_below}, {jump[1]}, {rest} : i32")
-    left, right = (body.cast("arith.extui", value, "i32", "i64") for value in (acc, slope))
-    product = body.binary("arith.muli", left, right, "i64")
-    upper = body.binary("arith.shrui", product, body.constant(32, "i64"), "i64")
-    high = body.cast("arith.trunci", upper, "i64", "i32")
-    return body.binary("arith.shrsi", body.binary("arith.addi", high, rest, "i32"), shift, "i32")
+        is_below = body.compare("slt", acc, jump[0])
+        rest = body.select(is_below, jump[1], rest)
+    left, right = (body.cast("arith.extui", value, "i64") for value in (acc, slope))
+    product = body.multiply(left, right)
+    upper = body.binary("arith.shrui", product, body.constant(32, "i64"))
+    high = body.cast("arith.trunci", upper, "i32")
+    return body.binary("arith.shrsi", body.add(high, rest), shift)
 
 
 def fixed_point_multiplier(
@@ -90,25 +90,25 @@ def fixed_point_multiplier(
     bounds: tuple[int, int],
     shift: int,
     rounding: Rounding,
-    acc_range: tuple[IntArray, IntArray],
+    accumulator_range: tuple[IntArray, IntArray],
 ) -> FixedPointMultiplier | None:
-    """The line of `requantize`, plus `shift`, for accumulators ``low..high`` by channel; None where there is none.
+    """The multipliers that equal `requantize` plus `shift` for accumulators ``low..high`` by channel, if there are any.
 
     Clamped to `bounds`, plus `shift`, its quantized values are those of `requantize`.
     """
-    low, high = acc_range
+    low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
-    steps = steps_of(params, zero_point, bounds, rounding, acc_range)
+    steps = steps_of(params, zero_point, bounds, rounding, accumulator_range)
     shifted = Steps(steps.first, steps.codes + shift, low, high)
-    lines = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
-    if not lines.found.all():
+    multipliers = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
+    if not multipliers.found.all():
         return None
-    arrays = {"slope": lines.slope, "rest": lines.rest, "shift": lines.shift}
-    if lines.jump.any():
-        arrays |= {"limit": lines.offset, "rest_below": lines.rest + lines.jump}
+    arrays = {"slope": multipliers.slope, "rest": multipliers.rest, "shift": multipliers.shift}
+    if multipliers.jump.any():
+        arrays |= {"limit": multipliers.offset, "rest_below": multipliers.rest + multipliers.jump}
     parameters = tuple(Parameter(name, "i32", _as_words(values)) for name, values in arrays.items())
-    return FixedPointMultiplier(_as_words(lines.offset), parameters)
+    return FixedPointMultiplier(_as_words(multipliers.offset), parameters)
 
 
 def _as_words(values: IntArray) -> NDArray[np.int32]:
@@ -116,8 +116,8 @@ def _as_words(values: IntArray) -> NDArray[np.int32]:
 
 
 @dataclass
-class _Lines:
-    """Lines of C channels; `jump` is what is added to the rest of negative accumulators."""
+class _Multipliers:
+    """Multipliers of C channels; `jump` is what is added to the rest of negative accumulators."""
 
     slope: IntArray
     shift: IntArray
@@ -126,48 +126,48 @@ class _Lines:
     jump: IntArray
     found: NDArray[np.bool_]
 
-    def put(self, where: NDArray[np.intp], other: _Lines) -> None:
+    def put(self, where: NDArray[np.intp], other: _Multipliers) -> None:
         """Take over what `other` found for the channels `where`."""
         own = where[other.found]
         for mine, its in zip(vars(self).values(), vars(other).values(), strict=True):
             mine[own] = its[other.found]
 
 
-def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Lines:
-    """A line for each channel that has one: straight ones first, then those that jump at zero."""
+def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
+    """A multiplier for each channel that has one: first without, then with a jump at zero."""
     channels = len(f32)
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
     _, exponent = np.frexp(f32)
     shift = np.clip(-exponent.astype(np.int64), 0, _LONGEST_SHIFT)
     nearest = np.rint(np.ldexp(np.minimum(f32, 1), 32 + shift.astype(np.int32))).astype(np.int64)
     is_small = (f32 < 1) & (np.maximum(-steps.low, steps.high) * nearest.astype(np.float64) < _LARGEST)
-    lines = _Lines(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
+    multipliers = _Multipliers(*(np.zeros(channels, np.int64) for _ in range(5)), found=np.zeros(channels, np.bool_))
     for is_split in (False, True):
         for change in _SLOPES:
-            (left,) = np.nonzero(~lines.found & is_small)
+            (left,) = np.nonzero(~multipliers.found & is_small)
             if len(left):
                 slope = np.clip((nearest[left] | 1) + 2 * change, 1, _WORD - 1)
-                lines.put(left, _try(steps.of(left), slope, shift[left], is_split))
-    return lines
+                multipliers.put(left, _try(steps.of(left), slope, shift[left], is_split))
+    return multipliers
 
 
-def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Lines:
-    """A line for each channel's slope, where there is one."""
+def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
+    """The multiplier for each channel's slope, where one exists."""
     first = steps.first
     at_first = (steps.codes[:, None] << (32 + shift)) - first * slope
     window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
     if not is_split:
-        return _place(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
+        return _with_offset(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
     minimum, end = window.of(first >= 0, first > 0)
     least_below, end_below = window.of(first < 0, first <= 0)
     jump = np.rint(((least_below + end_below) / 2 - (minimum + end) / 2) / _WORD).astype(np.int64)
     minimum, end = np.maximum(minimum, least_below - jump * _WORD), np.minimum(end, end_below - jump * _WORD)
-    return _place(steps, slope, shift, minimum, end, jump)
+    return _with_offset(steps, slope, shift, minimum, end, jump)
 
 
 @dataclass(frozen=True)
 class _Window:
-    """Bounds of b, [quantized values, C]: from `minimum` on at each step, below `end` before it; where accumulators occur at all."""
+    """Bounds of b, [quantized values, C]: at least `minimum` at each threshold that occurs, below `end` before it."""
 
     minimum: IntArray
     end: IntArray
@@ -177,7 +177,7 @@ class _Window:
     def of(
         self, after: NDArray[np.bool_] | np.bool_, before: NDArray[np.bool_] | np.bool_
     ) -> tuple[IntArray, IntArray]:
-        """The window by channel that the steps in `after` and what is before the steps in `before` leave."""
+        """The window by channel that is left by the thresholds in `after`, and by what precedes those in `before`."""
         minimum = np.where(self.is_minimum & after, self.minimum, -_NONE).max(axis=0, initial=-_NONE)
         end = np.where(self.is_end & before, self.end, _NONE).min(axis=0, initial=_NONE)
         # Any window will do on a side that nothing bounds.
@@ -186,7 +186,9 @@ class _Window:
         return minimum, np.where(is_open, minimum + room, end)
 
 
-def _place(steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray) -> _Lines:
+def _with_offset(
+    steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
+) -> _Multipliers:
     """Offset and rest for the first b of each window that has them."""
     b = minimum + _TRIES
     offset = (b % _WORD * _inverse(slope)) % _WORD
@@ -195,11 +197,11 @@ def _place(steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, en
     for values in (rest, rest + jump, (steps.low * slope + b) >> 32, (steps.high * slope + b) >> 32):
         fits &= np.abs(values) < 2**30
     chosen = fits.argmax(axis=0), np.arange(len(slope))
-    return _Lines(slope, shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
+    return _Multipliers(slope, shift, offset[chosen], rest[chosen], jump, fits.any(axis=0))
 
 
 def _inverse(odd: IntArray) -> IntArray:
-    """``1 / odd`` modulo 2^32; each step doubles the bits that are right, from 3 on."""
+    """``1 / odd`` modulo 2^32; each iteration doubles the number of correct bits, which is 3 at first."""
     found = odd
     for _ in range(4):
         found = found * (2 - odd * found % _WORD) % _WORD

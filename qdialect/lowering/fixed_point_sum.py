@@ -5,9 +5,9 @@ A quantized sum is a step function of two quantized values a and b, in whatever 
   clamp(floor((a * A + b * B + C) / 2^s))
 
 where that is the same number for each of the 65 536 pairs that there are.  For given A and B each pair bounds C from
-below (its code is reached) and from above (the next one is not), unless its code is a bound of the clamp, beyond which
-nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios of the
-scales times 2^s, or integers close to them.
+below (its result is reached) and from above (the next one is not), unless its result is a bound of the clamp, beyond
+which nothing shows.  All these bounds leave a window for C or none, an exact test of integers; A and B are the ratios
+of the scales times 2^s, or integers close to them.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class FixedPointSum:
 
 
 def fixed_point_sum(
-    codes: IntArray, lhs: IntArray, rhs: IntArray, ratios: tuple[float, float], bounds: tuple[int, int]
+    quantized: IntArray, lhs: IntArray, rhs: IntArray, ratios: tuple[float, float], bounds: tuple[int, int]
 ) -> FixedPointSum | None:
-    """The line that gives ``quantized values[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None where none is.
+    """The sum that gives ``quantized[i, j]``, clamped to `bounds`, for ``lhs[i]`` and ``rhs[j]``; None where none does.
 
     `ratios` are the quantized values' scales by that of their sum.
     """
     spans = [ratio * float(np.ptp(own)) for ratio, own in zip(ratios, (lhs, rhs), strict=True)]
-    acc_range = sum(spans) + sum(abs(bound) for bound in bounds) + 2
-    if acc_range >= 2.0**_WORD:
+    magnitude = sum(spans) + sum(abs(bound) for bound in bounds) + 2
+    if magnitude >= 2.0**_WORD:
         return None
-    # An estimate that is never too high; one place more is better where the numbers fit.
-    shift = min(_WORD - int(np.ceil(np.log2(acc_range))), _WORD - 2)
-    for places in (shift + 1, shift):
-        for a, b in _slopes(ratios, places):
-            rest = _through(codes, lhs * a, rhs * b, places, bounds)
+    # An estimate that is never too high; one bit more is better where the numbers fit.
+    shift = min(_WORD - int(np.ceil(np.log2(magnitude))), _WORD - 2)
+    for bits in (shift + 1, shift):
+        for a, b in _slopes(ratios, bits):
+            rest = _through(quantized, lhs * a, rhs * b, bits, bounds)
             if rest is not None:
-                return FixedPointSum(a, b, rest, places)
+                return FixedPointSum(a, b, rest, bits)
     return None
 
 
@@ -62,13 +62,13 @@ def _slopes(ratios: tuple[float, float], shift: int) -> Iterator[tuple[int, int]
     return ((a + i, b + j) for i, j in steps)
 
 
-def _through(codes: IntArray, left: IntArray, right: IntArray, shift: int, bounds: tuple[int, int]) -> int | None:
+def _through(quantized: IntArray, left: IntArray, right: IntArray, shift: int, bounds: tuple[int, int]) -> int | None:
     """The constant in the middle of the window; None where it is empty or a number leaves 32 bits."""
     low, high = bounds
     total = left[:, None] + right
-    slack = (codes << shift) - total
-    minimum = int(slack[codes > low].max(initial=-(2**62)))
-    maximum = int(slack[codes < high].min(initial=2**62)) + (1 << shift) - 1
+    slack = (quantized << shift) - total
+    minimum = int(slack[quantized > low].max(initial=-(2**62)))
+    maximum = int(slack[quantized < high].min(initial=2**62)) + (1 << shift) - 1
     if minimum > maximum:
         return None
     rest = min(max((minimum + maximum) // 2, -(2**_WORD)), 2**_WORD - 1)

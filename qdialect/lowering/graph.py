@@ -1,7 +1,7 @@
 """Lowering a whole network: which tensor lives where, and one handler per op.
 
-A handler reads places for its operands, asks for one for its result, and appends kernel calls.  It does not copy for
-padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
+A handler asks for the buffer slots of its operands and for one for its result, and appends kernel calls.  It does not
+copy for padding: consumers say beforehand which halo they read through, and the tensor is stored with it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import (
     NO_HALO,
     STORAGE_ELEMENTS,
@@ -60,7 +60,7 @@ def lowers(
 ) -> Callable[[Callable[[GraphLowering, Op], None]], Callable[[GraphLowering, Op], None]]:
     """Register the handler of an op class, or of several.
 
-    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed quantized values.
+    With `takes_arrays` its kernels read and write users' arrays as they are: rows without spare lanes, signed values.
     """
 
     def register(handler: Callable[[GraphLowering, Op], None]) -> Callable[[GraphLowering, Op], None]:
@@ -86,7 +86,7 @@ def has_handler(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Padding:
-    """What a consumer reads around an image: how far, and which stored code must be there."""
+    """What a consumer reads around an image: how far, and which stored value must be there."""
 
     halo: Halo
     fill: int
@@ -112,7 +112,7 @@ class GraphLowering:
             location=function.location,
         )
         self.islands = Islands(self._operations)
-        self._places: dict[ir.Value, BufferSlot] = {}
+        self._slots: dict[ir.Value, BufferSlot] = {}
         self._paddings: dict[ir.Value, Padding] = self._collect_paddings()
 
     def run(self) -> Program:
@@ -140,36 +140,36 @@ class GraphLowering:
         except MemoryError as error:
             raise error_at(op.location, f"'{op.name}' op needs more memory to be compiled than there is") from error
 
-    def place(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
+    def slot(self, value: ir.Value, padding: Padding | None = None) -> BufferSlot:
         """Where `value` is stored, with at least the halo of `padding`, filled as it says."""
-        found = self._places.get(value)
+        found = self._slots.get(value)
         if found is None:
             return self._constant(value, padding)
         if padding is None or padding.halo == NO_HALO or self._paddings[value].fill == padding.fill:
             return found
         # Two consumers want different quantized values around the same image: the second gets a copy of its own.
-        place = self.program.buffer(storage_of(value.type, padding.halo))
-        self.copy(found, place, shape_of(value.type), label=f"pad {value.get_name()}")
-        self._fill_halo(place, padding.fill)
-        return place
+        slot = self.program.buffer(storage_of(value.type, padding.halo))
+        self.copy(found, slot, shape_of(value.type), label=f"pad {value.get_name()}")
+        self._fill_halo(slot, padding.fill)
+        return slot
 
     def result(self, value: ir.Value) -> BufferSlot:
-        """A place for a new value: a user's output array where that has the right layout, else the arena."""
+        """The slot of a new value: a user's output array where that has the right layout, else the arena."""
         padding = self._paddings.get(value)
         index = self._returned.index(value) if value in self._returned else -1
         if index >= 0 and padding is None and self.can_be_array(value):
-            place = self._array("output", index, value)
+            slot = self._array("output", index, value)
         else:
-            place = self.program.buffer(self._storage(value))
-        self.define(value, place)
-        return place
+            slot = self.program.buffer(self._storage(value))
+        self.define(value, slot)
+        return slot
 
-    def define(self, value: ir.Value, place: BufferSlot) -> None:
+    def define(self, value: ir.Value, slot: BufferSlot) -> None:
         """Say where `value` is; its halo is filled here, before its producer runs."""
-        self._places[value] = place
+        self._slots[value] = slot
         padding = self._paddings.get(value)
-        if padding is not None and place.storage.halo != NO_HALO:
-            self._fill_halo(place, padding.fill)
+        if padding is not None and slot.storage.halo != NO_HALO:
+            self._fill_halo(slot, padding.fill)
 
     def wants_halo(self, value: ir.Value) -> bool:
         """Whether a consumer reads around `value`."""
@@ -182,20 +182,20 @@ class GraphLowering:
         operands = [MapOperand(source, dim_strides(shape, source.storage), source.storage.origin)]
         output = MapOperand(target, dim_strides(shape, target.storage), target.storage.origin)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
+        def emit(body: Body, values: Sequence[Value]) -> Value:
             return flipped(body, values[0]) if source.signed != target.signed else values[0]
 
         emit_map(kernel, shape, operands, output, emit)
         self.program.call(kernel, label)
 
-    def _fill_halo(self, place: BufferSlot, fill: int) -> None:
+    def _fill_halo(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
         value = kernel.number("fill", (fill + 128) % 256 - 128, "i8")
-        emit_halo(kernel, place, value)
+        emit_halo(kernel, slot, value)
         self.program.call(kernel, "halo")
 
     def can_be_array(self, value: ir.Value) -> bool:
-        """Whether a user's array serves as the place of `value`: all who touch it take it as it is."""
+        """Whether a user's array serves as the slot of `value`: every kernel that touches it takes it as it is."""
         if _everyone_takes_arrays(value):
             return True
         is_same = dense_storage_of(value.type) == storage_of(value.type) and signed_shift(value.type) == 0
@@ -212,40 +212,42 @@ class GraphLowering:
         is_written_so = isinstance(owner, ir.Block) or (storage.pitch <= _NARROW and _takes_arrays(owner))
         if not is_written_so or not _only_windows(value):
             return storage
-        # Windows read runs of any length: who writes without extra lanes writes whole rows.
+        # Windows are read at any length: a kernel that writes without spare lanes writes contiguous rows.
         return replace(storage, pitch=storage.shape[3])
 
     def _stage_input(self, index: int, argument: ir.Value) -> None:
         array = self._array("input", index, argument)
         if argument not in self._paddings and self.can_be_array(argument):
-            self._places[argument] = array
+            self._slots[argument] = array
             return
-        place = self.program.buffer(self._storage(argument))
-        self.define(argument, place)
-        self.copy(array, place, shape_of(argument.type), f"input {index}")
+        slot = self.program.buffer(self._storage(argument))
+        self.define(argument, slot)
+        self.copy(array, slot, shape_of(argument.type), f"input {index}")
 
     def _constant(self, value: ir.Value, padding: Padding | None) -> BufferSlot:
         """A constant as kernels read it, halo and spare lanes included: no call stores it."""
         array = constant_value(value)
         if array is None:
-            raise CompileError(f"value {value.get_name()} has no place and is not a constant")
-        codes = (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+            raise CompileError(f"value {value.get_name()} has no buffer and is not a constant")
+        quantized = (
+            (array.astype(np.int16) + signed_shift(value.type)).astype(np.uint8) if array.itemsize == 1 else array
+        )
         storage = storage_of(value.type, padding.halo if padding else NO_HALO)
         images, _, _, channels = storage.shape
         top, left, _, _ = storage.halo
-        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, codes.dtype)
+        elements = np.full((images, *storage.padded, storage.pitch), padding.fill if padding else 0, quantized.dtype)
         rows, columns = (slice(first, first + n) for first, n in zip((top, left), storage.shape[1:3], strict=True))
-        elements[:, rows, columns, :channels] = codes.reshape(storage.shape)
+        elements[:, rows, columns, :channels] = quantized.reshape(storage.shape)
         return self.program.constant_tensor(elements, storage)
 
     def _halo_of(self, value: ir.Value) -> Halo:
         return self._paddings[value].halo if value in self._paddings else NO_HALO
 
     def _return(self, index: int, value: ir.Value) -> None:
-        place = self.place(value)
-        if place.kind == "output" and place.index == index:
+        slot = self.slot(value)
+        if slot.kind == "output" and slot.index == index:
             return
-        self.copy(place, self._array("output", index, value), shape_of(value.type), f"output {index}")
+        self.copy(slot, self._array("output", index, value), shape_of(value.type), f"output {index}")
 
     def _collect_paddings(self) -> dict[ir.Value, Padding]:
         paddings: dict[ir.Value, Padding] = {}
@@ -288,7 +290,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 
 def _reads_past_end(op: Any) -> bool:
-    """Whether a run of taps ends inside a K group, whose rest may lie beyond the data: only the arena has room there."""
+    """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
     if not isinstance(op, Convolution):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]

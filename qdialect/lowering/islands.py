@@ -1,7 +1,7 @@
 """Islands: which element-wise ops one kernel computes together, so that what lies between them is never stored.
 
 An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its own,
-whose result is stored.  What costs next to nothing, reading quantized values as f32 values and repeating them along a dimension,
+whose result is stored.  What costs next to nothing, dequantizing values and repeating them along a dimension,
 is done again in every kernel that asks for it, and so is what cannot be stored, a tensor of i1.
 """
 
@@ -35,7 +35,7 @@ class Islands:
         self._sizes: dict[ir.Operation, int] = {}
         for op in reversed(operations):
             if op.name in MEMBERS:
-                self._place(op)
+                self._assign(op)
 
     def is_inside(self, op: ir.Operation) -> bool:
         """Whether `op` is computed inside other kernels alone."""
@@ -51,7 +51,7 @@ class Islands:
             left += fresh
         return sorted(found, key=self._order.__getitem__)
 
-    def _place(self, op: ir.Operation) -> None:
+    def _assign(self, op: ir.Operation) -> None:
         users = [use.owner.operation for use in op.results[0].uses]
         roots = frozenset[ir.Operation]().union(*(self._roots.get(user, frozenset((user,))) for user in users))
         if not self._belongs_inside(op, users, roots):

@@ -13,6 +13,7 @@ from collections.abc import Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.views import View
 
 # Of a number in scientific notation, after the first digit.
@@ -76,7 +77,7 @@ class Loops:
 
 @dataclass(frozen=True)
 class Tag:
-    """What the vector step must know of an op: its nest, its role there, and the tile sizes along its loops."""
+    """What the vector step must know of an op: its micro-kernel, its role there, and the tile sizes along its loops."""
 
     micro_kernel: int
     role: str
@@ -103,46 +104,6 @@ def number_text(value: float, type_: str) -> str:
     return f"{value:.{_DIGITS[type_]}e}"
 
 
-class Body:
-    """The scalar body of a generic; constants go to the top of the function, where vectorization finds them."""
-
-    def __init__(self, function: KernelText) -> None:
-        self._function = function
-        self.lines: list[str] = []
-
-    def op(self, text: str) -> str:
-        """Append ``%new = text`` and return the new name."""
-        name = self._function.fresh()
-        self.lines.append(f"{name} = {text}")
-        return name
-
-    def constant(self, value: float, type_: str) -> str:
-        """A constant, shared by the whole function."""
-        return self._function.constant(value, type_)
-
-    def binary(self, op: str, lhs: str, rhs: str, type_: str) -> str:
-        """``op lhs, rhs : type``."""
-        return self.op(f"{op} {lhs}, {rhs} : {type_}")
-
-    def cast(self, op: str, value: str, source: str, target: str) -> str:
-        """``op value : source to target``; nothing where both types are one."""
-        return value if source == target else self.op(f"{op} {value} : {source} to {target}")
-
-    def narrow(self, value: str, source: str) -> str:
-        """An integer of 0..255 as the byte of its low bits: one out of that range may become any byte."""
-        return self.op(f"arith.trunci {value} overflow<nuw> : {source} to i8")
-
-    def clamp(self, value: str, low: str, high: str, type_: str) -> str:
-        """`value` limited to [`low`, `high`]; for floats as compare and select, which no NaN rule slows down."""
-        if type_.startswith("f"):
-            above = self.op(f"arith.cmpf ogt, {value}, {low} : {type_}")
-            value = self.op(f"arith.select {above}, {value}, {low} : {type_}")
-            below = self.op(f"arith.cmpf olt, {value}, {high} : {type_}")
-            return self.op(f"arith.select {below}, {value}, {high} : {type_}")
-        value = self.binary("arith.maxsi", value, low, type_)
-        return self.binary("arith.minsi", value, high, type_)
-
-
 class KernelText:
     """Collects arguments and ops of one kernel function."""
 
@@ -160,70 +121,68 @@ class KernelText:
         return f"%v{self._count}"
 
     def next_micro_kernel(self) -> int:
-        """Number of a new nest."""
+        """Number of a new micro-kernel."""
         self.micro_kernels += 1
         return self.micro_kernels - 1
 
     def buffer(self, name: str, element: str, length: int, *, is_scratch: bool = False) -> Buffer:
-        """Declare a flat buffer argument; what a step of a loop writes to scratch, that step alone reads."""
+        """Declare a flat buffer argument; what an iteration writes to scratch, that iteration alone reads."""
         found = Buffer(f"%{name}", element, length)
         attributes = " {qnn.scratch}" if is_scratch else ""
         self._arguments.append(f'{found.name}: {found.type}{attributes} loc("{name}")')
         self._seen[found] = set()
         return found
 
-    def scalar(self, name: str, type_: str) -> str:
+    def scalar(self, name: str, type_: str) -> Value:
         """Declare a scalar argument."""
         self._arguments.append(f'%{name}: {type_} loc("{name}")')
-        return f"%{name}"
+        return Value(f"%{name}", type_)
 
-    def constant(self, value: float, type_: str) -> str:
+    def constant(self, value: float, type_: str) -> Value:
         """A constant of the function."""
         literal = number_text(value, type_)
         if (literal, type_) not in self._constants:
             self._constants[literal, type_] = f"%c{len(self._constants)}"
-        return self._constants[literal, type_]
+        return Value(self._constants[literal, type_], type_)
 
     @contextmanager
-    def steps(self, count: int) -> Generator[str]:
-        """A loop around what is written inside the `with`; gives the name of its index, 0 to `count` - 1."""
+    def loop(self, count: int) -> Generator[Value]:
+        """A loop around what is written inside the `with`; gives its index, 0 to `count` - 1."""
         zero, one, end = (self.constant(value, "index") for value in (0, 1, count))
-        index = self.fresh()
+        index = Value(self.fresh(), "index")
         self._lines.append(f"scf.for {index} = {zero} to {end} step {one} {{")
         yield index
         self._lines.append("}")
 
-    def entry(self, table: Buffer, index: str) -> str:
+    def entry(self, table: Buffer, index: Value) -> Value:
         """The entry of a constant table at a loop's index."""
-        name = self.fresh()
         self._seen[table].add(None)
-        self._lines.append(f"{name} = memref.load {table.name}[{index}] : {table.type}")
-        return name
+        return self._define(f"memref.load {table.name}[{index}] : {table.type}", table.element)
 
-    def position(self, table: Buffer, index: str) -> str:
+    def position(self, table: Buffer, index: Value) -> Value:
         """An entry of a table of integers as an index."""
-        entry, name = self.entry(table, index), self.fresh()
-        self._lines.append(f"{name} = arith.index_cast {entry} : {table.element} to index")
-        return name
+        entry = self.entry(table, index)
+        return self._define(f"arith.index_cast {entry} : {table.element} to index", "index")
 
-    def sum(self, lhs: str, rhs: str) -> str:
+    def sum(self, lhs: Value, rhs: Value) -> Value:
         """The sum of two indices."""
-        name = self.fresh()
-        self._lines.append(f"{name} = arith.addi {lhs}, {rhs} : index")
-        return name
+        return self._define(f"arith.addi {lhs}, {rhs} : index", "index")
 
-    def multiple(self, index: str, factor: int) -> str:
+    def multiple(self, index: Value, factor: int) -> Value:
         """`index` times a constant."""
-        name, by = self.fresh(), self.constant(factor, "index")
-        self._lines.append(f"{name} = arith.muli {index}, {by} : index")
-        return name
+        return self._define(f"arith.muli {index}, {self.constant(factor, 'index')} : index", "index")
 
-    def read(self, buffer: Buffer, view: View, start: str | None = None) -> Tensor:
+    def _define(self, text: str, type_: str) -> Value:
+        name = self.fresh()
+        self._lines.append(f"{name} = {text}")
+        return Value(name, type_)
+
+    def read(self, buffer: Buffer, view: View, start: Value | None = None) -> Tensor:
         """The tensor behind a view of an input buffer; `start` is an index that replaces the view's offset."""
         return self._tensor_of(buffer, view, "restrict", start)
 
-    def whole(self, buffer: Buffer) -> Tensor:
-        """The tensor of a whole flat input buffer."""
+    def flat_tensor(self, buffer: Buffer) -> Tensor:
+        """All elements of an input buffer, a tensor of one dimension."""
         tensor = Tensor(self.fresh(), (buffer.length,), buffer.element)
         self._seen[buffer].add(None)
         self._lines.append(
@@ -231,12 +190,12 @@ class KernelText:
         )
         return tensor
 
-    def write(self, buffer: Buffer, view: View, start: str | None = None) -> tuple[Tensor, str]:
+    def write(self, buffer: Buffer, view: View, start: Value | None = None) -> tuple[Tensor, str]:
         """The destination tensor behind a view of an output buffer, and the name of the view to write back to."""
         tensor = self._tensor_of(buffer, view, "restrict writable", start)
         return tensor, f"%m{self._count - 1} : {_view_type(buffer, view, start)}"
 
-    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: str | None) -> Tensor:
+    def _tensor_of(self, buffer: Buffer, view: View, how: str, start: Value | None) -> Tensor:
         type_ = _view_type(buffer, view, start)
         # A view that moves is taken to go everywhere.
         self._seen[buffer].add(None if start else view)
@@ -279,31 +238,40 @@ class KernelText:
         )
         return full
 
-    def body(self) -> Body:
-        """A new generic body; its parameters are ``%x0, %x1, ...`` and ``%o`` for the output."""
-        return Body(self)
+    def body(self, inputs: Sequence[Operand] = (), output: Operand | None = None) -> Body:
+        """A new body of a generic on these operands."""
+        values = [Value(f"%x{i}", operand.tensor.element) for i, operand in enumerate(inputs)]
+        return Body(self, values, Value("%o", output.tensor.element) if output else None)
 
     def generic(
-        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: str, tag: Tag
+        self, loops: Loops, inputs: Sequence[Operand], output: Operand, body: Body, result: Value, tag: Tag
     ) -> Tensor:
-        """A `linalg.generic` whose body yields `result`."""
+        """A `linalg.generic` whose body yields `result`; raises `TypeError` where it has not the output's type."""
+        element = output.tensor.element
+        if result.type != element:
+            raise TypeError(f"a generic with an output of {element} must yield it, but got {result.type}")
         operands = [*inputs, output]
         maps = ", ".join(loops.map_to(operand.loops) for operand in operands)
         names = ", ".join(operand.tensor.name for operand in inputs)
         types = ", ".join(operand.tensor.type for operand in inputs)
         ins = f"ins({names} : {types}) " if inputs else ""
         parameters = [f"%x{i}: {operand.tensor.element}" for i, operand in enumerate(inputs)]
-        block = ", ".join([*parameters, f"%o: {output.tensor.element}"])
-        value = Tensor(self.fresh(), output.tensor.sizes, output.tensor.element)
+        block = ", ".join([*parameters, f"%o: {element}"])
+        value = Tensor(self.fresh(), output.tensor.sizes, element)
         self._lines += [
             f"{value.name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = {loops.iterators}}} {ins}"
             f"outs({output.tensor.name} : {output.tensor.type}) attrs = {tag.text} {{",
             f"^bb0({block}):",
             *body.lines,
-            f"linalg.yield {result} : {output.tensor.element}",
+            f"linalg.yield {result} : {element}",
             f"}} -> {value.type}",
         ]
         return value
+
+    def copy(self, loops: Loops, source: Operand, output: Operand, tag: Tag) -> Tensor:
+        """The generic that writes the elements of `source`, broadcast along the loops that do not index it."""
+        body = self.body([source], output)
+        return self.generic(loops, [source], output, body, body.inputs[0], tag)
 
     def render(self, name: str) -> str:
         """The function's text under `name`."""
@@ -316,7 +284,7 @@ def _covered(buffer: Buffer, views: Set[View | None]) -> int:
     return min(buffer.length, sum(view.covered if view else buffer.length for view in views))
 
 
-def _view_type(buffer: Buffer, view: View, start: str | None) -> str:
+def _view_type(buffer: Buffer, view: View, start: Value | None) -> str:
     shape = "x".join([*map(str, view.sizes), buffer.element])
     strides = ", ".join(map(str, view.strides))
     return f"memref<{shape}, strided<[{strides}], offset: {'?' if start else view.offset}>>"

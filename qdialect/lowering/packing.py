@@ -7,9 +7,9 @@ With x stored unsigned (zero point z_x) and w' = w - d, d chosen so that w' fits
 
 The second and fourth term depend on the channel alone and go into the bias; the third needs the sum of the window's
 data, one more column of ones or a kernel of its own, and vanishes where z' = 0: always for symmetric weights, and for
-others whose quantized values minus their zero point still fit s8.  Where only few weights do not fit, they are clipped and what is
-cut off, the excess, is a second product over the few taps that have one.  Padding counts as z_x, so the sums over the
-window are the same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
+others that still fit s8 minus their zero point.  Where only few weights do not fit, they are clipped, and the clipped
+remainder is a second product over the few taps that have one (outlier correction).  Padding counts as z_x, so the sums
+over the window are the same at the border.  All arithmetic is modulo 2^32, as the accumulators' own.
 """
 
 from __future__ import annotations
@@ -32,55 +32,55 @@ _TILE = 64
 class CenteredWeights:
     """Weights as s8 with what is left of their zero points, [OC, ...]; `zero_points` is int32[OC]."""
 
-    codes: NDArray[np.int8]
+    values: NDArray[np.int8]
     zero_points: NDArray[np.int32]
 
 
 def center(weight: NDArray[Any], zero_points: tuple[int, ...]) -> CenteredWeights:
-    """s8 weights [OC, ...]; a channel whose quantized values minus zero point fit s8 has no zero point left."""
+    """s8 weights [OC, ...]; the zero point of a channel that fits s8 without it becomes 0."""
     channels = weight.shape[0]
     wide = weight.astype(np.int32).reshape(channels, -1)
     points = np.broadcast_to(np.asarray(zero_points, dtype=np.int32), (channels,))
     exact = wide - points[:, None]
     fits = (exact.min(axis=1) >= -128) & (exact.max(axis=1) <= 127)
     shift = np.where(fits, points, 128 if weight.dtype == np.uint8 else 0).astype(np.int32)
-    codes = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
-    return CenteredWeights(codes, (points - shift).astype(np.int32))
+    values = (wide - shift[:, None]).astype(np.int8).reshape(weight.shape)
+    return CenteredWeights(values, (points - shift).astype(np.int32))
 
 
 def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np.int8]]:
-    """Weights without zero points, and the excess [OC, ...] to add to their quantized values.
+    """Weights without zero points, clipped to s8, and the remainder [OC, ...] to add to them.
 
-    Where too many taps would have an excess, or one does not fit s8, the weights as they are and an excess of zeros.
+    Where too many taps would have a remainder, or one exceeds s8, the weights as they are and a remainder of zeros.
     """
-    channels = weights.codes.shape[0]
-    points = weights.zero_points.reshape(channels, *[1] * (weights.codes.ndim - 1))
-    exact = weights.codes.astype(np.int32) - points
-    codes = np.clip(exact, -128, 127)
-    remainder = exact - codes
+    channels = weights.values.shape[0]
+    points = weights.zero_points.reshape(channels, *[1] * (weights.values.ndim - 1))
+    exact = weights.values.astype(np.int32) - points
+    values = np.clip(exact, -128, 127)
+    remainder = exact - values
     if remainder.max() > 127 or _outlier_cost(remainder) > _sum_cost(channels, exact[0].size):
-        return weights, np.zeros_like(weights.codes)
-    return CenteredWeights(codes.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
+        return weights, np.zeros_like(weights.values)
+    return CenteredWeights(values.astype(np.int8), np.zeros_like(weights.zero_points)), remainder.astype(np.int8)
 
 
 def _outlier_cost(remainder: NDArray[np.int32]) -> float:
-    """Instructions a pixel: for each K group with an excess a broadcast, and a product with every vector of channels."""
-    *_, run = remainder.shape
-    taps = remainder.any(axis=0).reshape(-1, run)
-    k_groups = np.pad(taps, ((0, 0), (0, -run % 4))).reshape(-1, 4).any(axis=1)
+    """Instructions a pixel: for each K group with a remainder a broadcast, and a product for each vector of channels."""
+    *_, contiguous = remainder.shape
+    taps = remainder.any(axis=0).reshape(-1, contiguous)
+    k_groups = np.pad(taps, ((0, 0), (0, -contiguous % 4))).reshape(-1, 4).any(axis=1)
     return float(np.count_nonzero(k_groups) * (1 + remainder.shape[0] / _LANES))
 
 
 def _sum_cost(channels: int, taps: int) -> float:
-    """Instructions a pixel: a product for each K group and tile, or what sums 64 bytes at a time; then the correction."""
+    """Instructions a pixel: a product for each K group and tile, or sums of 64 bytes at a time; then the correction."""
     column = -(-taps // 4) * -(-channels // _TILE)
     return min(column, _LANES + taps / 64) + 1.5 * channels / _LANES
 
 
 def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int) -> NDArray[np.int32]:
-    """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of the stored quantized values."""
-    channels = weights.codes.shape[0]
-    flat = weights.codes.reshape(channels, -1).astype(np.int64)
+    """bias - z_x sum w' + K z_x z', int32[OC], modulo 2^32; `input_zero_point` is that of stored values."""
+    channels = weights.values.shape[0]
+    flat = weights.values.reshape(channels, -1).astype(np.int64)
     points = weights.zero_points.astype(np.int64)
     folded = bias.astype(np.int64) - input_zero_point * (flat.sum(axis=1) - flat.shape[1] * points)
     return folded.astype(np.uint64).astype(np.uint32).view(np.int32)
@@ -89,9 +89,9 @@ def folded_bias(weights: CenteredWeights, bias: NDArray[np.int32], input_zero_po
 def accumulator_bounds(
     weights: CenteredWeights, bias: NDArray[np.int32], input_zero_point: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The least and the largest true accumulator of each channel, int64[OC]: any stored code on any tap."""
-    channels = weights.codes.shape[0]
-    exact = weights.codes.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
+    """The smallest and the largest true accumulator of each channel, int64[OC]: any stored value on any tap."""
+    channels = weights.values.shape[0]
+    exact = weights.values.reshape(channels, -1).astype(np.int64) - weights.zero_points[:, None]
     return accumulator_range(exact, bias, (-input_zero_point, 255 - input_zero_point))
 
 
@@ -105,16 +105,16 @@ def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:
 
 
 def pack_k_groups(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
-    """[N, K..., run] to [N tiles, K..., run/4, vectors, lanes, 4], zero-padded along N and run.
+    """[N, K..., k] to [N tiles, K..., k/4, vectors, lanes, 4], zero-padded along N and k, the contiguous reduction.
 
     So one vector load holds `lanes` channels times four taps, what one dot-product instruction eats, and the loads of a
     register tile's whole reduction are one contiguous stream.
     """
-    channels, *outer, run = taps.shape
+    channels, *outer, contiguous = taps.shape
     tile = lanes * vectors
-    tiles, k_groups = -(-channels // tile), -(-run // 4)
+    tiles, k_groups = -(-channels // tile), -(-contiguous // 4)
     padded = np.zeros((tiles * tile, *outer, k_groups * 4), dtype=np.int8)
-    padded[:channels, ..., :run] = taps
+    padded[:channels, ..., :contiguous] = taps
     split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, 4)
     order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
     return np.ascontiguousarray(split.transpose(order))

@@ -1,7 +1,7 @@
 """A compiled network as a list of kernel calls over planned memory.
 
 `Program` collects kernels, constants and buffers while the ops of a network are lowered; then `render` gives every
-buffer its place in one arena and writes the module: each distinct kernel once, and a `main` that calls them.
+buffer its offset in one arena and writes the module: each distinct kernel once, and a `main` that calls them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
+from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.storage import ELEMENT_BYTES, SLACK, Storage
 from qdialect.lowering.strategy import Strategy
 
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
-# How the parameters begin that hold packed weights, and what is multiplied beside them.
+# Prefixes of the parameters that hold packed weights and what is multiplied beside them.
 _PACKED_WEIGHTS = ("weights", "beyond", "ones")
 _NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
 # Of a node's name in that of a function.
@@ -73,7 +74,7 @@ Actual = BufferSlot | Data | Scalar
 
 @dataclass
 class Call:
-    """One step of the program: a kernel and what it gets.
+    """A kernel and what it gets.
 
     `names` are those of the model's nodes that it computes, `location` is where the op stands.
     """
@@ -112,15 +113,15 @@ class Kernel(KernelText):
         self.program = program
         self.actuals: list[Actual] = []
 
-    def place(self, name: str, place: BufferSlot) -> Buffer:
-        """A parameter for the buffer at `place`."""
-        self.actuals.append(place)
-        return self.buffer(name, place.storage.element, place.storage.length)
+    def slot(self, name: str, slot: BufferSlot) -> Buffer:
+        """A parameter for the buffer of `slot`."""
+        self.actuals.append(slot)
+        return self.buffer(name, slot.storage.element, slot.storage.length)
 
     def scratch(self, name: str, storage: Storage) -> Buffer:
-        """A parameter for memory that each step of a loop writes before it reads it; each thread has its own."""
-        place = self.program.buffer(storage)
-        self.actuals.append(place)
+        """A parameter for memory that each iteration of a loop writes before it reads it; each thread has its own."""
+        slot = self.program.buffer(storage)
+        self.actuals.append(slot)
         return self.buffer(name, storage.element, storage.length, is_scratch=True)
 
     def data(self, name: str, array: NDArray[Any]) -> Buffer:
@@ -131,8 +132,8 @@ class Kernel(KernelText):
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length)
 
-    def number(self, name: str, value: float, type_: str) -> str:
-        """A parameter for a number; returns its SSA name."""
+    def number(self, name: str, value: float, type_: str) -> Value:
+        """A parameter for a number."""
         self.actuals.append(Scalar(value, type_))
         return self.scalar(name, type_)
 
@@ -144,8 +145,8 @@ class Program:
     inputs: Sequence[Storage]
     outputs: Sequence[Storage]
     strategy: Strategy
-    kernels: list[str] = field(default_factory=list[str])
-    """Text of each distinct kernel, with ``@KERNEL`` for its name."""
+    kernels: dict[str, int] = field(default_factory=dict[str, int])
+    """The number of each distinct kernel by its text, which has ``@KERNEL`` for its name; in ascending order."""
     calls: list[Call] = field(default_factory=list[Call])
     names: tuple[str, ...] = ()
     """Names of the model's nodes that the next calls compute."""
@@ -158,7 +159,7 @@ class Program:
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
 
     def constant(self, array: NDArray[Any]) -> Data:
-        """Put `array` into the constants' block, aligned; equal arrays share one place."""
+        """Put `array` into the constants' block, aligned; equal arrays are stored once."""
         element = "f32" if array.dtype.kind == "f" else _DATA_ELEMENTS[array.dtype.itemsize]
         raw = np.ascontiguousarray(array).tobytes()
         if (element, raw) not in self._known:
@@ -168,7 +169,7 @@ class Program:
         return self._known[element, raw]
 
     def constant_tensor(self, elements: NDArray[Any], storage: Storage) -> BufferSlot:
-        """A place for a constant tensor whose `elements` are all those of its storage, in order."""
+        """The slot of a constant tensor whose `elements` are all those of its storage, in order."""
         spare = np.zeros(SLACK // elements.itemsize, elements.dtype)
         return BufferSlot("constant", self.constant(np.concatenate([elements.ravel(), spare])).offset, storage)
 
@@ -179,12 +180,14 @@ class Program:
 
     def call(self, kernel: Kernel, label: str, macs: int = 0) -> None:
         """Append a call of `kernel`, which sums up `macs` products; one with the text of an earlier one is that one."""
-        text = kernel.render("KERNEL")
-        if text not in self.kernels:
-            self.kernels.append(text)
+        number = self.kernels.setdefault(kernel.render("KERNEL"), len(self.kernels))
         moved = sum(count * ELEMENT_BYTES[buffer.element] for buffer, count in kernel.touched())
-        number = self.kernels.index(text)
         self.calls.append(Call(number, kernel.actuals, label, self.names, macs, moved, self.location))
+
+    @property
+    def constants_bytes(self) -> int:
+        """Size of the constants' block."""
+        return len(self._constants)
 
     def constants(self) -> NDArray[np.uint8]:
         """The constants' block."""
@@ -261,7 +264,7 @@ class _Main:
         arrays = [(f"in{i}", s) for i, s in enumerate(program.inputs)]
         arrays += [(f"out{i}", s) for i, s in enumerate(program.outputs)]
         typed = [(name, f"memref<{s.length}x{s.element}>") for name, s in arrays]
-        constants = max(len(program.constants()), 1)
+        constants = max(program.constants_bytes, 1)
         typed += [("constants", f"memref<{constants}xi8>"), ("arena", f"memref<{max(self._arena, 1)}xi8>")]
         if self._clocked:
             typed.append(("ticks", self._ticks))
@@ -279,9 +282,9 @@ class _Main:
 
     def _read_clock(self, number: int) -> None:
         if self._clocked:
-            place = self._define(f"arith.constant {number} : index")
+            slot = self._define(f"arith.constant {number} : index")
             now = self._define(f'llvm.call_intrinsic "{CLOCK}"() : () -> i64')
-            self._lines.append(f"memref.store {now}, %ticks[{place}] : {self._ticks}")
+            self._lines.append(f"memref.store {now}, %ticks[{slot}] : {self._ticks}")
 
     def _call(self, call: Call) -> None:
         operands = [self._operand(actual) for actual in call.actuals]
@@ -294,13 +297,13 @@ class _Main:
             literal = number_text(actual.value, actual.type)
             return self._define(f"arith.constant {literal} : {actual.type}"), actual.type
         if isinstance(actual, Data):
-            source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"
+            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
             return self._view(source, actual.offset, actual.element, actual.length)
         element, length = actual.storage.element, actual.storage.length
         if actual.kind in ("input", "output"):
             return f"%{actual.kind.removesuffix('put')}{actual.index}", f"memref<{length}x{element}>"
         if actual.kind == "constant":
-            source = f"%constants[%o][] : memref<{max(len(self._program.constants()), 1)}xi8>"
+            source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
             return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
         start = self._offsets[actual.index] + actual.offset * ELEMENT_BYTES[element]

@@ -1,11 +1,11 @@
 """Where a tensor lives: a flat buffer, perhaps with a halo around each image and lanes beyond its channels.
 
-Inside a compiled network every 8-bit code is stored unsigned: an `i8` code c as the byte c + 128, its zero point and
+Inside a compiled network every 8-bit value is stored unsigned: an `i8` value c as the byte c + 128, its zero point and
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
 costs a shifted zero point at compile time, nothing at run time.
 
 The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
-user's array, and an image around which two consumers want different quantized values, are copied to get one.  Channels are
+user's array, and an image around which two consumers want different values, are copied to get one.  Channels are
 rounded up to whole small vectors, so that no kernel has a partial vector.
 """
 
@@ -15,9 +15,10 @@ import math
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import element_of
 
 SLACK = 64
-"""Bytes after a buffer of the arena that a kernel may read, whatever they hold: a run of taps is rounded up to 4."""
+"""Bytes after a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups of 4."""
 
 STORAGE_ELEMENTS = {
     "i8": "i8",
@@ -36,18 +37,25 @@ NO_HALO: Halo = (0, 0, 0, 0)
 
 
 def signed_shift(type_: ir.Type) -> int:
-    """What is added to a code of this tensor type when it is stored: 128 for `i8`, else 0."""
-    return 128 if str(ir.RankedTensorType(type_).element_type) == "i8" else 0
+    """What is added to a value of this tensor type when it is stored: 128 for `i8`, else 0."""
+    return 128 if element_of(type_) == "i8" else 0
 
 
 def is_stored_unsigned(type_: ir.Type) -> bool:
     """Whether stored quantized values of this tensor type are unsigned integers; all those of 8 bits are."""
-    return str(ir.RankedTensorType(type_).element_type) in _STORED_UNSIGNED
+    return element_of(type_) in _STORED_UNSIGNED
 
 
 def widening(type_: ir.Type) -> str:
-    """The op that makes a stored code of this tensor type a wider integer."""
+    """The op that makes a stored value of this tensor type a wider integer."""
     return "arith.extui" if is_stored_unsigned(type_) else "arith.extsi"
+
+
+def element_bytes(type_: ir.MemRefType) -> int | None:
+    """Bytes of an element of a buffer; None for a type that no tensor is stored with."""
+    element = type_.element_type
+    is_number = isinstance(element, ir.IntegerType | ir.F32Type)
+    return element.width // 8 if is_number and element.width in (8, 16, 32, 64) else None
 
 
 def lanes_for(channels: int) -> int:
@@ -109,11 +117,11 @@ def storage_of(type_: ir.Type, halo: Halo = NO_HALO) -> Storage:
     """Layout of a tensor inside the arena: unsigned bytes, channels rounded up to whole vectors."""
     tensor = ir.RankedTensorType(type_)
     shape = image_shape(tuple(tensor.shape))
-    return Storage(shape, STORAGE_ELEMENTS[str(tensor.element_type)], lanes_for(shape[3]), halo)
+    return Storage(shape, STORAGE_ELEMENTS[element_of(type_)], lanes_for(shape[3]), halo)
 
 
 def dense_storage_of(type_: ir.Type) -> Storage:
     """Layout of a user's array."""
     tensor = ir.RankedTensorType(type_)
     shape = image_shape(tuple(tensor.shape))
-    return Storage(shape, STORAGE_ELEMENTS[str(tensor.element_type)], shape[3])
+    return Storage(shape, STORAGE_ELEMENTS[element_of(type_)], shape[3])

@@ -3,8 +3,8 @@
 A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
 AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
 
-A step of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for R
-dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
+A K group of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for
+R dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
 quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
 4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
 
@@ -31,12 +31,12 @@ LANES = 64
 
 @dataclass(frozen=True)
 class LaneBlock:
-    """`tiles` vectors of bytes that `pixels` neighbours share: `run` lanes of each, from lane `start` on."""
+    """`tiles` vectors of bytes that `pixels` neighbours share: `lanes` lanes of each, from lane `start` on."""
 
     start: int
     tiles: int
     pixels: int
-    run: int
+    lanes: int
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ STRATEGIES = {
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
     found = STRATEGIES["avx512" if target.has_vnni else "generic"]
-    # The quantized values of interleaved rows are put together by what stores tables' quantized values.
+    # Interleaved rows are put back in order by the byte permutation of VBMI.
     return found if target.has_vbmi else replace(found, interleaved_rows=0)
 
 
@@ -152,11 +152,11 @@ def lane_blocks(lanes_total: int, width: int, *, merge: bool) -> list[LaneBlock]
         return [LaneBlock(0, pixels * lanes_total // LANES, pixels, lanes_total)]
     tiles, rest = divmod(lanes_total, LANES)
     whole = [LaneBlock(0, tiles, 1, tiles * LANES)] if tiles else []
-    runs = [run for run in (32, 16, 8, 4) if rest & run]
-    if (whole and rest > LANES // 2) or any(LANES // run > width for run in runs):
+    powers = [power for power in (32, 16, 8, 4) if rest & power]
+    if (whole and rest > LANES // 2) or any(LANES // power > width for power in powers):
         return [*whole, LaneBlock(lanes_total - LANES, 1, 1, LANES)] if whole else []
-    starts = [lanes_total - (rest & (2 * run - 1)) for run in runs]
-    return whole + [LaneBlock(start, 1, LANES // run, run) for start, run in zip(starts, runs, strict=True)]
+    starts = [lanes_total - (rest & (2 * power - 1)) for power in powers]
+    return whole + [LaneBlock(start, 1, LANES // power, power) for start, power in zip(starts, powers, strict=True)]
 
 
 def rows_for(extent: int, maximum: int) -> int:
@@ -177,8 +177,8 @@ def split(extent: int, tile: int) -> list[tuple[int, int, int]]:
 def row_tiles(extents: Sequence[int], maximum: int) -> list[list[tuple[int, int, int]]]:
     """(start, extent, rows) of the parts of each axis: whole tiles, then one smaller tile for what is left.
 
-    A tile of up to `maximum` rows has one of every axis but the last; of a short last axis it has all, and several of the
-    one before.
+    A tile of up to `maximum` rows has one of every axis but the last; of a short last axis it has all, and several
+    of the one before.
     """
     *outer, last = extents
     if outer and 2 * last <= maximum:

@@ -20,7 +20,7 @@ _TASK = "main_of_thread"
 
 
 def outline(module: ir.Module) -> int:
-    """Make the parallel region of `main` a function and drop `main`; the number of threads, 1 where there is none.
+    """Make the parallel region of `main` a function and drop `main`; returns the number of threads, 1 without one.
 
     Raises `CompileError` where there is no function `main`, and where the region's number of threads is unknown.
     """

@@ -1,8 +1,8 @@
 """A network of the vector phase divided among threads: one parallel region, in which each thread does its part.
 
-Every thread runs all steps of `main`. Of a step that is worth it each computes a part, the rest run on one thread each;
-`omp.barrier` stands where one step needs what another has done. Parts are as many as the threads asked for. Where the
-runtime gives fewer, a thread computes several: results are the same for every number.
+Every thread runs through all calls of `main`. Of a call that is worth it each computes a part; others run on one
+thread; `omp.barrier` stands where one call needs what another has done. Parts are as many as the threads asked for.
+Where the runtime gives fewer, a thread computes several: results are the same for every number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from qdialect._mlir import arith, func, ir, scf
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.functions import entry, functions, has_body, name_of
 from qdialect.lowering.program import ALIGNMENT
-from qdialect.lowering.storage import ELEMENT_BYTES, SLACK
+from qdialect.lowering.storage import SLACK, element_bytes
 from qdialect.lowering.threads.division import Partition, largest_share, partition
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
@@ -34,7 +34,7 @@ _TIDY = "builtin.module(canonicalize,cse)"
 
 
 def to_threads(module: ir.Module, threads: int) -> int:
-    """Divide the network among `threads` threads, in place; nothing changes where no step is worth it.
+    """Divide the network among `threads` threads, in place; nothing changes where no call is worth it.
 
     Gives the bytes by which its working memory grows: threads have scratch memory of their own.  Raises `CompileError`
     for a `main` that does more than call kernels.
@@ -88,7 +88,7 @@ class _Scratch:
         self._start, self.growth = 0, 0
         if not self._part:
             return
-        if not isinstance(self._memory.type, ir.MemRefType) or str(self._memory.type.element_type) != "i8":
+        if not isinstance(self._memory.type, ir.MemRefType) or element_bytes(self._memory.type) != 1:
             what = "must be bytes to be divided: threads have scratch memory of their own there"
             raise error_at(main.location, f"last argument of main {what}, but got {self._memory.type}")
         before = self._memory.type.shape[0]
@@ -117,7 +117,7 @@ def _offsets(kernel: KernelFunction) -> tuple[dict[int, int], int]:
     for argument in kernel.scratch:
         type_ = ir.MemRefType(kernel.function.regions[0].blocks[0].arguments[argument].type)
         offsets[argument] = end
-        size = type_.shape[0] * ELEMENT_BYTES[str(type_.element_type)] + SLACK
+        size = type_.shape[0] * (element_bytes(type_) or 0) + SLACK
         end += -(-size // ALIGNMENT) * ALIGNMENT
     return offsets, end
 
@@ -152,13 +152,13 @@ class _Region:
         for op in self._body:
             op.move_before(self._end)
             if op in turn_of:
-                self._place(turn_of[op])
+                self._schedule(turn_of[op])
 
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
         return arith.index_cast(ir.IndexType.get(), found)
 
-    def _place(self, turn: Turn) -> None:
+    def _schedule(self, turn: Turn) -> None:
         call = turn.step.call
         with ir.InsertionPoint(call), call.location:
             if turn.waits:

@@ -1,9 +1,9 @@
 """linalg -> vector: tile, fuse and vectorize every micro-kernel by the transform dialect.
 
-A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule tiles the
-root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops, vectorizes
-what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes stand on the ops
-(`qnn.tiles`): this step only reads them.
+A micro-kernel is a root generic (the epilogue: it writes the destination) and the producers it reads.  The schedule
+tiles the root by its tile sizes, pulls each producer into the innermost loop, tiles the producers' reduction loops,
+vectorizes what is left, and hoists accumulators out of the reduction loops into loop-carried vectors.  Tile sizes stand
+on the ops (`qnn.tiles`): this lowering step only reads them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WIDEST_COPY = 1024
 
 @dataclass(frozen=True)
 class _Tagged:
-    """A linalg op of a nest, as its tag describes it."""
+    """A linalg op of a micro-kernel, as its tag describes it."""
 
     op: ir.Operation
     micro_kernel: int
@@ -45,7 +45,7 @@ class _Tagged:
 def to_vector(module: ir.Module) -> None:
     """Replace every micro-kernel of `module` by loops over vectors on buffers, in place.
 
-    Raises `CompileError` for an op whose tag is not that of a nest, and where a schedule does not apply.
+    Raises `CompileError` for an op whose tag is not that of a micro-kernel, and where a schedule does not apply.
     """
     with module.context, ir.Location.unknown():
         for function in functions(module):
@@ -59,7 +59,7 @@ def to_vector(module: ir.Module) -> None:
 
 
 def _micro_kernels(function: ir.Operation) -> list[list[_Tagged]]:
-    """The tagged ops of each nest, in program order; each has a root."""
+    """The tagged ops of each micro-kernel, in program order; each has a root."""
     micro_kernels: dict[int, list[_Tagged]] = {}
     for op in _walk(function):
         if "qnn.micro_kernel" in op.attributes:

@@ -19,7 +19,7 @@ from qdialect.target import Target
 
 
 def to_x86(module: ir.Module, target: Target) -> None:
-    """Use the target's instructions in place; what has none stays vector code that LLVM makes fit."""
+    """Use the target's instructions in place; other vector ops are left to LLVM's legalization."""
     with module.context, ir.Location.unknown():
         apply_instructions(module, _contractions(target))
         # What stores and converts vectors looks for those that fill registers.

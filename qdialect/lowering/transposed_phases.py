@@ -1,9 +1,10 @@
 """A transposed convolution as ordinary ones: one for each phase of the result's rows and columns.
 
-Along one dimension, with stride s, dilation d and p cells cut off, ``y = v*s + i*d - p`` says which tap i meets which
-cell v in cell y of the result.  For all y with the same ``y mod s`` these are the same taps, every ``s / gcd(s, d)``-th
-one; from one such y to the next v grows by 1, from one of these taps to the next it falls by ``d / gcd(s, d)``.  So a
-phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes every s-th cell.
+Along one dimension, with stride s, dilation d and p elements cut off, ``y = v*s + i*d - p`` says which tap i meets
+which element v in element y of the result.  For all y with the same ``y mod s`` these are the same taps, every ``s /
+gcd(s, d)``-th one; from one such y to the next v grows by 1, from one of these taps to the next it falls by ``d /
+gcd(s, d)``.  So a phase is a convolution of stride 1 and that dilation by its taps in reverse, which writes every s-th
+element.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from qdialect.lowering.storage import Halo
 
 @dataclass(frozen=True)
 class TransposedPhase:
-    """The cells ``start, start + s, ...`` of the result along one dimension."""
+    """The elements ``start, start + s, ...`` of the result along one dimension."""
 
     start: int
     count: int
     taps: tuple[int, ...]
-    """In the order in which the window meets them; none where nothing reaches these cells."""
+    """In the order in which the window meets them; empty where no tap meets these elements."""
     first: int
-    """The cell of the data under the first tap of the first window; negative before the data."""
+    """The element of the data under the first tap of the first window; negative before the data."""
     dilation: int
 
     @property
     def last(self) -> int:
-        """The cell of the data under the last tap of the last window."""
+        """The element of the data under the last tap of the last window."""
         return self.first + self.count - 1 + (len(self.taps) - 1) * self.dilation
 
 
 def phases(extent: int, kernel: int, stride: int, cut: int, dilation: int) -> list[TransposedPhase]:
-    """The phases of a result of `extent` cells; `cut` cells before the first one were cut off."""
+    """The phases of a result of `extent` elements; `cut` elements before the first one were cut off."""
     found: list[TransposedPhase] = []
     for start in range(min(stride, extent)):
         taps = tuple(i for i in reversed(range(kernel)) if (start + cut - i * dilation) % stride == 0)
@@ -46,8 +47,8 @@ def phases(extent: int, kernel: int, stride: int, cut: int, dilation: int) -> li
     return found
 
 
-def acc_range(found: list[TransposedPhase], size: int) -> tuple[int, int]:
-    """How many cells before and after data of `size` cells the windows of all phases read."""
+def border(found: list[TransposedPhase], size: int) -> tuple[int, int]:
+    """How many elements before and after data of `size` elements the windows of all phases read."""
     reading = [phase for phase in found if phase.taps]
     before = max((-phase.first for phase in reading), default=0)
     after = max((phase.last - (size - 1) for phase in reading), default=0)
@@ -67,5 +68,5 @@ def transposed_halo(op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> Halo:
     """What a transposed convolution reads around its data."""
     rows, columns = transposed_phases(op)
     size = shape_of(op.data.type)
-    (top, bottom), (left, right) = acc_range(rows, size[1]), acc_range(columns, size[2])
+    (top, bottom), (left, right) = border(rows, size[1]), border(columns, size[2])
     return top, left, bottom, right

@@ -1,8 +1,8 @@
 """`vector.contract` that reduces one term -> multiply and add, element by element, each rounded by itself.
 
-A depthwise tap is such a contraction: its reduction loops are tiled to one step, so every element of the tile gets one
-product.  Upstream's lowering would take it apart into scalars, and numbers in floating point into fused multiply-adds,
-whose single rounding is another result.
+A depthwise tap is such a contraction: its reduction loops are tiled to one iteration, so every element of the tile gets
+one product.  Upstream's lowering would take it apart into scalars, and numbers in floating point into fused
+multiply-adds, whose single rounding is another result.
 """
 
 from __future__ import annotations

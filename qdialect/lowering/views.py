@@ -1,7 +1,7 @@
 """Strided views: how a kernel sees a flat buffer.
 
 A view is a list of axes, outermost first, each with a size and a stride in elements; strides may overlap.  So a
-convolution needs no im2col: its windows are a view in which the axes of pixels and of taps step over the same bytes.
+convolution needs no im2col: its windows are a view in which the axes of pixels and of taps walk over the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop of a kernel: `size` steps, and how far each operand moves per step.
+    """One loop of a kernel: its trip count, and how far each operand moves per iteration.
 
     `strides[i]` belongs to operand i of whatever the axis is used for (input and output, or input alone).
     """

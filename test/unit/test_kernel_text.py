@@ -11,6 +11,7 @@ from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.lowering.contracts import check_vector
 from qdialect.lowering.kernel_text import KernelText, Loops, Operand, Tag
+from qdialect.lowering.scalar_body import Value
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.views import View
 
@@ -22,17 +23,15 @@ def kernel_with_a_sum() -> KernelText:
     bias = kernel.scalar("bias", "i32")
     window = kernel.read(data, View((6, 3), (2, 1), 1))
     start = kernel.filled((6,), "i32", 0, Tag(0, "sum_fill"))
-    body = kernel.body()
-    wide = body.cast("arith.extui", "%x0", "i8", "i32")
-    total = body.binary("arith.addi", "%o", wide, "i32")
-    operands = [Operand(window, ("i", "k"))]
+    operands, sums = [Operand(window, ("i", "k"))], Operand(start, ("i",))
+    body = kernel.body(operands, sums)
+    total = body.add(body.output, body.cast("arith.extui", body.inputs[0], "i32"))
     loops = Loops(("i",), ("k",))
-    acc = kernel.generic(loops, operands, Operand(start, ("i",)), body, total, Tag(0, "sum", (0, 1)))
+    acc = Operand(kernel.generic(loops, operands, sums, body, total, Tag(0, "sum", (0, 1))), ("i",))
     destination, where = kernel.write(output, View((6,), (1,)))
-    body = kernel.body()
-    shifted = body.binary("arith.addi", body.binary("arith.addi", "%x0", bias, "i32"), body.constant(1, "i32"), "i32")
-    root = Tag(0, "root", (3,))
-    done = kernel.generic(Loops(("i",)), [Operand(acc, ("i",))], Operand(destination, ("i",)), body, shifted, root)
+    body = kernel.body([acc])
+    shifted = body.add(body.add(body.inputs[0], bias), body.constant(1, "i32"))
+    done = kernel.generic(Loops(("i",)), [acc], Operand(destination, ("i",)), body, shifted, Tag(0, "root", (3,)))
     kernel.store(done, where)
     return kernel
 
@@ -107,11 +106,44 @@ def test_float_constants_are_exact(value: float) -> None:
 
 
 def test_a_cast_to_the_same_type_is_nothing() -> None:
-    body = KernelText().body()
-    assert body.cast("arith.extsi", "%v", "i32", "i32") == "%v"
+    body, wide = KernelText().body(), Value("%v", "i32")
+    assert body.cast("arith.extsi", wide, "i32") == wide
     assert body.lines == []
-    assert body.cast("arith.extsi", "%v", "i8", "i32") == "%v1"
+    assert body.cast("arith.extsi", Value("%v", "i8"), "i32") == Value("%v1", "i32")
     assert body.lines == ["%v1 = arith.extsi %v : i8 to i32"]
+
+
+def test_operands_of_two_types_are_an_error() -> None:
+    body, integer, number = KernelText().body(), Value("%i", "i32"), Value("%f", "f32")
+    with pytest.raises(TypeError, match=r"arith\.addi needs operands of one type, but got i32 and f32"):
+        body.add(integer, number)
+    with pytest.raises(TypeError, match=r"arith\.mulf needs operands of one type, but got f32 and i32"):
+        body.multiply(number, integer)
+    with pytest.raises(TypeError, match=r"arith\.cmpf needs operands of one type, but got f32 and i32"):
+        body.compare("olt", number, integer)
+    with pytest.raises(TypeError, match=r"arith\.select needs an i1, but got i32"):
+        body.select(integer, number, number)
+    with pytest.raises(TypeError, match=r"arith\.select needs operands of one type, but got f32 and i32"):
+        body.select(Value("%c", "i1"), number, integer)
+    with pytest.raises(TypeError, match=r"arith\.maxsi needs operands of one type, but got i32 and f32"):
+        body.clamp(integer, number, number)
+    assert body.lines == []
+
+
+def test_a_table_is_read_at_an_index() -> None:
+    kernel = KernelText()
+    table = kernel.flat_tensor(kernel.buffer("table", "i8", 256))
+    body = kernel.body()
+    assert body.extract(table, Value("%i", "index")).type == "i8"
+    with pytest.raises(TypeError, match=r"tensor\.extract needs an index, but got i32"):
+        body.extract(table, Value("%i", "i32"))
+
+
+def test_a_generic_yields_the_type_of_its_output() -> None:
+    kernel = KernelText()
+    output = Operand(kernel.empty((4,), "i8"), ("i",))
+    with pytest.raises(TypeError, match="a generic with an output of i8 must yield it, but got i32"):
+        kernel.generic(Loops(("i",)), [], output, kernel.body(), Value("%v", "i32"), Tag(0, "root"))
 
 
 @pytest.mark.parametrize(
@@ -123,11 +155,11 @@ def test_a_cast_to_the_same_type_is_nothing() -> None:
 )
 def test_clamps(type_: str, ops: list[str]) -> None:
     body = KernelText().body()
-    body.clamp("%v", "%low", "%high", type_)
+    body.clamp(*(Value(name, type_) for name in ("%v", "%low", "%high")))
     assert [line.split()[2] for line in body.lines] == ops
 
 
-def test_nests_are_numbered() -> None:
+def test_micro_kernels_are_numbered() -> None:
     kernel = KernelText()
     assert [kernel.next_micro_kernel() for _ in range(3)] == [0, 1, 2]
 
@@ -146,14 +178,15 @@ def test_a_loop_over_a_table() -> None:
         kernel.buffer("data", "i8", 64),
         kernel.buffer("out", "i8", 12),
     )
-    with kernel.steps(3) as index:
+    with kernel.loop(3) as index:
         start = kernel.sum(kernel.position(table, index), kernel.constant(1, "index"))
         source = kernel.read(data, View((4,), (1,)), start)
         target, where = kernel.write(output, View((4,), (1,)), kernel.multiple(index, 4))
         tag = Tag(kernel.next_micro_kernel(), "root", (4,))
-        body = kernel.body()
-        twice = body.binary("arith.addi", "%x0", "%x0", "i8")
-        done = kernel.generic(Loops(("i",)), [Operand(source, ("i",))], Operand(target, ("i",)), body, twice, tag)
+        operand = Operand(source, ("i",))
+        body = kernel.body([operand])
+        twice = body.add(body.inputs[0], body.inputs[0])
+        done = kernel.generic(Loops(("i",)), [operand], Operand(target, ("i",)), body, twice, tag)
         kernel.store(done, where)
     text = kernel.render("f")
     module = parse(text)

@@ -29,7 +29,7 @@ def weights(draw: st.DrawFn) -> tuple[NDArray[Any], tuple[int, ...]]:
 def test_centered_codes_and_the_rest_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
     weight, points = drawn
     centered = center(weight, points)
-    found = centered.codes.astype(np.int64) - centered.zero_points[:, None]
+    found = centered.values.astype(np.int64) - centered.zero_points[:, None]
     np.testing.assert_array_equal(found, weight.astype(np.int64) - np.array(points)[:, None])
 
 
@@ -37,13 +37,13 @@ def test_a_zero_point_is_left_only_where_it_must_be() -> None:
     weight = np.array([[0, 255], [10, 200], [128, 128]], np.uint8)
     centered = center(weight, (100, 100, 0))
     assert centered.zero_points.tolist() == [100 - 128, 0, -128]
-    assert centered.codes.tolist() == [[-128, 127], [-90, 100], [0, 0]]
+    assert centered.values.tolist() == [[-128, 127], [-90, 100], [0, 0]]
 
 
 def test_signed_weights_of_zero_point_zero_stay() -> None:
     weight = np.array([[-128, 127]], np.int8)
     centered = center(weight, (0,))
-    np.testing.assert_array_equal(centered.codes, weight)
+    np.testing.assert_array_equal(centered.values, weight)
     assert centered.zero_points.tolist() == [0]
 
 
@@ -51,7 +51,7 @@ def test_signed_weights_of_zero_point_zero_stay() -> None:
 def test_clipped_codes_and_their_excess_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
     weight, points = drawn
     clipped, remainder = clip_outliers(center(weight, points))
-    found = clipped.codes.astype(np.int64) - clipped.zero_points[:, None] + remainder
+    found = clipped.values.astype(np.int64) - clipped.zero_points[:, None] + remainder
     np.testing.assert_array_equal(found, weight.astype(np.int64) - np.array(points)[:, None])
     assert not (clipped.zero_points.any() and remainder.any())
 
@@ -96,7 +96,7 @@ def test_the_folded_sum_is_the_product(
     bias = np.array(biases[:channels], np.int32)
     exact = ((x - input_point) * (weight.astype(np.int64) - np.array(points)[:, None])).sum(axis=1) + bias
     centered = center(weight, points)
-    raw = (x * centered.codes.astype(np.int64)).sum(axis=1)
+    raw = (x * centered.values.astype(np.int64)).sum(axis=1)
     found = raw + folded_bias(centered, bias, input_point) - centered.zero_points.astype(np.int64) * x.sum()
     np.testing.assert_array_equal(found % 2**32, exact % 2**32)
 

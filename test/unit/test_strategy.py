@@ -170,9 +170,9 @@ def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, me
     seen: set[int] = set()
     for block in blocks:
         assert block.pixels <= width
-        assert block.tiles * LANES == block.pixels * block.run
-        assert block.start + block.run <= lanes
-        seen |= set(range(block.start, block.start + block.run))
+        assert block.tiles * LANES == block.pixels * block.lanes
+        assert block.start + block.lanes <= lanes
+        seen |= set(range(block.start, block.start + block.lanes))
     assert seen == (set(range(lanes)) if blocks else set())
 
 
@@ -193,7 +193,7 @@ def test_lane_blocks_cover_all_pixels_and_stay_inside(lanes: int, width: int, me
 )
 def test_blocks_of_lanes(lanes: int, width: int, merge: bool, expected: list[tuple[int, int, int, int]]) -> None:
     found = lane_blocks(lanes, width, merge=merge)
-    assert [(block.start, block.tiles, block.pixels, block.run) for block in found] == expected
+    assert [(block.start, block.tiles, block.pixels, block.lanes) for block in found] == expected
 
 
 def test_accumulators_data_and_weights_of_interleaved_rows_fit_the_registers() -> None:

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from qdialect.lowering.transposed_phases import TransposedPhase, acc_range, phases
+from qdialect.lowering.transposed_phases import TransposedPhase, border, phases
 
 SIZE = 4
 
@@ -39,5 +39,5 @@ def test_the_reach_is_that_of_the_widest_phase() -> None:
     # Kernel 4, stride 2, one cell cut off: the shape of decoders, whose phases look one cell before or after.
     found = phases(8, 4, 2, 1, 1)
     assert [phase.taps for phase in found] == [(3, 1), (2, 0)]
-    assert acc_range(found, SIZE) == (1, 1)
-    assert acc_range(phases(2, 1, 2, 0, 1), 1) == (0, 0)
+    assert border(found, SIZE) == (1, 1)
+    assert border(phases(2, 1, 2, 0, 1), 1) == (0, 0)

@@ -1,4 +1,4 @@
-"""Where the extreme code of a row is: the smallest of keys that hold the code above its place."""
+"""The index of a row's extreme value: the smallest of keys that hold the value above its index."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.handlers.resize import exact_bilinear, is_computed_by_reader
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
-from qdialect.lowering.kernels.interpolation import Bilinear, Cells, emit_cells
+from qdialect.lowering.kernels.interpolation import Bilinear, Pixels, emit_pixels
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Unsigned keys: 8 bits of code above `places` bits that fall towards the place that wins among equal quantized values."""
+    """Unsigned keys: an 8-bit value above `position_bits` bits, smaller for the index that wins among equals."""
 
     element: str
-    places: int
+    position_bits: int
     lanes: int
 
 
@@ -46,34 +46,34 @@ def _arg_min(lowering: GraphLowering, op: ArgMinOp) -> None:
 
 def _lower(lowering: GraphLowering, op: ArgOp, is_max: bool) -> None:
     extent = shape_of(op.input.type)[op.axis]
-    if extent > 1 << _WIDE.places:
-        raise CompileError(f"must have at most 2^{_WIDE.places} elements along axis {op.axis}, but got {extent}")
-    keys = _NARROW if extent <= 1 << _NARROW.places else _WIDE
+    if extent > 1 << _WIDE.position_bits:
+        raise CompileError(f"must have at most 2^{_WIDE.position_bits} elements along axis {op.axis}, but got {extent}")
+    keys = _NARROW if extent <= 1 << _NARROW.position_bits else _WIDE
     kernel = Kernel(lowering.program)
     target = element_of(op.output.type)
 
-    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
-        mask = body.constant((1 << keys.places) - 1, keys.element)
-        place = body.binary("arith.andi", acc, mask, keys.element)
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        mask = body.constant((1 << keys.position_bits) - 1, keys.element)
+        position = body.binary("arith.andi", acc, mask)
         if op.last:
-            place = body.binary("arith.subi", mask, place, keys.element)
-        return body.cast("arith.extui", place, keys.element, target)
+            position = body.subtract(mask, position)
+        return body.cast("arith.extui", position, target)
 
-    fold, places = _smallest_key(keys, is_max), _places(extent, keys, op.last)
+    fold, positions = _smallest_key(keys, is_max), _positions(extent, keys, op.last)
     image = _image_to_compute(lowering, op)
     if image is None:
         over = OverAxes(op.input, op.output, (op.axis,), op.keep_dims)
-        over.emit(lowering, kernel, fold, finish, keys.lanes, op.operation.name, [MapOperand(places, (1,))])
+        over.emit(lowering, kernel, fold, finish, keys.lanes, op.operation.name, [MapOperand(positions, (1,))])
         return
     # Whole vectors of channels: the keys of those that there are not become the largest.
-    padded = np.pad(places, (0, -extent % keys.lanes), constant_values=~places.dtype.type(0))
+    padded = np.pad(positions, (0, -extent % keys.lanes), constant_values=~positions.dtype.type(0))
     _emit_on_image(lowering, kernel, op, image, padded, _OnImage(fold, finish, keys.lanes))
     lowering.program.call(kernel, op.operation.name)
 
 
 @dataclass(frozen=True)
 class _OnImage:
-    """What is done with the channels of each cell."""
+    """What is done with the channels of each pixel."""
 
     fold: Fold
     finish: Finish
@@ -81,7 +81,7 @@ class _OnImage:
 
 
 def _image_to_compute(lowering: GraphLowering, op: ArgOp) -> Bilinear | None:
-    """The resized image whose cells are computed on the way, never stored."""
+    """The resized image whose pixels are computed on the way, never stored."""
     resized = op.input.owner
     if isinstance(resized, ResizeBilinearOp) and is_computed_by_reader(resized):
         return exact_bilinear(lowering, resized)
@@ -93,46 +93,46 @@ def _emit_on_image(
     kernel: Kernel,
     op: ArgOp,
     image: Bilinear,
-    places: NDArray[np.unsignedinteger],
+    positions: NDArray[np.unsignedinteger],
     how: _OnImage,
 ) -> None:
     output = lowering.result(op.output)
     image_step, row, column, *_ = dim_strides(shape_of(op.output.type), output.storage)
-    target = kernel.place("target", output)
-    array = kernel.data("places", places)
+    target = kernel.slot("target", output)
+    array = kernel.data("places", positions)
 
-    def write(cells: Cells) -> None:
-        count = len(cells.operands)
+    def write(pixels: Pixels) -> None:
+        count = len(pixels.operands)
 
-        def emit(body: Body, acc: str, values: Sequence[str]) -> str:
-            return how.fold.emit(body, acc, [cells.code(body, values[:count]), *values[count:]])
+        def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+            return how.fold.emit(body, acc, [pixels.quantized(body, values[:count]), *values[count:]])
 
-        inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in cells.operands]
+        inputs = [Reduced(replace(o, strides=o.strides[:3]), o.strides[3:]) for o in pixels.operands]
         inputs.append(Reduced(MapOperand(array, (0, 0, 0)), (1,)))
-        place = cells.place(kernel, target, output.storage.origin, (image_step, row, column))
+        destination = pixels.operand_in(kernel, target, output.storage.origin, (image_step, row, column))
         fold, extents = replace(how.fold, emit=emit), (array.length,)
         emit_reduction(
-            kernel, Reduction(cells.shape, extents, inputs, [], place, fold, how.finish, how.width, cells.tile)
+            kernel, Reduction(pixels.shape, extents, inputs, [], destination, fold, how.finish, how.width, pixels.tile)
         )
 
-    emit_cells(kernel, image, write)
+    emit_pixels(kernel, image, write)
 
 
-def _places(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteger]:
+def _positions(extent: int, keys: _Keys, last: bool) -> NDArray[np.unsignedinteger]:
     order = np.arange(extent)
     dtype = {"i16": np.uint16, "i32": np.uint32}[keys.element]
-    return ((1 << keys.places) - 1 - order if last else order).astype(dtype)
+    return ((1 << keys.position_bits) - 1 - order if last else order).astype(dtype)
 
 
 def _smallest_key(keys: _Keys, is_max: bool) -> Fold:
-    """The smallest key of quantized values and their places."""
+    """The smallest key of quantized values and their indices."""
 
-    def emit(body: Body, acc: str, values: Sequence[str]) -> str:
-        # The largest code has the smallest complement.
-        code = body.binary("arith.xori", values[0], body.constant(-1, "i8"), "i8") if is_max else values[0]
-        wide = body.cast("arith.extui", code, "i8", keys.element)
-        high = body.binary("arith.shli", wide, body.constant(keys.places, keys.element), keys.element)
-        key = body.binary("arith.ori", high, values[1], keys.element)
-        return body.binary("arith.minui", acc, key, keys.element)
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        # The largest value has the smallest complement.
+        quantized = body.binary("arith.xori", values[0], body.constant(-1, "i8")) if is_max else values[0]
+        wide = body.cast("arith.extui", quantized, keys.element)
+        high = body.binary("arith.shli", wide, body.constant(keys.position_bits, keys.element))
+        key = body.binary("arith.ori", high, values[1])
+        return body.binary("arith.minui", acc, key)
 
-    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b, keys.element))
+    return Fold(keys.element, -1, emit, lambda body, a, b: body.binary("arith.minui", a, b))

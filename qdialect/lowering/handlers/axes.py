@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 ROWS = 8
 
@@ -37,7 +37,7 @@ class OverAxes:
     ) -> None:
         """Append the call of `kernel`; the operands of `beside` move along the reduced axes alone."""
         shape = shape_of(self.input.type)
-        data, output = lowering.place(self.input), lowering.result(self.output)
+        data, output = lowering.slot(self.input), lowering.result(self.output)
         kept = [i for i in range(len(shape)) if i not in self.axes]
         strides = dim_strides(shape, data.storage)
         extents = list(shape)
@@ -49,7 +49,7 @@ class OverAxes:
         source = MapOperand(data, tuple(strides[i] for i in kept), data.storage.origin)
         inputs = [Reduced(source, tuple(strides[i] for i in self.axes))]
         inputs += [Reduced(MapOperand(o.source, (0,) * len(kept), o.offset), o.strides) for o in beside]
-        fold, finish = _on_stored_codes(fold, finish, data, output)
+        fold, finish = _on_stored_values(fold, finish, data, output)
         reduction = Reduction(
             tuple(extents[i] for i in kept),
             tuple(extents[i] for i in self.axes),
@@ -65,13 +65,13 @@ class OverAxes:
         lowering.program.call(kernel, label)
 
 
-def _on_stored_codes(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
+def _on_stored_values(fold: Fold, finish: Finish, data: BufferSlot, output: BufferSlot) -> tuple[Fold, Finish]:
     """Both where quantized values are those of users' arrays."""
 
-    def add(body: Body, acc: str, values: Sequence[str]) -> str:
+    def add(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         return fold.emit(body, acc, [flipped(body, values[0]), *values[1:]])
 
-    def end(body: Body, acc: str, values: Sequence[str]) -> str:
+    def end(body: Body, acc: Value, values: Sequence[Value]) -> Value:
         return flipped(body, finish(body, acc, values))
 
     return replace(fold, emit=add) if data.signed else fold, end if output.signed else finish

@@ -8,14 +8,14 @@ import numpy as np
 
 from qdialect.dialect import AddOp, MulOp, SubOp
 from qdialect.lowering.arithmetic import requantization
-from qdialect.lowering.code_forms import code_form
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.requantizer import requantizer_of
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
 
@@ -44,9 +44,9 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
     def declare(kernel: Kernel) -> Emit:
         add = addition.declare(kernel)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            code = add(body, body.cast("arith.extui", values[0], "i8", "i32"), values[1])
-            return body.narrow(code, "i32")
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            quantized = add(body, body.cast("arith.extui", values[0], "i32"), values[1])
+            return body.narrow(quantized)
 
         return emit
 
@@ -62,39 +62,39 @@ def _mul(lowering: GraphLowering, op: MulOp) -> None:
 
     def declare(kernel: Kernel) -> Emit:
         zero_points = [kernel.number(name, point, "i32") for name, point in points.items()]
-        code_of = _declare_product(kernel, op, list(points.values()))
+        quantized_of = _declare_product(kernel, op, list(points.values()))
 
-        def offset(body: Body, code: str, zero_point: str) -> str:
-            return body.binary("arith.subi", body.cast("arith.extui", code, "i8", "i32"), zero_point, "i32")
+        def offset(body: Body, quantized: Value, zero_point: Value) -> Value:
+            return body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (offset(body, code, z) for code, z in zip(values, zero_points, strict=True))
-            return code_of(body, body.binary("arith.muli", left, right, "i32"))
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (offset(body, quantized, z) for quantized, z in zip(values, zero_points, strict=True))
+            return quantized_of(body, body.multiply(left, right))
 
         return emit
 
     map_values(lowering, op.output, [op.lhs, op.rhs], declare, op.operation.name, _LANES)
 
 
-def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, str], str]:
-    """Emit the stored code of a product of offsets from the zero points of stored quantized values."""
+def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callable[[Body, Value], Value]:
+    """Emit the stored value of a product of offsets from the zero points of stored quantized values."""
     f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
     parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
     bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_CODE - point) for point in points]
     products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
-    acc_range = products.min(axis=0), products.max(axis=0)
-    form = code_form(op.rounding, parameters, op.output_zero_point, bounds, shift, acc_range)
-    if form is None:
+    accumulator_range = products.min(axis=0), products.max(axis=0)
+    requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range)
+    if requantizer is None:
         how = requantization(op.rounding, parameters, _LARGEST_CODE * _LARGEST_CODE)
         rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")
         rescale, scalars = rescaling.declare(kernel), rescaling.scalars(kernel)
-        return lambda body, product: rescale(body, product, "i32", scalars)
-    emit_form, start = form.declare(kernel), kernel.number("offset", form.offset[0], "i32")
-    numbers = [kernel.number(p.name, p.values[0], p.element) for p in form.parameters]
+        return lambda body, product: rescale(body, product, scalars)
+    emit_requantize, start = requantizer.declare(kernel), kernel.number("offset", requantizer.offset[0], "i32")
+    numbers = [kernel.number(p.name, p.values[0], p.element) for p in requantizer.parameters]
     low, high = (kernel.number(n, b + shift, "i32") for n, b in zip(("low", "high"), bounds, strict=True))
 
-    def emit(body: Body, product: str) -> str:
-        code = emit_form(body, body.binary("arith.addi", product, start, "i32"), numbers)
-        return body.narrow(body.clamp(code, low, high, "i32"), "i32")
+    def emit(body: Body, product: Value) -> Value:
+        quantized = emit_requantize(body, body.add(product, start), numbers)
+        return body.narrow(body.clamp(quantized, low, high))
 
     return emit

@@ -39,15 +39,15 @@ lowers_each(("tensor.concat",), _tensor_concat)
 def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: Callable[[Kernel, int], Emit]) -> None:
     """Write every operand into its slice along `axis`; `emit_of` says how an element of operand i changes."""
     values, result = list(op.operands), op.results[0]
-    places = [lowering.place(value) for value in values]
+    slots = [lowering.slot(value) for value in values]
     output = lowering.result(result)
     strides = dim_strides(shape_of(result.type), output.storage)
     is_channels_last = axis == len(strides) - 1
     start = 0
-    for index, (value, place) in enumerate(zip(values, places, strict=True)):
+    for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
         shape = shape_of(value.type)
-        lanes = shape[-1] if is_channels_last else min(place.storage.pitch, output.storage.pitch)
-        source = MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+        lanes = shape[-1] if is_channels_last else min(slot.storage.pitch, output.storage.pitch)
+        source = MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
         target = MapOperand(output, strides, output.storage.origin + start * strides[axis])
         kernel = Kernel(lowering.program)
         emit_map(kernel, (*shape[:-1], lanes), [source], target, emit_of(kernel, index))
@@ -61,8 +61,8 @@ def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
         Affine(op.input_scales[index], op.input_zero_points[index]),
         Affine(op.output_scale, op.output_zero_point),
     )
-    codes = rescale(table_codes(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
-    table = encode_table(np.clip(codes, *range_of(op.output.type)), dtype_of(op.output.type))
+    quantized = rescale(table_codes(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
+    table = encode_table(np.clip(quantized, *range_of(op.output.type)), dtype_of(op.output.type))
     return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
 
 

@@ -24,22 +24,22 @@ from qdialect.quant_math import IntArray
 @lowers(Conv2DOp, FusedConv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.acc_range))
+    _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
 
 @lowers(DenseOp, FusedDenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
     matrix = matrix_of(op, taps_of(op))
-    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.acc_range))
+    _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Weights as the kernels read them, the bias with every zero point folded in, and how far accumulators reach."""
+    """Weights as the kernels read them, the bias with every zero point folded in, and the range of the accumulators."""
 
     weights: CenteredWeights
     bias: NDArray[np.int32]
-    acc_range: tuple[IntArray, IntArray]
+    accumulator_range: tuple[IntArray, IntArray]
 
 
 def taps_of(op: AnyContraction | AnyFused) -> NDArray[Any]:
@@ -64,7 +64,7 @@ def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
 
 
 def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: Matrix, epilogue: Epilogue) -> None:
-    _, kernel_height, kernel_width, _ = matrix.weights.codes.shape
+    _, kernel_height, kernel_width, _ = matrix.weights.values.shape
     images, height, width, _ = shape_of(op.operation.results[0].type)
     window = Window(
         images,
@@ -74,7 +74,7 @@ def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix:
         (op.dilation[0], op.dilation[1]),
         (op.padding[0], op.padding[1]),
     )
-    data = lowering.place(op.data, padding_of(op))
+    data = lowering.slot(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), op.groups)
     emit_convolution(lowering, contraction, op.operation.name)
@@ -82,13 +82,13 @@ def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix:
 
 def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: str) -> None:
     """Append the kernel call of a convolution, whose groups may be single channels."""
-    depthwise = contraction.groups == contraction.data.storage.shape[3] == contraction.weights.codes.shape[0]
+    depthwise = contraction.groups == contraction.data.storage.shape[3] == contraction.weights.values.shape[0]
     emit = emit_depthwise if depthwise and contraction.groups > 1 else emit_contraction
     emit(lowering.program, contraction, label)
 
 
 def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Matrix, epilogue: Epilogue) -> None:
-    data, output = lowering.place(op.data), lowering.result(op.operation.results[0])
+    data, output = lowering.slot(op.data), lowering.result(op.operation.results[0])
     # Every row of the data is a pixel that one tap looks at.
     images, height, width, _ = data.storage.shape
     window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
@@ -97,10 +97,10 @@ def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Ma
 
 
 def epilogue_of(
-    lowering: GraphLowering, op: AnyContraction | AnyFused, acc_range: tuple[IntArray, IntArray]
+    lowering: GraphLowering, op: AnyContraction | AnyFused, accumulator_range: tuple[IntArray, IntArray]
 ) -> Epilogue:
-    """The stages of a fused op for accumulators in `acc_range`, by channel; no stages of any other op."""
+    """The stages of a fused op for accumulators in `accumulator_range`, by channel; no stages of any other op."""
     if not isinstance(op, AnyFused):
         return Epilogue()
-    residual = None if op.residual is None else lowering.place(op.residual)
-    return Epilogue(stage_kernels(op, acc_range), residual)
+    residual = None if op.residual is None else lowering.slot(op.residual)
+    return Epilogue(stage_kernels(op, accumulator_range), residual)

@@ -1,4 +1,4 @@
-"""The largest or smallest code over axes."""
+"""The largest or smallest quantized value over axes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from qdialect.dialect import ReduceMaxOp, ReduceMinOp
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.axes import OverAxes
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.folds import MAX, MIN
 from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 _LANES = 64
 
@@ -26,7 +26,7 @@ def _reduce_min(lowering: GraphLowering, op: ReduceMinOp) -> None:
 
 
 def _lower(lowering: GraphLowering, op: ReduceMaxOp | ReduceMinOp, fold: Fold) -> None:
-    def finish(_: Body, acc: str, __: Sequence[str]) -> str:
+    def finish(_: Body, acc: Value, __: Sequence[Value]) -> Value:
         return acc
 
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)

@@ -14,26 +14,26 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strides import row_major
 
 _LANES, _ROWS = 16, 8
 
 
-def _add(body: Body, total: str, value: str) -> str:
-    return body.binary("arith.addf", total, value, "f32")
+def _add(body: Body, total: Value, value: Value) -> Value:
+    return body.add(total, value)
 
 
-def _add_product(body: Body, total: str, values: Sequence[str]) -> str:
-    return _add(body, total, body.binary("arith.mulf", values[0], values[1], "f32"))
+def _add_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
+    return _add(body, total, body.multiply(values[0], values[1]))
 
 
 def _extreme(op: str, start: float) -> Fold:
-    def join(body: Body, total: str, value: str) -> str:
-        return body.binary(op, total, value, "f32")
+    def join(body: Body, total: Value, value: Value) -> Value:
+        return body.binary(op, total, value)
 
     return Fold("f32", start, lambda body, total, values: join(body, total, values[0]), join)
 
@@ -46,7 +46,7 @@ _FOLDS: dict[type[F32ReduceOp], Fold] = {
 }
 
 
-def _total(_: Body, total: str, __: Sequence[str]) -> str:
+def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
     return total
 
 
@@ -122,13 +122,13 @@ def _operand(lowering: GraphLowering, value: ir.Value) -> MapOperand:
     shape, array = shape_of(value.type), constant_value(value)
     if array is not None:
         return MapOperand(array, row_major(shape))
-    place = lowering.place(value)
-    return MapOperand(place, dim_strides(shape, place.storage), place.storage.origin)
+    slot = lowering.slot(value)
+    return MapOperand(slot, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _result(lowering: GraphLowering, value: ir.Value) -> MapOperand:
-    place = lowering.result(value)
-    return MapOperand(place, dim_strides(shape_of(value.type), place.storage), place.storage.origin)
+    slot = lowering.result(value)
+    return MapOperand(slot, dim_strides(shape_of(value.type), slot.storage), slot.storage.origin)
 
 
 def _along(operand: MapOperand, strides: tuple[int, ...]) -> MapOperand:

@@ -11,7 +11,7 @@ from qdialect.lowering.kernels.gathering import emit_gather
 
 @lowers(GatherOp)
 def _gather(lowering: GraphLowering, op: GatherOp) -> None:
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
     is_channels_last = op.axis == len(before) - 1
     lanes = after[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)

@@ -18,18 +18,18 @@ from qdialect.lowering.graph import GraphLowering, lowers_each
 from qdialect.lowering.handlers.f32 import dequantization, quantization
 from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
 from qdialect.lowering.islands import MEMBERS
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
 _LANES = 16
 _BYTES = ("i8", "ui8")
 
-Held = dict[ir.Value, str]
+Held = dict[ir.Value, Value]
 """What has been computed of an element."""
-Read = Callable[[Body, Held, Sequence[str]], str]
-Step = Callable[[Body, Held, Sequence[str]], str]
+Read = Callable[[Body, Held, Sequence[Value]], Value]
+Step = Callable[[Body, Held, Sequence[Value]], Value]
 
 
 def lower_island(lowering: GraphLowering, op: Any) -> None:
@@ -48,7 +48,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
             for i, (value, number) in enumerate(island.numbers.items())
         }
 
-        def emit(body: Body, values: Sequence[str]) -> str:
+        def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
             for value, step in steps:
                 held[value] = step(body, held, values)
@@ -80,7 +80,7 @@ class _Island:
         view = op.opview
         if isinstance(view, DequantizeOp):
             arrays, emit = dequantization(view)
-            return self._with_arrays(self._stored_code(view.input), arrays, shape_of(view.input.type), emit)
+            return self._with_arrays(self._stored_value(view.input), arrays, shape_of(view.input.type), emit)
         if isinstance(view, QuantizeOp):
             arrays, emit = quantization(view)
             return self._with_arrays(self._operand(view.input), arrays, shape_of(view.input.type), emit)
@@ -109,7 +109,7 @@ class _Island:
             return lambda _, held, __: held[value]
         array = constant_value(value)
         if array is None:
-            read = self._stored_code(value)
+            read = self._stored_value(value)
             is_flipped = element_of(value.type) == "i8"
             return (lambda body, held, values: flipped(body, read(body, held, values))) if is_flipped else read
         if _is_splat(array):
@@ -117,8 +117,8 @@ class _Island:
             return lambda _, held, __: held[value]
         return self._source(value, lambda: Known(array))
 
-    def _stored_code(self, value: ir.Value) -> Read:
-        return self._source(value, lambda: Stored(self.lowering.place(value), shape_of(value.type)))
+    def _stored_value(self, value: ir.Value) -> Read:
+        return self._source(value, lambda: Stored(self.lowering.slot(value), shape_of(value.type)))
 
     def _source(self, value: ir.Value, make: Callable[[], Source]) -> Read:
         if value not in self._known:

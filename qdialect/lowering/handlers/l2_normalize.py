@@ -9,12 +9,12 @@ from math import prod
 from qdialect.dialect import L2NormalizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.inverse_root import emit_root, emit_root_shift, emit_rounded_shift
 from qdialect.lowering.kernels.normalize import doubling_high
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 
@@ -26,7 +26,7 @@ _MIDDLE, _PLACES = 128, 7
 @lowers(L2NormalizeOp)
 def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     shape, kernel = shape_of(op.input.type), Kernel(lowering.program)
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     source, target = _operand(kernel, "data", data, shape), _operand(kernel, "output", output, shape)
     point = op.input_zero_point + signed_shift(op.input.type)
 
@@ -42,8 +42,8 @@ def _l2_normalize(lowering: GraphLowering, op: L2NormalizeOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _operand(kernel: Kernel, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-    return MapOperand(kernel.place(name, place), dim_strides(shape, place.storage), place.storage.origin)
+def _operand(kernel: Kernel, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+    return MapOperand(kernel.slot(name, slot), dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[int, ...]) -> MapOperand:
@@ -51,41 +51,41 @@ def _per_row(lowering: GraphLowering, kernel: Kernel, name: str, shape: tuple[in
     sizes = (*shape[:-1], 1)
     strides = row_major(sizes)[:-1]
     count = prod(sizes)
-    place = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
-    return MapOperand(kernel.place(name, place), (*strides, 0))
+    slot = lowering.program.buffer(Storage((1, 1, 1, count), "i32", count))
+    return MapOperand(kernel.slot(name, slot), (*strides, 0))
 
 
-def _squares(zero_point: str) -> Fold:
-    def emit(body: Body, acc: str, values: Sequence[str]) -> str:
-        offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i32"), zero_point, "i32")
-        return body.binary("arith.addi", acc, body.binary("arith.muli", offset, offset, "i32"), "i32")
+def _squares(zero_point: Value) -> Fold:
+    def emit(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+        offset = body.subtract(body.cast("arith.extui", values[0], "i32"), zero_point)
+        return body.add(acc, body.multiply(offset, offset))
 
-    return Fold("i32", 0, emit, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
+    return Fold("i32", 0, emit, lambda body, a, b: body.add(a, b))
 
 
-def _of_one(emit_number: Callable[[Body, str], str]) -> Emit:
+def _of_one(emit_number: Callable[[Body, Value], Value]) -> Emit:
     return lambda body, values: emit_number(body, values[0])
 
 
-def _scaled(op: L2NormalizeOp, zero_point: str) -> Emit:
+def _scaled(op: L2NormalizeOp, zero_point: Value) -> Emit:
     """Stored quantized values of either type lie around 128."""
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        offset = body.binary("arith.subi", body.cast("arith.extui", values[0], "i8", "i64"), zero_point, "i64")
-        root, shift = (body.cast("arith.extui", value, "i32", "i64") for value in values[1:])
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        offset = body.subtract(body.cast("arith.extui", values[0], "i64"), zero_point)
+        root, shift = (body.cast("arith.extui", value, "i64") for value in values[1:])
         left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_PLACES, "i64"), shift)
-        lifted = body.binary("arith.shli", offset, left, "i64")
-        scaled = emit_rounded_shift(body, doubling_high(body, lifted, root), right)
-        code = body.binary("arith.addi", scaled, body.constant(_MIDDLE, "i64"), "i64")
-        code = body.clamp(code, body.constant(0, "i64"), body.constant(255, "i64"), "i64")
-        return body.narrow(code, "i64")
+        shifted_up = body.binary("arith.shli", offset, left)
+        scaled = emit_rounded_shift(body, doubling_high(body, shifted_up, root), right)
+        quantized = body.add(scaled, body.constant(_MIDDLE, "i64"))
+        quantized = body.clamp(quantized, body.constant(0, "i64"), body.constant(255, "i64"))
+        return body.narrow(quantized)
 
     return emit
 
 
-def _shifts(body: Body, shift: str) -> tuple[str, str]:
+def _shifts(body: Body, shift: Value) -> tuple[Value, Value]:
     """Where the factor 128 is part of the exponent: what of it is left over to shift up, and what to shift down."""
     places, zero = body.constant(_PLACES, "i64"), body.constant(0, "i64")
-    left = body.binary("arith.maxsi", body.binary("arith.subi", places, shift, "i64"), zero, "i64")
-    right = body.binary("arith.maxsi", body.binary("arith.subi", shift, places, "i64"), zero, "i64")
+    left = body.binary("arith.maxsi", body.subtract(places, shift), zero)
+    right = body.binary("arith.maxsi", body.subtract(shift, places), zero)
     return left, right

@@ -13,9 +13,9 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, MapOperand, emit_map, flipped
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.lowering.strides import row_major
 
@@ -42,7 +42,7 @@ class Known:
 class Stored:
     """A tensor as it is stored, and its logical shape."""
 
-    place: BufferSlot
+    slot: BufferSlot
     shape: tuple[int, ...]
 
 
@@ -50,7 +50,7 @@ Source = Stored | Known | AxisArray
 
 
 def stored_points(zero_points: Sequence[int], type_: ir.Type) -> NDArray[np.int32]:
-    """Zero points of the quantized values of a tensor type as those of stored quantized values; raises `CompileError` beyond 32 bits."""
+    """Zero points of a tensor type as those of its stored values; raises `CompileError` beyond 32 bits."""
     points = np.array(zero_points, dtype=np.int64) + signed_shift(type_)
     for point in (int(points.min()), int(points.max())):
         if not -(2**31) <= point < 2**31:
@@ -68,7 +68,7 @@ def map_values(
 ) -> None:
     """Append the kernel that computes each element of `result` from those of `operands` at the same index."""
     sources = [
-        operand if isinstance(operand, AxisArray) else Stored(lowering.place(operand), shape_of(operand.type))
+        operand if isinstance(operand, AxisArray) else Stored(lowering.slot(operand), shape_of(operand.type))
         for operand in operands
     ]
     target = Stored(lowering.result(result), shape_of(result.type))
@@ -83,31 +83,31 @@ def map_stored(
     label: str,
     width: int = VECTOR,
 ) -> None:
-    """`map_values` on tensors that have a place already."""
+    """`map_values` on tensors that have a slot already."""
     shape = target.shape or (1,)
     lanes = _lanes(shape, [target, *(source for source in sources if isinstance(source, Stored))])
     kernel = Kernel(lowering.program)
-    emit = _on_stored_codes(declare(kernel), target, sources)
+    emit = _on_stored_values(declare(kernel), target, sources)
     operands = [_operand_of(source, shape, lanes) for source in sources]
     emit_map(kernel, (*shape[:-1], lanes), operands, _operand(target, shape), emit, width)
     lowering.program.call(kernel, label)
 
 
-def _on_stored_codes(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
+def _on_stored_values(emit: Emit, target: Stored, sources: Sequence[Source]) -> Emit:
     """`emit` where some quantized values are those of users' arrays."""
-    signed = [isinstance(source, Stored) and source.place.signed for source in sources]
+    signed = [isinstance(source, Stored) and source.slot.signed for source in sources]
 
-    def emit_flipped(body: Body, values: Sequence[str]) -> str:
+    def emit_flipped(body: Body, values: Sequence[Value]) -> Value:
         stored = [flipped(body, value) if flip else value for value, flip in zip(values, signed, strict=True)]
-        code = emit(body, stored)
-        return flipped(body, code) if target.place.signed else code
+        quantized = emit(body, stored)
+        return flipped(body, quantized) if target.slot.signed else quantized
 
     return emit_flipped
 
 
 def _lanes(shape: tuple[int, ...], tensors: Sequence[Stored]) -> int:
     """Elements to process along the last dimension: spare lanes too where everyone has them, so that rows join up."""
-    return min(t.place.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
+    return min(t.slot.storage.pitch for t in tensors if (t.shape or (1,))[-1] == shape[-1])
 
 
 def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperand:
@@ -119,8 +119,8 @@ def _operand_of(source: Source, shape: tuple[int, ...], lanes: int) -> MapOperan
 def _operand(tensor: Stored, shape: tuple[int, ...]) -> MapOperand:
     """`tensor` broadcast to `shape`."""
     own = tensor.shape or (1,)
-    strides = _broadcast_strides(own, dim_strides(own, tensor.place.storage), shape)
-    return MapOperand(tensor.place, strides, tensor.place.storage.origin)
+    strides = _broadcast_strides(own, dim_strides(own, tensor.slot.storage), shape)
+    return MapOperand(tensor.slot, strides, tensor.slot.storage.origin)
 
 
 def _known_operand(values: NDArray[Any], shape: tuple[int, ...], lanes: int) -> MapOperand:

@@ -26,39 +26,39 @@ def _matmul(lowering: GraphLowering, op: MatMulOp | FusedMatMulOp) -> None:
     bias, depth = bias_of(op), shape_of(op.weight.type)[-2]
     wide, far = bias.astype(np.int64), _LARGEST_PRODUCT * depth
     epilogue = epilogue_of(lowering, op, (wide - far, wide + far))
-    data, matrices = lowering.place(op.data), _matrices(lowering, op.weight)
+    data, matrices = lowering.slot(op.data), _matrices(lowering, op.weight)
     stored = np.array(op.weight_zero_points, dtype=np.int32) + signed_shift(op.weight.type)
     start = emit_start(
         lowering.program, matrices, epilogue.start(bias), op.input_zero_point + signed_shift(op.data.type), stored
     )
     right = PackedMatrices(matrices, emit_packing(lowering.program, matrices), start)
     output = lowering.result(op.operation.results[0])
-    places = [(op.data, data), (op.operation.results[0], output)]
+    slots = [(op.data, data), (op.operation.results[0], output)]
     if epilogue.residual is not None:
-        places.append((op.operation.results[0], epilogue.residual))
-    axes = _axes(op, places)
+        slots.append((op.operation.results[0], epilogue.residual))
+    axes = _axes(op, slots)
     rows = [Axis(axis.size, axis.strides[:-1]) for axis in axes if axis.strides[-1] == 0]
     among = [axis for axis in axes if axis.strides[-1] != 0]
-    *outer, last = among or [Axis(1, (0,) * (len(places) + 1))]
-    rows = rows or [Axis(1, (0,) * len(places))]
+    *outer, last = among or [Axis(1, (0,) * (len(slots) + 1))]
+    rows = rows or [Axis(1, (0,) * len(slots))]
     for indices in product(*(range(axis.size) for axis in outer)):
         steps = [[index * stride for stride in axis.strides] for index, axis in zip(indices, outer, strict=True)]
-        offsets = tuple(sum(own) for own in zip(*steps, strict=True)) or (0,) * (len(places) + 1)
+        offsets = tuple(sum(own) for own in zip(*steps, strict=True)) or (0,) * (len(slots) + 1)
         part = Product(data, output, epilogue, right, stored - 128, last, rows, offsets)
         emit_contraction(lowering.program, part, op.operation.name)
 
 
 def _matrices(lowering: GraphLowering, value: ir.Value) -> Matrices:
-    place, shape = lowering.place(value), shape_of(value.type)
-    strides = dim_strides(shape, place.storage)
+    slot, shape = lowering.slot(value), shape_of(value.type)
+    strides = dim_strides(shape, slot.storage)
     leading = [Axis(extent, (stride,)) for extent, stride in zip(shape[:-2], strides, strict=False)]
-    return Matrices(place, tuple(collapse(leading)), strides[-2], shape[-2], shape[-1])
+    return Matrices(slot, tuple(collapse(leading)), strides[-2], shape[-2], shape[-1])
 
 
-def _axes(op: MatMulOp | FusedMatMulOp, places: list[tuple[ir.Value, BufferSlot]]) -> list[Axis]:
-    """The dimensions before the channels: steps of each place, and of the matrix; merged where all walk them as one."""
+def _axes(op: MatMulOp | FusedMatMulOp, slots: list[tuple[ir.Value, BufferSlot]]) -> list[Axis]:
+    """The dimensions before the channels: strides of each slot and of the matrix, merged where contiguous."""
     *leading, rows, _ = shape_of(op.operation.results[0].type)
-    tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), place.storage)) for value, place in places]
+    tensors = [(shape_of(value.type), dim_strides(shape_of(value.type), slot.storage)) for value, slot in slots]
     matrices = shape_of(op.weight.type)[:-2]
     orders = row_major(matrices)
     steps = [_aligned(shape[:-2], strides[:-2], len(leading)) for shape, strides in tensors]

@@ -13,10 +13,10 @@ from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.axes import OverAxes
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import FixedMultiplier, real_multiplier, requantize_parameters
 from qdialect.reference.pool import folded_count_multiplier
@@ -55,8 +55,8 @@ def _lower(lowering: GraphLowering, op: MeanOp | SumOp, count: int, how: Requant
     rescale, parameters = rescaling.declare(kernel), rescaling.scalars(kernel)
     zero_points = kernel.number("zero_points", count * (op.input_zero_point + signed_shift(op.input.type)), "i32")
 
-    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
-        return rescale(body, body.binary("arith.subi", acc, zero_points, "i32"), "i32", parameters)
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        return rescale(body, body.subtract(acc, zero_points), parameters)
 
     over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
     over.emit(lowering, kernel, SUM, finish, _LANES, op.operation.name)

@@ -1,4 +1,4 @@
-"""Padding with a code: the data in the middle, then the border as one fill for each side of each dimension."""
+"""Padding with a quantized value: the data in the middle, then one fill for each side of each dimension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift
 
 @lowers(PadOp)
 def _pad(lowering: GraphLowering, op: PadOp) -> None:
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     inner, outer = shape_of(op.input.type), shape_of(op.output.type)
     if not inner:
         lowering.copy(data, output, inner, op.operation.name)
@@ -23,10 +23,10 @@ def _pad(lowering: GraphLowering, op: PadOp) -> None:
     source = MapOperand(data, dim_strides(inner, data.storage), data.storage.origin)
     emit_map(kernel, inner, [source], MapOperand(output, strides, start), lambda _, values: values[0])
     lowering.program.call(kernel, op.operation.name)
-    element, code = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
+    element, quantized = STORAGE_ELEMENTS[element_of(op.input.type)], op.value + signed_shift(op.input.type)
     for offset, extents in _border(op, inner, outer, strides):
         kernel = Kernel(lowering.program)
-        value = kernel.number("value", byte_literal(code) if element == "i8" else code, element)
+        value = kernel.number("value", byte_literal(quantized) if element == "i8" else quantized, element)
         target = MapOperand(output, strides, output.storage.origin + offset)
         emit_map(kernel, extents, [], target, lambda _, __, value=value: value)
         lowering.program.call(kernel, f"{op.operation.name} border")

@@ -11,7 +11,6 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.binary import add_or_subtract
 from qdialect.lowering.handlers.maps import Declare, map_values
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Quantization, Rescale
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.f32_pair import (
@@ -24,6 +23,7 @@ from qdialect.lowering.kernels.f32_pair import (
     with_slope,
 )
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import AddArithmetic, PairArithmetic, SubArithmetic
 from qdialect.reference import pairs
@@ -51,7 +51,7 @@ def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
     _extreme(lowering, op, "arith.minui", smaller)
 
 
-def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, of_f32: EmitF32) -> None:
+def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
     lhs, rhs, output, low, high = pair_parameters(op)
     if not lhs == rhs == output or len(shifts) > 1:
@@ -62,9 +62,9 @@ def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_codes: str, 
     def declare(kernel: Kernel) -> Emit:
         minimum, maximum = (kernel.number(n, byte_literal(b + shift), "i8") for n, b in (("low", low), ("high", high)))
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            found = body.binary(of_codes, values[0], values[1], "i8")
-            return body.binary("arith.minui", body.binary("arith.maxui", found, minimum, "i8"), maximum, "i8")
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            found = body.binary(of_bytes, values[0], values[1])
+            return body.binary("arith.minui", body.binary("arith.maxui", found, minimum), maximum)
 
         return emit
 
@@ -85,12 +85,12 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
         ]
         ends = _Ends(kernel, op)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
+        def emit(body: Body, values: Sequence[Value]) -> Value:
             data, slope = ends.offsets(body, values)
-            is_positive = body.op(f"arith.cmpi sge, {data}, {body.constant(0, 'i64')} : i64")
-            product = body.binary("arith.muli", data, slope, "i64")
-            above, below = (r.emit(body, v, "i64") for r, v in zip(rescales, (data, product), strict=True))
-            return ends.code(body, body.op(f"arith.select {is_positive}, {above}, {below} : i64"))
+            is_positive = body.compare("sge", data, body.constant(0, "i64"))
+            product = body.multiply(data, slope)
+            above, below = (r.emit(body, v) for r, v in zip(rescales, (data, product), strict=True))
+            return ends.quantized(body, body.select(is_positive, above, below))
 
         return emit
 
@@ -107,14 +107,14 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
         *sides, square = (Rescale.fixed(kernel, name, f32) for name, f32 in f32_values.items())
         ends = _Ends(kernel, op)
 
-        def lifted(body: Body, value: str, rescale: Rescale) -> str:
-            shifted = body.binary("arith.shli", value, body.constant(_SQUARE_LEFT_SHIFT, "i64"), "i64")
-            return rescale.emit(body, shifted, "i64")
+        def shifted_up(body: Body, value: Value, rescale: Rescale) -> Value:
+            shifted = body.binary("arith.shli", value, body.constant(_SQUARE_LEFT_SHIFT, "i64"))
+            return rescale.emit(body, shifted)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (lifted(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
-            apart = body.binary("arith.subi", left, right, "i64")
-            return ends.code(body, square.emit(body, body.binary("arith.muli", apart, apart, "i64"), "i64"))
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (shifted_up(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
+            apart = body.subtract(left, right)
+            return ends.quantized(body, square.emit(body, body.multiply(apart, apart)))
 
         return emit
 
@@ -123,23 +123,23 @@ def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> Non
 
 @lowers(DivOp, takes_arrays=True)
 def _div(lowering: GraphLowering, op: DivOp) -> None:
-    """The fixed-point quotient is a table of all pairs of quantized values: it has a reciprocal for each divisor, and no rule."""
+    """The fixed-point quotient is a table of all pairs: its reciprocals are irregular from divisor to divisor."""
     if op.arithmetic is PairArithmetic.FLOAT:
         _lower_f32(lowering, op, quotient)
         return
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
-    codes = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
-    table = (codes + shifts[2]).astype(np.uint8).reshape(-1)
+    quantized = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
+    table = (quantized + shifts[2]).astype(np.uint8).reshape(-1)
 
     def declare(kernel: Kernel) -> Emit:
-        name = kernel.whole(kernel.data("table", table)).name
+        name = kernel.flat_tensor(kernel.data("table", table))
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (body.cast("arith.extui", value, "i8", "i32") for value in values)
-            row = body.binary("arith.shli", left, body.constant(8, "i32"), "i32")
-            index = body.cast("arith.index_castui", body.binary("arith.ori", row, right, "i32"), "i32", "index")
-            return body.op(f"tensor.extract {name}[{index}] : tensor<65536xi8>")
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (body.cast("arith.extui", value, "i32") for value in values)
+            row = body.binary("arith.shli", left, body.constant(8, "i32"))
+            index = body.cast("arith.index_castui", body.binary("arith.ori", row, right), "index")
+            return body.extract(name, index)
 
         return emit
 
@@ -147,7 +147,7 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
 
 
 class _Ends:
-    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored code."""
+    """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored value."""
 
     def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
         shift = signed_shift(op.output.type)
@@ -160,13 +160,13 @@ class _Ends:
         self._low = kernel.number("low", op.output_min + shift, "i64")
         self._high = kernel.number("high", op.output_max + shift, "i64")
 
-    def offsets(self, body: Body, values: Sequence[str]) -> list[str]:
+    def offsets(self, body: Body, values: Sequence[Value]) -> list[Value]:
         pairs_ = zip(values, self._points, strict=True)
-        return [body.binary("arith.subi", body.cast("arith.extui", c, "i8", "i64"), z, "i64") for c, z in pairs_]
+        return [body.subtract(body.cast("arith.extui", c, "i64"), z) for c, z in pairs_]
 
-    def code(self, body: Body, value: str) -> str:
-        code = body.clamp(body.binary("arith.addi", value, self._output, "i64"), self._low, self._high, "i64")
-        return body.narrow(code, "i64")
+    def quantized(self, body: Body, value: Value) -> Value:
+        quantized = body.clamp(body.add(value, self._output), self._low, self._high)
+        return body.narrow(quantized)
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:

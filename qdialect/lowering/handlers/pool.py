@@ -1,4 +1,4 @@
-"""Windows over images: the largest code, and the mean."""
+"""Windows over images: the largest quantized value, and the mean."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
 from qdialect.lowering.kernels.folds import MAX, SUM, emit_quotient
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import Division
 
@@ -30,8 +30,8 @@ def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
     kernel = Kernel(lowering.program)
     low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
 
-    def finish(body: Body, acc: str, _: Sequence[str]) -> str:
-        return body.binary("arith.minui", body.binary("arith.maxui", acc, low, "i8"), high, "i8")
+    def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
+        return body.binary("arith.minui", body.binary("arith.maxui", acc, low), high)
 
     _lower_pool(lowering, op, kernel, MAX, finish, [], _MAX_LANES)
 
@@ -48,7 +48,7 @@ def _avg_pool2d(lowering: GraphLowering, op: AvgPool2DOp) -> None:
 
 
 def window_counts(op: AvgPool2DOp) -> NDArray[np.int32]:
-    """How many cells each window averages, int32[OH, OW]."""
+    """How many elements each window averages, int32[OH, OW]."""
     data, output = shape_of(op.data.type), shape_of(op.output.type)
     rows, columns = (
         _along(data[1 + i], output[1 + i], op.kernel[i], op.strides[i], op.padding[i], op.count_include_pad)
@@ -64,19 +64,19 @@ def _along(extent: int, windows: int, kernel: int, stride: int, before: int, wit
     return np.minimum(start + kernel, extent) - np.maximum(start, 0)
 
 
-def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: str | None, maximum: int) -> Finish:
-    """The mean is rounded on the quantized values' own side of zero or of their zero point, so stored quantized values lose it first."""
+def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: int) -> Finish:
+    """The mean is rounded about zero or about the zero point, which is subtracted from stored values before."""
     shift, division = signed_shift(op.data.type), Division(op.division)
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
     offset = kernel.number("offset", shift + center, "i32")
 
-    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
-        cells = count or extras[0]
-        total = body.binary("arith.subi", acc, body.binary("arith.muli", cells, offset, "i32"), "i32")
-        mean = emit_quotient(body, total, cells, division, maximum)
-        code = body.clamp(body.binary("arith.addi", mean, offset, "i32"), low, high, "i32")
-        return body.narrow(code, "i32")
+    def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
+        elements = count or extras[0]
+        total = body.subtract(acc, body.multiply(elements, offset))
+        mean = emit_quotient(body, total, elements, division, maximum)
+        quantized = body.clamp(body.add(mean, offset), low, high)
+        return body.narrow(quantized)
 
     return finish
 
@@ -95,7 +95,7 @@ def _lower_pool(
     extras: Sequence[MapOperand],
     width: int,
 ) -> None:
-    data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.output)
+    data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.output)
     images, height, width_, _ = shape_of(op.output.type)
     strides = (op.strides[0], op.strides[1])
     size = (op.kernel[0], op.kernel[1])

@@ -12,10 +12,10 @@ from qdialect.lowering.arithmetic import Requantization, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import AxisArray, Declare, map_values, stored_points
 from qdialect.lowering.handlers.tables import lower_table
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
 from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_codes
 
@@ -39,8 +39,8 @@ def _table(op: RequantizeOp) -> Table:
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
     offsets = table_codes(dtype_of(op.input.type)) - op.input_zero_points[0]
     parameters, bounds = requantize_parameters(op.rounding, f32), range_of(op.output.type)
-    codes = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
-    return codes.astype(dtype_of(op.output.type)).view(np.uint8)
+    quantized = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
+    return quantized.astype(dtype_of(op.output.type)).view(np.uint8)
 
 
 def _bound(op: RequantizeOp) -> int:
@@ -50,7 +50,7 @@ def _bound(op: RequantizeOp) -> int:
 
 
 def _declare(op: RequantizeOp, how: Requantization) -> Declare:
-    source, target = (STORAGE_ELEMENTS[element_of(value.type)] for value in (op.input, op.output))
+    target = STORAGE_ELEMENTS[element_of(op.output.type)]
     # A difference of 32-bit numbers needs one bit more.
     offset_type = "i32" if _bound(op) < 2**31 else "i64"
     rescaling = Rescaling(how, op.output_zero_point, range_of(op.output.type), signed_shift(op.output.type), target)
@@ -58,11 +58,11 @@ def _declare(op: RequantizeOp, how: Requantization) -> Declare:
     def declare(kernel: Kernel) -> Emit:
         rescale = rescaling.declare(kernel)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            code = body.cast(widening(op.input.type), values[0], source, offset_type)
-            zero_point = body.cast("arith.extsi", values[1], "i32", offset_type)
-            offset = body.binary("arith.subi", code, zero_point, offset_type)
-            return rescale(body, offset, offset_type, values[2:])
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            quantized = body.cast(widening(op.input.type), values[0], offset_type)
+            zero_point = body.cast("arith.extsi", values[1], offset_type)
+            offset = body.subtract(quantized, zero_point)
+            return rescale(body, offset, values[2:])
 
         return emit
 

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 @lowers(ReshapeOp)
 def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
-    source, before, after = lowering.place(op.input), shape_of(op.input.type), shape_of(op.output.type)
+    source, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     # Kernels may read as many lanes as a buffer of the arena has, and a little past its end.
     is_safe = source.has_slack or lowering.can_be_array(op.output)
     seen = _seen_as(source, before, after) if is_safe else None
@@ -41,24 +41,24 @@ def _reshape(lowering: GraphLowering, op: ReshapeOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _seen_as(place: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
-    """The bytes at `place` as a tensor of shape `after`; None where they lie otherwise."""
-    storage, image = place.storage, image_shape(after)
+def _seen_as(slot: BufferSlot, before: Shape, after: Shape) -> BufferSlot | None:
+    """The bytes of `slot` as a tensor of shape `after`; None where they are laid out otherwise."""
+    storage, image = slot.storage, image_shape(after)
     is_dense = storage.pitch == storage.shape[3]
     pitch = image[3] if is_dense else storage.pitch
     fits = is_dense or before[-1:] == after[-1:]
     if storage.halo != NO_HALO or not fits:
         return None
-    return BufferSlot(place.kind, place.index, Storage(image, storage.element, pitch), place.offset)
+    return BufferSlot(slot.kind, slot.index, Storage(image, storage.element, pitch), slot.offset)
 
 
-def _dense(place: BufferSlot, shape: Shape) -> Storage:
+def _dense(slot: BufferSlot, shape: Shape) -> Storage:
     image = image_shape(shape)
-    return Storage(image, place.storage.element, image[3])
+    return Storage(image, slot.storage.element, image[3])
 
 
 def _common_axes(before: Shape, after: Shape) -> Shape | None:
-    """The coarsest shape whose dimensions split the dimensions of both; None where there is none."""
+    """The coarsest shape whose dimensions split the dimensions of both; None where no such shape exists."""
     ends = sorted({*_ends(before), *_ends(after)})
     pairs = list(pairwise(ends))
     if any(outer % inner for inner, outer in pairs):

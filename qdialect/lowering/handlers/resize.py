@@ -10,18 +10,18 @@ from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearest
 from qdialect.dialect.enums import Interpolation
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import VECTOR
 from qdialect.lowering.kernels.interpolation import Bilinear, Blends, Rounding, emit_interpolation
-from qdialect.lowering.kernels.resampling import Emit, Line, Weight, emit_resampling
+from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_resampling
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.reference.resize import Taps
 from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
 
 _LANES = 16
 _CHANNELS = 3
-# What of float32 weights along a dimension is exact, and where quantized values below zero are rounded in a way of their own.
+# Fraction bits of float32 weights that are exact, and arithmetics that round negative values differently.
 _EXACT_BITS = 7
 _BELOW_ZERO = (Interpolation.TFLITE_FIXED, Interpolation.ONNX_FLOAT)
 # The two weights along a dimension add up to 2 to the power of so many.
@@ -30,10 +30,10 @@ _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 1
 
 @lowers(ResizeNearestOp)
 def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     rows, columns = nearest_axes(op)
     kernel = Kernel(lowering.program)
-    emit_resampling(kernel, data, output, [Line(rows)], [Line(columns)], lambda _, values, __: values[0], VECTOR)
+    emit_resampling(kernel, data, output, [AxisTap(rows)], [AxisTap(columns)], lambda _, values, __: values[0], VECTOR)
     lowering.program.call(kernel, op.operation.name)
 
 
@@ -41,11 +41,11 @@ def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
 def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     if is_computed_by_reader(op):
         return
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     kernel, exact = Kernel(lowering.program), exact_bilinear(lowering, op)
     if exact is None:
         emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
-        rows, columns = (_lines(taps) for taps in bilinear_axes(op))
+        rows, columns = (_taps_of(taps) for taps in bilinear_axes(op))
         emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
     else:
         emit_interpolation(kernel, exact, output)
@@ -53,7 +53,7 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
 
 
 def is_computed_by_reader(op: ResizeBilinearOp) -> bool:
-    """Whether the one reader of `op` looks for the extreme channel of each cell: it computes the cells on the way."""
+    """Whether the one reader of `op` looks for the extreme channel of each pixel: it computes the pixels on the way."""
     readers = [use.owner for use in op.output.uses]
     last = [reader for reader in readers if isinstance(reader, ArgMaxOp | ArgMinOp) and reader.axis == _CHANNELS]
     return len(readers) == len(last) == 1 and _exact_axes(op) is not None
@@ -65,7 +65,7 @@ def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> Bilinear | 
     if blends is None:
         return None
     rounding = _rounding(op.arithmetic, signed_shift(op.input.type))
-    return Bilinear(lowering.place(op.input), *blends, rounding)
+    return Bilinear(lowering.slot(op.input), *blends, rounding)
 
 
 def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
@@ -76,10 +76,10 @@ def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
 
 
 def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
-    """The taps as whole parts of a power of two; None where float32 weights are none.
+    """The taps as whole parts of a power of two; None where float32 weights are not.
 
     With weights of 7 fraction bits along both dimensions no product and no sum of float32 numbers is rounded: 8 bits of
-    code, 14 of fraction, and one because weights at the edges are below 2.
+    value, 14 of fraction, and one because weights at the edges are below 2.
     """
     if arithmetic in _FRACTION_BITS:
         return Blends.of(taps.low, taps.high, taps.high_weight, _FRACTION_BITS[arithmetic])
@@ -88,8 +88,8 @@ def _blends(arithmetic: Interpolation, taps: Taps) -> Blends | None:
     return Blends.of(taps.low, taps.high, high.astype(np.int64), _EXACT_BITS) if is_exact else None
 
 
-def _lines(taps: Taps) -> list[Line]:
-    return [Line(taps.low, taps.low_weight), Line(taps.high, taps.high_weight)]
+def _taps_of(taps: Taps) -> list[AxisTap]:
+    return [AxisTap(taps.low, taps.low_weight), AxisTap(taps.high, taps.high_weight)]
 
 
 def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
@@ -102,54 +102,54 @@ def _rounding(arithmetic: Interpolation, shift: int) -> Rounding:
     def bias(bits: int) -> int:
         return 0 if is_cut or bits == 0 else 1 << (bits - 1)
 
-    def emit(body: Body, total: str, type_: str, bits: int) -> str:
+    def emit(body: Body, total: Value, bits: int) -> Value:
         if bits == 0:
             return total
         if shift and arithmetic in _BELOW_ZERO:
-            own = body.binary("arith.subi", total, body.constant((shift << bits) + bias(bits), type_), type_)
-            sign = body.binary("arith.shrsi", own, body.constant(int(type_[1:]) - 1, type_), type_)
-            step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, type_), type_) if is_cut else sign
-            total = body.binary("arith.addi", total, step, type_)
-        return body.binary("arith.shrui", total, body.constant(bits, type_), type_)
+            own = body.subtract(total, body.constant((shift << bits) + bias(bits), total.type))
+            sign = body.binary("arith.shrsi", own, body.constant(own.bits - 1, own.type))
+            step = body.binary("arith.andi", sign, body.constant((1 << bits) - 1, total.type)) if is_cut else sign
+            total = body.add(total, step)
+        return body.binary("arith.shrui", total, body.constant(bits, total.type))
 
     return Rounding(bias, emit)
 
 
-def _stored(body: Body, code: str, shift: int) -> str:
-    stored = body.binary("arith.addi", code, body.constant(shift, "i32"), "i32")
-    limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"), "i32")
-    return body.narrow(limited, "i32")
+def _stored(body: Body, quantized: Value, shift: int) -> Value:
+    stored = body.add(quantized, body.constant(shift, "i32"))
+    limited = body.clamp(stored, body.constant(0, "i32"), body.constant(255, "i32"))
+    return body.narrow(limited)
 
 
 def _float(arithmetic: Interpolation, shift: int, is_float: bool) -> Emit:
     """The terms of `qdialect.reference.resize.resize_bilinear`, in its order."""
     is_onnx = arithmetic is Interpolation.ONNX_FLOAT
-    # Cells come rows outermost.
+    # Pixels come rows outermost.
     order = (0, 1, 2, 3) if is_onnx else (0, 2, 1, 3)
 
-    def f32(body: Body, value: str) -> str:
+    def f32(body: Body, value: Value) -> Value:
         if is_float:
             return value
-        code = body.cast("arith.extui", value, "i8", "i32")
-        code = body.binary("arith.subi", code, body.constant(shift, "i32"), "i32")
-        return body.cast("arith.sitofp", code, "i32", "f32")
+        quantized = body.cast("arith.extui", value, "i32")
+        quantized = body.subtract(quantized, body.constant(shift, "i32"))
+        return body.cast("arith.sitofp", quantized, "f32")
 
-    def term(body: Body, value: str, weight: Weight) -> str:
+    def term(body: Body, value: Value, weight: Weight) -> Value:
         row, column = weight
         if is_onnx:
-            return body.binary("arith.mulf", body.binary("arith.mulf", column, row, "f32"), f32(body, value), "f32")
-        by_row = body.binary("arith.mulf", f32(body, value), row, "f32")
-        return body.binary("arith.mulf", by_row, column, "f32")
+            return body.multiply(body.multiply(column, row), f32(body, value))
+        by_row = body.multiply(f32(body, value), row)
+        return body.multiply(by_row, column)
 
-    def emit(body: Body, values: Sequence[str], weights: Sequence[Weight]) -> str:
+    def emit(body: Body, values: Sequence[Value], weights: Sequence[Weight]) -> Value:
         terms = [term(body, values[i], weights[i]) for i in order]
         total = terms[0]
         for other in terms[1:]:
-            total = body.binary("arith.addf", total, other, "f32")
+            total = body.add(total, other)
         if is_float:
             return total
         if not is_onnx:
-            total = body.binary("arith.addf", total, body.constant(0.5, "f32"), "f32")
-        return _stored(body, body.cast("arith.fptosi", total, "f32", "i32"), shift)
+            total = body.add(total, body.constant(0.5, "f32"))
+        return _stored(body, body.cast("arith.fptosi", total, "i32"), shift)
 
     return emit

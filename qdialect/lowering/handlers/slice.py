@@ -14,7 +14,7 @@ from qdialect.lowering.storage import NO_HALO, image_shape
 
 @lowers(SliceOp)
 def _slice(lowering: GraphLowering, op: SliceOp) -> None:
-    data, before, after = lowering.place(op.input), shape_of(op.input.type), shape_of(op.output.type)
+    data, before, after = lowering.slot(op.input), shape_of(op.input.type), shape_of(op.output.type)
     strides = dim_strides(before, data.storage) if before else ()
     start = sum(first * stride for first, stride in zip(op.begin, strides, strict=True))
     seen = _stretch(data, start, before, op)
@@ -35,15 +35,15 @@ def _slice(lowering: GraphLowering, op: SliceOp) -> None:
     lowering.program.call(kernel, op.operation.name)
 
 
-def _stretch(place: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp) -> BufferSlot | None:
+def _stretch(slot: BufferSlot, start: int, before: tuple[int, ...], op: SliceOp) -> BufferSlot | None:
     """Where the elements lie already; None where they lie apart, or where a kernel may not read past their end.
 
     They lie in one stretch where one dimension is cut, all before it have one element left and all after it are whole.
     The last is never cut: its spare lanes would belong to the next elements.
     """
-    if not place.has_slack or place.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
+    if not slot.has_slack or slot.storage.halo != NO_HALO or set(op.strides) - {1} or before[-1:] != op.size[-1:]:
         return None
     cut = max((axis for axis, extent in enumerate(before) if op.size[axis] != extent), default=0)
     if any(extent != 1 for extent in op.size[:cut]):
         return None
-    return replace(place, storage=replace(place.storage, shape=image_shape(op.size)), offset=place.offset + start)
+    return replace(slot, storage=replace(slot.storage, shape=image_shape(op.size)), offset=slot.offset + start)

@@ -1,7 +1,7 @@
-"""Softmax: the largest code of each row, the sum of its exponentials, then each element's share.
+"""Softmax: the largest quantized value of each row, the sum of its exponentials, then each element's share.
 
-Exponentials are entries of a table by the distance from the row's largest code, so what a row needs beside its quantized values is
-a number or two: no tensor of exponentials is stored.
+Exponentials are entries of a table by the distance from the row's largest value, so a row needs one or two numbers
+beside its values: no tensor of exponentials is stored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.kernels import normalize
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.folds import MAX
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 from qdialect.quant_math import activations
@@ -31,7 +32,7 @@ from qdialect.reference.softmax import ort_entries, ort_factor, softmax_tables
 
 _MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
 
-_Share = Callable[[Body, str, str, str], str]
+_Share = Callable[[Body, Value, Value, Value], Value]
 
 
 @lowers(SoftmaxOp)
@@ -43,7 +44,7 @@ def _softmax(lowering: GraphLowering, op: SoftmaxOp) -> None:
 class _Rows:
     """A softmax whose rows run along `axis`; numbers of a row are tensors of the data's shape with extent 1 there.
 
-    Everything is in one kernel, micro-kernel after nest.
+    Everything is in one kernel, one micro-kernel after the other.
     """
 
     lowering: GraphLowering
@@ -52,11 +53,11 @@ class _Rows:
     shape: tuple[int, ...] = field(init=False)
     """Extents to process: spare lanes count as rows of their own where the rows run along another dimension."""
     largest: MapOperand = field(init=False)
-    """The largest stored code of each row, i8."""
+    """The largest stored value of each row, i8."""
 
     def __post_init__(self) -> None:
         shape = shape_of(self.op.input.type)
-        data, output = self.lowering.place(self.op.input), self.lowering.result(self.op.output)
+        data, output = self.lowering.slot(self.op.input), self.lowering.result(self.op.output)
         self.kernel, self.axis = Kernel(self.lowering.program), self.op.axis
         is_channels_last = self.axis == len(shape) - 1
         lanes = shape[-1] if is_channels_last else min(data.storage.pitch, output.storage.pitch)
@@ -64,9 +65,9 @@ class _Rows:
         self.source, self._target = self._operand("data", data, shape), self._operand("output", output, shape)
         self.largest = self.reduce([], MAX, _MAX_LANES, "largest")
 
-    def table(self, name: str, entries: NDArray[Any]) -> str:
+    def table(self, name: str, entries: NDArray[Any]) -> Tensor:
         """A tensor of 256 constants."""
-        return self.kernel.whole(self.kernel.data(name, entries)).name
+        return self.kernel.flat_tensor(self.kernel.data(name, entries))
 
     def reduce(self, more: Sequence[MapOperand], fold: Fold, width: int, name: str) -> MapOperand:
         """Fold the quantized values of each row and the values of `more` beside them."""
@@ -95,7 +96,7 @@ class _Rows:
         return result
 
     def finish(self, numbers: Sequence[MapOperand], emit: Emit) -> None:
-        """The result from (code, largest, numbers of the row)."""
+        """The result from (value, largest, numbers of the row)."""
         emit_map(self.kernel, self.shape, [self.source, self.largest, *numbers], self._target, emit, _SUM_LANES)
         self.lowering.program.call(self.kernel, self.op.operation.name)
 
@@ -104,12 +105,12 @@ class _Rows:
         sizes = [1 if i == self.axis else extent for i, extent in enumerate(self.shape)]
         strides = [0 if i == self.axis else stride for i, stride in enumerate(row_major(sizes))]
         count = prod(sizes)
-        place = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
-        return MapOperand(self.kernel.place(name, place), tuple(strides))
+        slot = self.lowering.program.buffer(Storage((1, 1, 1, count), element, count))
+        return MapOperand(self.kernel.slot(name, slot), tuple(strides))
 
-    def _operand(self, name: str, place: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
-        buffer = self.kernel.place(name, place)
-        return MapOperand(buffer, dim_strides(shape, place.storage), place.storage.origin)
+    def _operand(self, name: str, slot: BufferSlot, shape: tuple[int, ...]) -> MapOperand:
+        buffer = self.kernel.slot(name, slot)
+        return MapOperand(buffer, dim_strides(shape, slot.storage), slot.storage.origin)
 
 
 def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
@@ -118,14 +119,14 @@ def _picked(operand: MapOperand, dims: Sequence[int]) -> MapOperand:
 
 def _lower_fixed(rows: _Rows) -> None:
     tables = softmax_tables(rows.op.input_scale, rows.op.beta)
-    fold = normalize.sum_of_entries(rows.table("addends", tables.addends), "i32")
+    fold = normalize.sum_of_entries(rows.table("addends", tables.addends))
     total = rows.reduce([rows.largest], fold, _SUM_LANES, "total")
     reciprocal = rows.map_rows(total, "i32", lambda body, v: normalize.emit_reciprocal(body, v[0]), "reciprocal")
     shift = rows.map_rows(total, "i32", lambda body, v: normalize.emit_shift(body, v[0]), "shift")
     exponentials = rows.table("exponentials", tables.exponentials)
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        entry = normalize.emit_entry(body, exponentials, "i32", values[0], values[1])
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalize.emit_entry(body, exponentials, values[0], values[1])
         return normalize.emit_share(body, entry, values[2], values[3])
 
     rows.finish([reciprocal, shift], emit)
@@ -137,8 +138,8 @@ def _lower_float(rows: _Rows) -> None:
     entries = np.asarray(activations.exp(-np.arange(256, dtype=np.float32) * step), dtype=np.float32)
     output_scale = float(np.float32(op.output_scale))
 
-    def share(body: Body, entry: str, total: str, scale: str) -> str:
-        return body.binary("arith.divf", body.binary("arith.divf", entry, total, "f32"), scale, "f32")
+    def share(body: Body, entry: Value, total: Value, scale: Value) -> Value:
+        return body.divide(body.divide(entry, total), scale)
 
     _lower_shares(rows, entries, output_scale, share)
 
@@ -147,8 +148,8 @@ def _lower_ort(rows: _Rows) -> None:
     op = rows.op
     entries = ort_entries(op.input_scale, op.beta, shape_of(op.input.type)[op.axis])
 
-    def share(body: Body, entry: str, total: str, factor: str) -> str:
-        return body.binary("arith.divf", body.binary("arith.mulf", entry, factor, "f32"), total, "f32")
+    def share(body: Body, entry: Value, total: Value, factor: Value) -> Value:
+        return body.divide(body.multiply(entry, factor), total)
 
     _lower_shares(rows, entries, float(ort_factor(op.output_scale)), share)
 
@@ -156,19 +157,19 @@ def _lower_ort(rows: _Rows) -> None:
 def _lower_shares(rows: _Rows, entries: NDArray[np.float32], number: float, share: _Share) -> None:
     """Sums of entries in the order of the elements, then `share` of (entry, sum, `number`) rounded to even."""
     op, kernel, table = rows.op, rows.kernel, rows.table("entries", entries)
-    total = rows.reduce([rows.largest], normalize.sum_of_entries(table, "f32"), _SUM_LANES, "total")
+    total = rows.reduce([rows.largest], normalize.sum_of_entries(table), _SUM_LANES, "total")
     scale = kernel.number("scale", number, "f32")
     bounds = [bound - op.output_zero_point for bound in range_of(op.output.type)]
     low, high = (kernel.number(name, bound, "f32") for name, bound in zip(("low", "high"), bounds, strict=True))
     zero_point = kernel.number("zero_point", op.output_zero_point + signed_shift(op.output.type), "i32")
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        entry = normalize.emit_entry(body, table, "f32", values[0], values[1])
-        # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
-        clamped = body.clamp(share(body, entry, values[2], scale), low, high, "f32")
-        rounded = body.op(f"math.roundeven {clamped} : f32")
-        code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-        return body.narrow(code, "i32")
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        entry = normalize.emit_entry(body, table, values[0], values[1])
+        # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
+        clamped = body.clamp(share(body, entry, values[2], scale), low, high)
+        rounded = body.unary("math.roundeven", clamped)
+        quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
+        return body.narrow(quantized)
 
     rows.finish([total], emit)
 

@@ -12,10 +12,10 @@ from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import Declare, Stored, map_stored, map_values
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.table import declare_table, stored_table
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
 from qdialect.quant_math import Table
 from qdialect.reference.unary import UNARY_OPS, unary_table
@@ -36,10 +36,10 @@ for _op_class in UNARY_OPS:
 
 def lower_table(lowering: GraphLowering, op: LutOp | UnaryOp | RequantizeOp, table: Table) -> None:
     """Lower an op between 8-bit tensors that is `table`, given between bit patterns."""
-    ends = [(op.input, lowering.place(op.input)), (op.output, lowering.result(op.output))]
-    # A table between signed quantized values is another table, so that no code need be flipped.
-    stored = stored_table(table, *(0 if place.signed else signed_shift(value.type) for value, place in ends))
-    source, target = (Stored(replace(place, signed=False), shape_of(value.type)) for value, place in ends)
+    ends = [(op.input, lowering.slot(op.input)), (op.output, lowering.result(op.output))]
+    # A table between signed quantized values is another table, so that no value need be flipped.
+    stored = stored_table(table, *(0 if slot.signed else signed_shift(value.type) for value, slot in ends))
+    source, target = (Stored(replace(slot, signed=False), shape_of(value.type)) for value, slot in ends)
     is_copy = np.array_equal(stored, np.arange(len(stored)))
     map_stored(lowering, target, [source], _copy if is_copy else table_read(stored), op.operation.name)
 
@@ -54,9 +54,9 @@ def table_read(table: Table) -> Declare:
     def declare(kernel: Kernel) -> Emit:
         name = declare_table(kernel, table)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            index = body.cast("arith.index_castui", values[0], "i8", "index")
-            return body.op(f"tensor.extract {name}[{index}] : tensor<256xi8>")
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            index = body.cast("arith.index_castui", values[0], "index")
+            return body.extract(name, index)
 
         return emit
 
@@ -80,9 +80,9 @@ def _clamp(bounds: tuple[int, int], type_: ir.Type) -> Declare:
             for name, bound in zip(("low", "high"), bounds, strict=True)
         )
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            value = body.binary(f"arith.max{sign}i", values[0], low, element)
-            return body.binary(f"arith.min{sign}i", value, high, element)
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            value = body.binary(f"arith.max{sign}i", values[0], low)
+            return body.binary(f"arith.min{sign}i", value, high)
 
         return emit
 

@@ -12,7 +12,7 @@ from qdialect.lowering.program import Kernel
 
 @lowers(TransposeOp)
 def _transpose(lowering: GraphLowering, op: TransposeOp) -> None:
-    data, output = lowering.place(op.input), lowering.result(op.output)
+    data, output = lowering.slot(op.input), lowering.result(op.output)
     before, after = shape_of(op.input.type), shape_of(op.output.type)
     if not after:
         lowering.copy(data, output, after, op.operation.name)

@@ -20,8 +20,8 @@ from qdialect.lowering.transposed_phases import TransposedPhase, transposed_phas
 @lowers(ConvTranspose2DOp, FusedConvTranspose2DOp)
 def _conv_transpose2d(lowering: GraphLowering, op: ConvTranspose2DOp | FusedConvTranspose2DOp) -> None:
     taps = taps_of(op)
-    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).acc_range)
-    data, output = lowering.place(op.data, padding_of(op)), lowering.result(op.operation.results[0])
+    epilogue = epilogue_of(lowering, op, matrix_of(op, taps).accumulator_range)
+    data, output = lowering.slot(op.data, padding_of(op)), lowering.result(op.operation.results[0])
     rows, columns = transposed_phases(op)
     images = shape_of(op.data.type)[0]
     for row in rows:
@@ -41,7 +41,7 @@ def _convolution(
     row: TransposedPhase,
     column: TransposedPhase,
 ) -> tuple[Matrix, Window]:
-    """Weights and window of one phase; where nothing reaches its cells, a weight of zero looks at the first pixel."""
+    """Weights and window of one phase; where no tap meets its elements, a weight of zero looks at the first pixel."""
     size = row.count, column.count
     if not row.taps or not column.taps:
         bias = bias_of(op)

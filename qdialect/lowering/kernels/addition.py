@@ -10,9 +10,9 @@ import numpy as np
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.arithmetic import Requantization, emit_requantize, emit_scale, requantization
 from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
-from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.f32_codes import Quantization, declare_code_of_f32, declare_f32
+from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize, declare_quantize
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
     Multiplier,
@@ -27,12 +27,12 @@ from qdialect.quant_math import (
 from qdialect.quant_math.multipliers import FixedMultiplier
 from qdialect.reference.elementwise import Affine, add
 
-EmitSum = Callable[[Body, str, str], str]
-"""(body, lhs code as i32, rhs code as i8) -> clamped sum as i32."""
+EmitSum = Callable[[Body, Value, Value], Value]
+"""(body, stored lhs as i32, stored rhs as i8) -> clamped sum as i32."""
 
 _LEFT_SHIFT = 20
 _LARGEST_CODE = 255
-# Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled code gets there.
+# Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled value gets there.
 _BOUNDS = (-(2**30), 2**30)
 _LARGEST_RATIO = 2.0**20
 
@@ -41,7 +41,8 @@ _LARGEST_RATIO = 2.0**20
 class Addition:
     """lhs + rhs at the output's quantization, clamped to `bounds`; lhs - rhs with `is_difference`.
 
-    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds elsewhere around larger numbers.
+    Zero points and bounds are those of the quantized values, not of stored ones: float32 rounds larger numbers
+    elsewhere.
     """
 
     lhs: Quantization
@@ -56,13 +57,13 @@ class Addition:
     is_difference: bool = False
     """Of the arithmetics that compute in integers."""
     left: tuple[int, int] = (0, _LARGEST_CODE)
-    """The least and the largest stored code of lhs."""
+    """The smallest and the largest stored value of lhs."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
         """Declare the scalars as parameters of `kernel`; returns what emits the sum into a body."""
-        line = self._line()
-        if line is not None:
-            return self._along(kernel, line)
+        fixed_point = self._fixed_point_sum()
+        if fixed_point is not None:
+            return self._emit_fixed_point_sum(kernel, fixed_point)
         if roundings := self.arithmetic.shifted_roundings:
             return self._shifted(kernel, *roundings)
         if self.arithmetic is AddArithmetic.FLOAT_ONCE:
@@ -73,8 +74,8 @@ class Addition:
             return self._f32(kernel, scaling)
         return self._each(kernel)
 
-    def _line(self) -> FixedPointSum | None:
-        """The sum as one line, where there is one and it is cheaper; rounding each operand leaves none."""
+    def _fixed_point_sum(self) -> FixedPointSum | None:
+        """The sum in fixed point, where that is exact and cheaper; it never is where each operand is rounded."""
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
         sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
         output = Affine(self.output.scale, self.output.zero_point)
@@ -84,23 +85,28 @@ class Addition:
         operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
-        codes = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
+        quantized = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
         ratios = tuple(side.scale / output.scale for side in sides)
-        return fixed_point_sum(codes, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
+        return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
 
-    def _along(self, kernel: Kernel, line: FixedPointSum) -> EmitSum:
-        named = {"lhs_factor": line.lhs, "rhs_factor": line.rhs, "sum_rest": line.rest, "sum_shift": line.shift}
+    def _emit_fixed_point_sum(self, kernel: Kernel, fixed_point: FixedPointSum) -> EmitSum:
+        named = {
+            "lhs_factor": fixed_point.lhs,
+            "rhs_factor": fixed_point.rhs,
+            "sum_rest": fixed_point.rest,
+            "sum_shift": fixed_point.shift,
+        }
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
         bounds = self._stored_bounds()
         # A clamp to a byte is known here, for packing does it.
         limits = None if bounds == (0, _LARGEST_CODE) else _bounds(kernel, bounds, "i32")
 
-        def emit(body: Body, left: str, right: str) -> str:
+        def emit(body: Body, left: Value, right: Value) -> Value:
             low, high = limits or (body.constant(bound, "i32") for bound in bounds)
-            a = body.binary("arith.muli", left, lhs, "i32")
-            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", "i32"), rhs, "i32")
-            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, "i32"), "i32")
-            return body.clamp(body.binary("arith.shrsi", total, shift, "i32"), low, high, "i32")
+            a = body.multiply(left, lhs)
+            b = body.multiply(body.cast("arith.extui", right, "i32"), rhs)
+            total = body.add(a, body.add(b, rest))
+            return body.clamp(body.binary("arith.shrsi", total, shift), low, high)
 
         return emit
 
@@ -110,9 +116,8 @@ class Addition:
     def _stored_bounds(self) -> tuple[int, int]:
         return self.bounds[0] + self.output.shift, self.bounds[1] + self.output.shift
 
-    @property
-    def _join(self) -> str:
-        return "arith.subi" if self.is_difference else "arith.addi"
+    def _join(self, body: Body, lhs: Value, rhs: Value) -> Value:
+        return body.subtract(lhs, rhs) if self.is_difference else body.add(lhs, rhs)
 
     def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
         twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
@@ -125,17 +130,17 @@ class Addition:
         }
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
-        def lifted(body: Body, code: str, type_: str, zero_point: str) -> str:
-            wide = body.cast("arith.extsi" if type_ == "i32" else "arith.extui", code, type_, "i64")
-            offset = body.binary("arith.subi", wide, zero_point, "i64")
-            return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"), "i64")
+        def shifted_up(body: Body, quantized: Value, zero_point: Value) -> Value:
+            wide = body.cast("arith.extsi" if quantized.type == "i32" else "arith.extui", quantized, "i64")
+            offset = body.subtract(wide, zero_point)
+            return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"))
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = lhs.emit(body, lifted(body, left, "i32", points["lhs"]), "i64")
-            b = rhs.emit(body, lifted(body, right, "i8", points["rhs"]), "i64")
-            value = total.emit(body, body.binary(self._join, a, b, "i64"), "i64")
-            value = body.clamp(body.binary("arith.addi", value, points["sum"], "i64"), low, high, "i64")
-            return body.cast("arith.trunci", value, "i64", "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = lhs.emit(body, shifted_up(body, left, points["lhs"]))
+            b = rhs.emit(body, shifted_up(body, right, points["rhs"]))
+            value = total.emit(body, self._join(body, a, b))
+            value = body.clamp(body.add(value, points["sum"]), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
@@ -147,31 +152,31 @@ class Addition:
         surplus = kernel.number("sum_surplus", (carried - 1) * self.output.zero_point - self.output.shift, "i64")
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = body.cast("arith.extsi", lhs(body, left), "i32", "i64")
-            b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i8", "i32")), "i32", "i64")
-            value = body.binary(self._join, a, b, "i64")
-            value = body.clamp(body.binary("arith.subi", value, surplus, "i64"), low, high, "i64")
-            return body.cast("arith.trunci", value, "i64", "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.cast("arith.extsi", lhs(body, left), "i64")
+            b = body.cast("arith.extsi", rhs(body, body.cast("arith.extui", right, "i32")), "i64")
+            value = self._join(body, a, b)
+            value = body.clamp(body.subtract(value, surplus), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
     def _f32(self, kernel: Kernel, scaling: Scaling) -> EmitSum:
-        lhs, rhs = (declare_f32(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
+        lhs, rhs = (declare_dequantize(kernel, name, self._named()[name]) for name in ("lhs", "rhs"))
         last = Rounding.F32_RNE_ZP_LAST
-        to_code = declare_code_of_f32(kernel, "sum", self.output, self.bounds, last, scaling)
+        quantize = declare_quantize(kernel, "sum", self.output, self.bounds, last, scaling)
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i8", "i32"))
-            return to_code(body, body.binary("arith.addf", a, b, "f32"))
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = lhs(body, left), rhs(body, body.cast("arith.extui", right, "i32"))
+            return quantize(body, body.add(a, b))
 
         return emit
 
-    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, str], str]:
-        """Emit what turns a stored code of `own` into a code of the output."""
+    def _to_output(self, kernel: Kernel, name: str, own: Quantization) -> Callable[[Body, Value], Value]:
+        """Emit what rescales a stored value of `own` to the output's quantization."""
         if (own.scale, own.zero_point) == (self.output.scale, self.output.zero_point):
             shift = kernel.number(f"{name}_shift", own.shift, "i32")
-            return lambda body, code: body.binary("arith.subi", code, shift, "i32")
+            return lambda body, quantized: body.subtract(quantized, shift)
         f32 = real_multiplier(own.scale, [1.0], self.output.scale, self.multiplier)
         if f32[0] >= _LARGEST_RATIO:
             raise CompileError(
@@ -190,28 +195,28 @@ class Addition:
 
         shifts = [kernel.number(f"{name}_shift", q.shift, "i32") for name, q in self._named().items()]
 
-        def f32(body: Body, code: str, side: int) -> str:
-            return body.cast("arith.sitofp", body.binary("arith.subi", code, shifts[side], "i32"), "i32", "f64")
+        def f32(body: Body, quantized: Value, side: int) -> Value:
+            return body.cast("arith.sitofp", body.subtract(quantized, shifts[side]), "f64")
 
-        def multiply_add(body: Body, value: str, factor: str, addend: str) -> str:
+        def multiply_add(body: Body, value: Value, factor: Value, addend: Value) -> Value:
             # A multiply-add of float32 numbers, by way of float64, where the product is exact.
-            total = body.binary("arith.addf", body.binary("arith.mulf", value, factor, "f64"), addend, "f64")
-            return body.cast("arith.truncf", total, "f64", "f32")
+            total = body.add(body.multiply(value, factor), addend)
+            return body.cast("arith.truncf", total, "f32")
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i8", "i32"), 1)
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a, b = f32(body, left, 0), f32(body, body.cast("arith.extui", right, "i32"), 1)
             first, second = (b, a) if self.swapped else (a, b)
             inner = multiply_add(body, second, factors[1], factors[2])
-            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f32", "f64"))
-            value = body.op(f"math.roundeven {body.clamp(value, low, high, 'f32')} : f32")
-            return body.binary("arith.addi", body.cast("arith.fptosi", value, "f32", "i32"), shifts[2], "i32")
+            value = multiply_add(body, first, factors[0], body.cast("arith.extf", inner, "f64"))
+            value = body.unary("math.roundeven", body.clamp(value, low, high))
+            return body.add(body.cast("arith.fptosi", value, "i32"), shifts[2])
 
         return emit
 
     def _fixed(self, kernel: Kernel) -> EmitSum:
         factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
         half = 1 << (factors.shift - 1)
-        # Stored 8-bit quantized values and the products of their zero points: in range for every factor that XNNPACK takes.
+        # Stored values and the products of their zero points: in range for every factor that XNNPACK takes.
         largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
         type_ = "i32" if largest < 2**31 else "i64"
         right = -factors.rhs if self.is_difference else factors.rhs
@@ -222,13 +227,13 @@ class Addition:
         zero_point = kernel.number("sum_zero_point", self.output.zero_point + self.output.shift, type_)
         low, high = _bounds(kernel, self._stored_bounds(), type_)
 
-        def emit(body: Body, left: str, right: str) -> str:
-            a = body.binary("arith.muli", body.cast("arith.extsi", left, "i32", type_), lhs, type_)
-            b = body.binary("arith.muli", body.cast("arith.extui", right, "i8", type_), rhs, type_)
-            total = body.binary("arith.addi", a, body.binary("arith.addi", b, rest, type_), type_)
-            value = body.binary("arith.shrsi", total, shift, type_)
-            value = body.clamp(body.binary("arith.addi", value, zero_point, type_), low, high, type_)
-            return body.cast("arith.trunci", value, type_, "i32")
+        def emit(body: Body, left: Value, right: Value) -> Value:
+            a = body.multiply(body.cast("arith.extsi", left, type_), lhs)
+            b = body.multiply(body.cast("arith.extui", right, type_), rhs)
+            total = body.add(a, body.add(b, rest))
+            value = body.binary("arith.shrsi", total, shift)
+            value = body.clamp(body.add(value, zero_point), low, high)
+            return body.cast("arith.trunci", value, "i32")
 
         return emit
 
@@ -238,7 +243,7 @@ class Rescale:
     """A fixed-point multiplier whose parameters are scalars of a kernel."""
 
     how: Requantization
-    names: list[str]
+    parameters: list[Value]
 
     @classmethod
     def fixed(cls, kernel: Kernel, name: str, f32: float, rounding: Rounding = Rounding.FIXED32_DOUBLE) -> Rescale:
@@ -248,26 +253,26 @@ class Rescale:
         how = requantization(rounding, pair)
         return cls(how, [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters])
 
-    def emit(self, body: Body, value: str, type_: str) -> str:
+    def emit(self, body: Body, value: Value) -> Value:
         """``value * M`` rounded, in the wide type of `how`."""
-        return emit_scale(body, self.how, value, type_, self.names)
+        return emit_scale(body, self.how, value, self.parameters)
 
 
 def rescale(
     kernel: Kernel, name: str, how: Requantization, zero_point: int, output_zero_point: int, bounds: tuple[int, int]
-) -> Callable[[Body, str], str]:
+) -> Callable[[Body, Value], Value]:
     """Emit ``clamp(round((value - z) * M) + z_o)``, i32 to i32, per tensor; the scalars are parameters of `kernel`."""
     parameters = [kernel.number(f"{name}_{p.name}", p.values[0], p.element) for p in how.parameters]
     own = kernel.number(f"{name}_zero_point", zero_point, "i32")
     output = kernel.number(f"{name}_output_zero_point", output_zero_point, how.wide)
     limits = _bounds(kernel, bounds, how.wide, name)
 
-    def emit(body: Body, value: str) -> str:
-        offset = body.binary("arith.subi", value, own, "i32")
-        return emit_requantize(body, how, offset, "i32", parameters, output, limits)
+    def emit(body: Body, value: Value) -> Value:
+        offset = body.subtract(value, own)
+        return emit_requantize(body, how, offset, parameters, output, limits)
 
     return emit
 
 
-def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[str, str]:
+def _bounds(kernel: Kernel, bounds: tuple[int, int], type_: str, name: str = "sum") -> tuple[Value, Value]:
     return kernel.number(f"{name}_low", bounds[0], type_), kernel.number(f"{name}_high", bounds[1], type_)

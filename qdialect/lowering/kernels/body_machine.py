@@ -1,4 +1,4 @@
-"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the same float64 steps as NumPy's."""
+"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the float64 operations that NumPy runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect.lowering.kernel_text import Body
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import transcendental
 from qdialect.quant_math.transcendental import EXPONENT_BIAS, FRACTION_MASK, ROOT_HALF_BITS, ROUNDER
 
@@ -14,7 +14,7 @@ _F, _I = "f64", "i64"
 _FRACTION_BITS = 52
 _ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
-SHARED: dict[str, Callable[[BodyMachine, str], str]] = {
+SHARED: dict[str, Callable[[BodyMachine, Value], Value]] = {
     "math.erf": transcendental.erf,
     "math.exp": transcendental.exp,
     "math.exp2": transcendental.exp2,
@@ -29,74 +29,72 @@ SHARED: dict[str, Callable[[BodyMachine, str], str]] = {
 
 
 class BodyMachine:
-    """SSA names of f64 values in a body."""
+    """Computes on the f64 values of a body."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
 
-    def constant(self, value: float) -> str:
+    def constant(self, value: float) -> Value:
         """See `Machine`."""
         return self._body.constant(value, _F)
 
-    def add(self, a: str, b: str) -> str:
+    def add(self, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._body.binary("arith.addf", a, b, _F)
+        return self._body.add(a, b)
 
-    def subtract(self, a: str, b: str) -> str:
+    def subtract(self, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._body.binary("arith.subf", a, b, _F)
+        return self._body.subtract(a, b)
 
-    def multiply(self, a: str, b: str) -> str:
+    def multiply(self, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._body.binary("arith.mulf", a, b, _F)
+        return self._body.multiply(a, b)
 
-    def divide(self, a: str, b: str) -> str:
+    def divide(self, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._body.binary("arith.divf", a, b, _F)
+        return self._body.divide(a, b)
 
-    def where_less(self, a: str, b: str, then: str, other: str) -> str:
+    def where_less(self, a: Value, b: Value, then: Value, other: Value) -> Value:
         """See `Machine`."""
-        holds = self._body.op(f"arith.cmpf olt, {a}, {b} : {_F}")
-        return self._body.op(f"arith.select {holds}, {then}, {other} : {_F}")
+        holds = self._body.compare("olt", a, b)
+        return self._body.select(holds, then, other)
 
-    def where_equal(self, a: str, b: str, then: str, other: str) -> str:
+    def where_equal(self, a: Value, b: Value, then: Value, other: Value) -> Value:
         """See `Machine`."""
-        holds = self._body.op(f"arith.cmpf oeq, {a}, {b} : {_F}")
-        return self._body.op(f"arith.select {holds}, {then}, {other} : {_F}")
+        holds = self._body.compare("oeq", a, b)
+        return self._body.select(holds, then, other)
 
-    def floor(self, a: str) -> str:
+    def floor(self, a: Value) -> Value:
         """See `Machine`."""
-        return self._body.op(f"math.floor {a} : {_F}")
+        return self._body.unary("math.floor", a)
 
-    def split(self, a: str) -> tuple[str, str]:
+    def split(self, a: Value) -> tuple[Value, Value]:
         """See `Machine`."""
         body = self._body
         root = body.constant(ROOT_HALF_BITS, _I)
-        above = body.binary("arith.subi", body.cast("arith.bitcast", a, _F, _I), root, _I)
-        exponent = body.binary("arith.shrsi", above, body.constant(_FRACTION_BITS, _I), _I)
+        above = body.subtract(body.cast("arith.bitcast", a, _I), root)
+        exponent = body.binary("arith.shrsi", above, body.constant(_FRACTION_BITS, _I))
         # A small integer becomes a float as the low bits of one: not every target converts 64 bits.
-        lifted = body.binary("arith.addi", exponent, body.constant(_ROUNDER_BITS, _I), _I)
-        k = self.subtract(body.cast("arith.bitcast", lifted, _I, _F), self.constant(ROUNDER))
-        fraction = body.binary("arith.andi", above, body.constant(FRACTION_MASK, _I), _I)
-        return k, body.cast("arith.bitcast", body.binary("arith.addi", fraction, root, _I), _I, _F)
+        biased = body.add(exponent, body.constant(_ROUNDER_BITS, _I))
+        k = self.subtract(body.cast("arith.bitcast", biased, _F), self.constant(ROUNDER))
+        fraction = body.binary("arith.andi", above, body.constant(FRACTION_MASK, _I))
+        return k, body.cast("arith.bitcast", body.add(fraction, root), _F)
 
-    def power_of_two(self, exponent: str) -> str:
+    def power_of_two(self, exponent: Value) -> Value:
         """See `Machine`."""
         body = self._body
         shifted = self.add(exponent, self.constant(ROUNDER + EXPONENT_BIAS))
-        bits = body.cast("arith.bitcast", shifted, _F, _I)
-        return body.cast(
-            "arith.bitcast", body.binary("arith.shli", bits, body.constant(_FRACTION_BITS, _I), _I), _I, _F
-        )
+        bits = body.cast("arith.bitcast", shifted, _I)
+        return body.cast("arith.bitcast", body.binary("arith.shli", bits, body.constant(_FRACTION_BITS, _I)), _F)
 
 
-def emit_shared(body: Body, name: str, x: str) -> str:
+def emit_shared(body: Body, name: str, x: Value) -> Value:
     """The function of the op `name` of the float32 number `x`, as a float32 number."""
-    wide = body.cast("arith.extf", x, "f32", _F)
-    return body.cast("arith.truncf", SHARED[name](BodyMachine(body), wide), _F, "f32")
+    wide = body.cast("arith.extf", x, _F)
+    return body.cast("arith.truncf", SHARED[name](BodyMachine(body), wide), "f32")
 
 
-def emit_power(body: Body, x: str, y: str) -> str:
+def emit_power(body: Body, x: Value, y: Value) -> Value:
     """x^y of float32 numbers, as a float32 number."""
-    wide = (body.cast("arith.extf", value, "f32", _F) for value in (x, y))
-    return body.cast("arith.truncf", transcendental.power(BodyMachine(body), *wide), _F, "f32")
+    wide = (body.cast("arith.extf", value, _F) for value in (x, y))
+    return body.cast("arith.truncf", transcendental.power(BodyMachine(body), *wide), "f32")

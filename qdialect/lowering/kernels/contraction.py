@@ -1,7 +1,7 @@
 """Convolution and matrix product as one strided matrix product per block of channels.
 
-The stored input is seen through overlapping strides, ``[group, pixels..., taps..., run/4, 4]``: stride, dilation and
-kernel size become strides of a view, and a run of bytes that lie side by side (the channels of a tap; all taps of a
+The stored input is seen through overlapping strides, ``[group, pixels..., taps..., K groups, 4]``: stride, dilation and
+kernel size become strides of a view, and contiguous bytes (the channels of a tap; all taps of a
 kernel row where nothing is dilated; the whole window where the filter is as wide as the input) is one reduction axis.
 
 Channels are cut into blocks of whole vectors, pixels into whole register tiles and one smaller tile for the rest; every
@@ -46,11 +46,11 @@ class Contraction(SumOfProducts):
 
     @property
     def channels(self) -> int:
-        return self.weights.codes.shape[0]
+        return self.weights.values.shape[0]
 
     @property
     def macs(self) -> int:
-        return math.prod(self.window.pixels) * self.weights.codes.size
+        return math.prod(self.window.pixels) * self.weights.values.size
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
@@ -61,13 +61,13 @@ class Contraction(SumOfProducts):
         return clip_outliers(self.weights)
 
     def start(self, operand: int) -> int:
-        storage = self.places[operand].storage
+        storage = self.slots[operand].storage
         return self.grid.origin(storage) if operand else self.window.start(storage)
 
     def pixel_axes(self) -> list[Axis]:
-        """The output pixels, merged where every place walks them as one; at least one axis."""
+        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
         steps = [self.window.pixel_strides(self.data.storage)]
-        steps += [self.grid.pixel_strides(place.storage) for place in self.places[1:]]
+        steps += [self.grid.pixel_strides(slot.storage) for slot in self.slots[1:]]
         axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
         return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 
@@ -78,7 +78,7 @@ class Contraction(SumOfProducts):
         axes = _axes(self.data.storage, self.window, group)
         spare = _lanes(self.data.storage, group) - group.channels_in
         strides = tuple(axis.strides[0] for axis in axes[:-1])
-        ones = group.taps(np.ones_like(self.weights.codes))
+        ones = group.taps(np.ones_like(self.weights.values))
         return Reduction(tuple(axis.size for axis in axes), strides, spare, ones)
 
     def declare_columns(self, kernel: Kernel) -> Columns:
@@ -87,9 +87,9 @@ class Contraction(SumOfProducts):
 
 
 def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
-    """A buffer parameter for each of the op's places."""
+    """A buffer parameter for each of the op's slots."""
     names = ("data", "output", "residual")
-    return [kernel.place(name, place) for name, place in zip(names, op.places, strict=False)]
+    return [kernel.slot(name, slot) for name, slot in zip(names, op.slots, strict=False)]
 
 
 def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
@@ -98,7 +98,7 @@ def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     sums = emit_window_sums(program, op, axes)
     kernel = Kernel(program)
     buffers = declare_slots(kernel, op)
-    summed = kernel.place("sums", sums) if sums else None
+    summed = kernel.slot("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     for group in op.channel_groups():
@@ -117,7 +117,7 @@ def _lanes(data: Storage, group: ChannelGroup) -> int:
 
 
 def _axes(data: Storage, window: Window, group: ChannelGroup) -> Sequence[Axis]:
-    """The reduction axes of a window, merged; the last one is the run, its elements side by side."""
+    """The reduction axes of a window, merged; the last one is contiguous."""
     row, column = window.tap_strides(data)
     lanes = _lanes(data, group)
     axes = collapse([Axis(window.kernel[0], (row,)), Axis(window.kernel[1], (column,)), Axis(lanes, (1,))])

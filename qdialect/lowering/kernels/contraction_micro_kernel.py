@@ -1,4 +1,4 @@
-"""The loop nest of one block of channels and one segment of pixels: start, contraction, epilogue."""
+"""The micro-kernel of one block of channels and one segment of pixels: start, contraction, epilogue."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.epilogue import Epilogue, Stages
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.kernels.remainder import remainder_groups
 from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.packing import pack_k_groups
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strategy import ChannelBlock
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
@@ -39,7 +40,7 @@ class Columns(Protocol):
         ...
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8] | None:
-        """What weights are beyond s8, [channels, reduction axes...]; None where none can be."""
+        """The clipped weight remainder, [channels, reduction axes...]; None where every weight fits s8."""
         ...
 
 
@@ -52,7 +53,7 @@ class SumOfProducts(ABC):
     epilogue: Epilogue
 
     @property
-    def places(self) -> list[BufferSlot]:
+    def slots(self) -> list[BufferSlot]:
         """What moves from pixel to pixel: data, output and, where there is one, residual."""
         residual = self.epilogue.residual
         return [self.data, self.output, *([residual] if residual else [])]
@@ -78,7 +79,7 @@ class SumOfProducts(ABC):
 
     @abstractmethod
     def pixel_axes(self) -> list[Axis]:
-        """The output pixels, merged where every place walks them as one; at least one axis."""
+        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
 
     @abstractmethod
     def channel_groups(self) -> list[ChannelGroup]:
@@ -95,11 +96,11 @@ class SumOfProducts(ABC):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The taps of one channel group: `sizes` of the axes outside the run and, last, of the run."""
+    """The taps of one channel group: extents of the outer axes and, last, of the contiguous reduction."""
 
     extents: tuple[int, ...]
     strides: tuple[int, ...]
-    """Of the axes outside the run."""
+    """Of the outer axes."""
     spare: int
     """Lanes of each tap beyond its channels; their weights are zero."""
     present: NDArray[np.int8]
@@ -112,7 +113,7 @@ class Reduction:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Extents of the axes outside the run."""
+        """Extents of the outer axes."""
         return self.extents[:-1]
 
     @property
@@ -122,12 +123,12 @@ class Reduction:
 
     @property
     def k_groups(self) -> int:
-        """Groups of four bytes in the run, the last one filled up."""
+        """K groups of the contiguous reduction, four bytes each, the last one padded."""
         return -(-self.extents[-1] // 4)
 
     @property
     def outer(self) -> tuple[str, ...]:
-        """Loops outside the run."""
+        """Loops over the outer axes."""
         return tuple(f"k{i}" for i in range(len(self.sizes)))
 
     @property
@@ -145,7 +146,7 @@ class Reduction:
 class _Remainder:
     """A K group that is multiplied once more: where it lies in the window, an index, and by what."""
 
-    offset: str
+    offset: Value
     weights: Tensor
 
 
@@ -202,7 +203,7 @@ class ContractionMicroKernel:
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
-        body = kernel.body()
+        body = kernel.body(inputs)
         value = self._epilogue(body, with_residual=len(buffers) > 2)
         root = Tag(micro_kernel, "root", (*(1 for _ in self.groups), *segment.tiles, 1, 0, 0))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
@@ -212,10 +213,9 @@ class ContractionMicroKernel:
         kernel = self.kernel
         loops = Loops((*self.groups, *segment.loops, *_TILE), self.reduction.loops)
         sizes = self._spread(segment)
-        body = kernel.body()
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
-        start = kernel.generic(Loops(loops.parallel), [self.bias], empty, body, "%x0", tag)
+        start = kernel.copy(Loops(loops.parallel), self.bias, empty, tag)
         for index, remainder in enumerate(self.remainder):
             start = self._add_remainder(micro_kernel, segment, buffer, remainder, f"excess{index}", start)
         weights = Operand(self.weights, (*self.groups, "nt", *self.reduction.outer, "kk", "nv", "nl", "k4"))
@@ -225,7 +225,7 @@ class ContractionMicroKernel:
     def _add_remainder(
         self, micro_kernel: int, segment: Segment, buffer: Buffer, remainder: _Remainder, role: str, start: Tensor
     ) -> Tensor:
-        """One more K group of products, at a place of the window that the call names."""
+        """One more K group of products, at an offset into the window that the call passes."""
         kernel, view = self.kernel, self._input_view(segment)
         edge = -2 - len(self.reduction.sizes)
         start_at = kernel.sum(remainder.offset, kernel.constant(view.offset, "index"))
@@ -251,14 +251,14 @@ class ContractionMicroKernel:
         acc = accumulate(self.kernel, tag, loops, (data, Operand(self._ones, columns)), start)
         return Operand(acc, loops.parallel)
 
-    def _epilogue(self, body: Body, with_residual: bool) -> str:
-        """From the accumulator ``%x0`` through its parameters, zero points and residual, in the order of the inputs."""
-        acc, last = "%x0", len(self.parameters)
-        parameters = [f"%x{i}" for i in range(1, last + 1)]
+    def _epilogue(self, body: Body, with_residual: bool) -> Value:
+        """From the accumulator to the stored element; inputs are as `emit` lists them."""
+        acc, *rest = body.inputs
+        parameters, rest = rest[: len(self.parameters)], rest[len(self.parameters) :]
         if self.correction:
-            correction = body.binary("arith.muli", f"%x{last + 1}", f"%x{last + 2}", "i32")
-            acc, last = body.binary("arith.subi", acc, correction, "i32"), last + 2
-        return self.stages.emit(body, acc, parameters, f"%x{last + 1}" if with_residual else None)
+            zero_point, window_sum, *rest = rest
+            acc = body.subtract(acc, body.multiply(zero_point, window_sum))
+        return self.stages.emit(body, acc, parameters, rest[0] if with_residual else None)
 
     def _spread(self, segment: Segment) -> tuple[int, ...]:
         """Sizes of a tensor over groups, pixels and the channels of the block."""
@@ -286,7 +286,7 @@ class ContractionMicroKernel:
         return self.per_channel("points", points) if self._values(points).any() else None
 
     def _remainder(self, taps: NDArray[np.int8] | None) -> list[_Remainder]:
-        """The K groups where a channel of the block has an excess."""
+        """The K groups where a channel of the block has a clipped weight remainder."""
         if taps is None:
             return []
         block = np.zeros_like(taps)
@@ -302,7 +302,7 @@ class ContractionMicroKernel:
         return found
 
     def _values(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of this block's channels; a lane beyond the last channel repeats it, for nobody reads the lane."""
+        """Values of this block's channels; a lane beyond the last channel repeats it, for that lane is never read."""
         last = self.op.channels - 1
         return np.broadcast_to(values, (last + 1,))[np.minimum(self.channels, last)]
 
@@ -344,9 +344,10 @@ class ContractionMicroKernel:
 
 def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
     """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
-    body = kernel.body()
-    x = body.cast("arith.extui", "%x0", "i8", "i32")
-    w = body.cast("arith.extsi", "%x1", "i8", "i32")
-    total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
+    output = Operand(start, loops.parallel)
+    body = kernel.body(operands, output)
+    x = body.cast("arith.extui", body.inputs[0], "i32")
+    w = body.cast("arith.extsi", body.inputs[1], "i32")
+    total = body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)
-    return kernel.generic(loops, operands, Operand(start, loops.parallel), body, total, tag)
+    return kernel.generic(loops, operands, output, body, total, tag)

@@ -1,9 +1,9 @@
 """Depthwise convolution: every channel with its own taps, vectors along the channels.
 
-Where the target has dot products they sum four taps of a row at a time, see `depthwise_interleaved`.  Elsewhere, and for what
-fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of weights,
-element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the window is
-needed.
+Where the target has dot products they sum four taps of a row at a time, see `depthwise_dot_product`.  Elsewhere, and
+for what fills no vector of 64 bytes, one tap follows the other: it multiplies a vector of channels by a vector of
+weights, element by element, so weights keep their zero points folded in exactly (9 bits and sign) and no sum of the
+window is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction import Contraction, declare_slots
-from qdialect.lowering.kernels.depthwise_interleaved import calls_of, emit_pieces
+from qdialect.lowering.kernels.depthwise_dot_product import calls_of, emit_pixel_blocks
 from qdialect.lowering.kernels.epilogue import Stages, declare_stages
 from qdialect.lowering.kernels.segments import Segment, segments
 from qdialect.lowering.packing import pad_channels
@@ -34,9 +34,9 @@ def emit_depthwise(program: Program, op: Contraction, label: str) -> None:
     calls = calls_of(op) if program.strategy.interleaved_rows else []
     if not calls:
         _append(program, op, label, op.macs, _emit_taps)
-    for index, pieces in enumerate(calls):
+    for index, pixel_blocks in enumerate(calls):
         # What is computed again counts once.
-        _append(program, op, label, 0 if index else op.macs, partial(emit_pieces, pieces))
+        _append(program, op, label, 0 if index else op.macs, partial(emit_pixel_blocks, pixel_blocks))
 
 
 def _append(program: Program, op: Contraction, label: str, macs: int, emit: Emit) -> None:
@@ -57,7 +57,7 @@ def _emit_taps(kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequenc
 def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
     """Weights [taps, lanes], bias and the epilogue's per-channel parameters [lanes]."""
     lanes = op.output.storage.pitch
-    taps = op.weights.codes[:, :, :, 0].astype(np.int32) - op.weights.zero_points[:, None, None]
+    taps = op.weights.values[:, :, :, 0].astype(np.int32) - op.weights.zero_points[:, None, None]
     channels = taps.shape[0]
     arrays = {"weights": np.stack([pad_channels(plane, lanes) for plane in taps.reshape(channels, -1).T])}
     for name, values in [("bias", op.bias), *op.epilogue.channel_parameters()]:
@@ -84,15 +84,15 @@ def _emit_micro_kernel(
     if len(buffers) > 2:
         inputs.append(Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops))
     destination, where = kernel.write(buffers[1], _pixel_view(op, segment, 1, block))
-    body = kernel.body()
-    names = [f"%x{i}" for i in range(1, 1 + len(parameters))]
-    value = stages.emit(body, "%x0", names, f"%x{len(inputs) - 1}" if len(buffers) > 2 else None)
+    body = kernel.body(inputs)
+    acc, *rest = body.inputs
+    value = stages.emit(body, acc, rest[: len(parameters)], rest[-1] if len(buffers) > 2 else None)
     root = Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes))
     kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
 
 def _pixel_view(op: Contraction, segment: Segment, operand: int, block: ChannelBlock) -> View:
-    offset = op.grid.origin(op.places[operand].storage) + segment.offsets[operand] + block.start
+    offset = op.grid.origin(op.slots[operand].storage) + segment.offsets[operand] + block.start
     return View((*segment.sizes, block.channels), (*segment.strides(operand), 1), offset)
 
 
@@ -100,7 +100,7 @@ def _start(kernel: Kernel, bias: Operand, segment: Segment, block: ChannelBlock,
     """Accumulators that start at the bias."""
     loops = (*segment.loops, "c")
     empty = Operand(kernel.empty((*segment.sizes, block.channels), "i32"), loops)
-    return kernel.generic(Loops(loops), [bias], empty, kernel.body(), "%x0", Tag(micro_kernel, "contraction_fill"))
+    return kernel.copy(Loops(loops), bias, empty, Tag(micro_kernel, "contraction_fill"))
 
 
 def _accumulate(
@@ -120,9 +120,12 @@ def _accumulate(
     source = kernel.read(data, View((*segment.sizes, *kernel_size, block.channels), steps, offset))
     taps = View((*kernel_size, block.channels), (kernel_size[1] * lanes, lanes, 1), block.start)
     weight = kernel.read(weights, taps)
-    body = kernel.body()
-    x = body.cast("arith.extui", "%x0", "i8", "i32")
-    total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, "%x1", "i32"), "i32")
-    operands = [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))]
+    operands, acc = (
+        [Operand(source, (*loops, *_TAPS, "c")), Operand(weight, (*_TAPS, "c"))],
+        Operand(start, (*loops, "c")),
+    )
+    body = kernel.body(operands, acc)
+    x, tap = body.inputs
+    total = body.add(body.output, body.multiply(body.cast("arith.extui", x, "i32"), tap))
     tag = Tag(micro_kernel, "contraction", (0,) * (len(loops) + 1) + (1, 1))
-    return kernel.generic(Loops((*loops, "c"), _TAPS), operands, Operand(start, (*loops, "c")), body, total, tag)
+    return kernel.generic(Loops((*loops, "c"), _TAPS), operands, acc, body, total, tag)

@@ -1,4 +1,4 @@
-"""Kernels that compute each element from the elements at the same place of other tensors: copies, tables, sums, ..."""
+"""Kernels that compute each element from the elements at the same index of other tensors: copies, tables, sums, ..."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
 VECTOR = 64
-"""Elements per step along the innermost axis."""
+"""Elements per vector along the innermost axis."""
 
-Emit = Callable[[Body, Sequence[str]], str]
+Emit = Callable[[Body, Sequence[Value]], Value]
 """(body, operand values) -> result value."""
 
 
@@ -31,7 +32,7 @@ class MapOperand:
     """A buffer is a parameter that the kernel has already."""
     strides: tuple[int, ...]
     offset: int = 0
-    start: str | None = None
+    start: Value | None = None
     """An index of the kernel that is added to the offset."""
 
 
@@ -41,9 +42,9 @@ class Declared:
 
     buffer: Buffer
     offset: int
-    start: str | None = None
+    start: Value | None = None
 
-    def where(self, kernel: Kernel, offset: int) -> tuple[int, str | None]:
+    def where(self, kernel: Kernel, offset: int) -> tuple[int, Value | None]:
         """Offset and start of a view `offset` elements further on."""
         offset += self.offset
         if self.start is None or not offset:
@@ -62,8 +63,8 @@ def emit_map(
 ) -> None:
     """Emit loop nests that write ``emit(operands...)`` to every element of `shape`; the innermost stride must be 1.
 
-    `width` elements of the innermost axis are one step, fewer where the arithmetic is wider than the quantized values; and `rows`
-    of the axis before it, which they must divide.
+    A tile is `width` elements of the innermost axis, fewer where the arithmetic is wider than the quantized values, and
+    `rows` of the axis before it, which they must divide.
     """
     declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
     target = declare_operand(kernel, "output", output)
@@ -79,11 +80,11 @@ def emit_map(
 
 
 def declare_operand(kernel: Kernel, name: str, operand: MapOperand) -> Declared:
-    """Declare the buffer of `operand` as a parameter of `kernel`, if it is none yet."""
+    """Declare the buffer of `operand` as a parameter of `kernel`, unless it is one already."""
     if isinstance(operand.source, Buffer):
         return Declared(operand.source, operand.offset, operand.start)
     if isinstance(operand.source, BufferSlot):
-        return Declared(kernel.place(name, operand.source), operand.offset, operand.start)
+        return Declared(kernel.slot(name, operand.source), operand.offset, operand.start)
     return Declared(kernel.data(name, operand.source), operand.offset, operand.start)
 
 
@@ -102,8 +103,8 @@ def _emit_part(
     sizes, strides = tuple(a.size for a in axes), tuple(a.strides[last] for a in axes)
     offset, index = target.where(kernel, start)
     destination, where = kernel.write(target.buffer, View(sizes, strides, offset), index)
-    body = kernel.body()
-    value = emit(body, [f"%x{i}" for i in range(last)])
+    body = kernel.body(inputs)
+    value = emit(body, body.inputs)
     tag = Tag(kernel.next_micro_kernel(), "root", tiles)
     done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
     kernel.store(done, where)
@@ -119,20 +120,20 @@ def _operand(
     return Operand(kernel.read(declared.buffer, view, where), tuple(loop for _, loop in moving))
 
 
-def byte_literal(code: int) -> int:
-    """A stored code, 0..255, as the signless byte that stands for it."""
-    return (code + 128) % 256 - 128
+def byte_literal(quantized: int) -> int:
+    """A stored value, 0..255, as a signless byte."""
+    return (quantized + 128) % 256 - 128
 
 
-def flipped(body: Body, code: str) -> str:
-    """Between an `i8` code and the byte that stands for it."""
-    return body.binary("arith.xori", code, body.constant(-128, "i8"), "i8")
+def flipped(body: Body, quantized: Value) -> Value:
+    """Between an `i8` value and its stored byte: plus or minus 128."""
+    return body.binary("arith.xori", quantized, body.constant(-128, "i8"))
 
 
-def emit_halo(kernel: Kernel, place: BufferSlot, value: str) -> None:
-    """Fill the halo of `place` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
-    buffer = kernel.place("image", place)
-    storage = place.storage
+def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
+    """Fill the halo of `slot` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
+    buffer = kernel.slot("image", slot)
+    storage = slot.storage
     images, height, width, _ = storage.shape
     image, row, pixel, _ = storage.strides
     _, left, bottom, right = storage.halo
@@ -144,7 +145,7 @@ def emit_halo(kernel: Kernel, place: BufferSlot, value: str) -> None:
     _fill(kernel, buffer, View((images, tail), (image, 1), head + (height - 1) * row + width * pixel), value)
 
 
-def _fill(kernel: Kernel, buffer: Any, view: View, value: str) -> None:
+def _fill(kernel: Kernel, buffer: Any, view: View, value: Value) -> None:
     if 0 in view.sizes:
         return
     *outer, inner = view.sizes

@@ -13,8 +13,8 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.lowering import stages
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, Bounds, EmitStage, StageKernel, StageSite
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
@@ -53,14 +53,14 @@ class Stages:
         """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
-    def emit(self, body: Body, acc: str, parameters: Sequence[str], residual: str | None) -> str:
+    def emit(self, body: Body, acc: Value, parameters: Sequence[Value], residual: Value | None) -> Value:
         """From the biased accumulator (i32) to the stored element."""
         value, own = acc, iter(parameters)
         for stage, emit in zip(self.epilogue.stages, self.emitters, strict=True):
             value = emit(body, value, [next(own) for _ in stage.channel_parameters()], residual)
         if not self.epilogue.stages or self.epilogue.stages[-1].leaves_byte:
             return value
-        return body.narrow(value, "i32")
+        return body.narrow(value)
 
 
 def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
@@ -68,8 +68,8 @@ def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     return Stages(epilogue, tuple(stage.declare(kernel) for stage in epilogue.stages))
 
 
-def stage_kernels(op: AnyFused, acc_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
-    """What computes the stages of `op`, for accumulators in `acc_range`, by channel.
+def stage_kernels(op: AnyFused, accumulator_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:
+    """What computes the stages of `op`, for accumulators in `accumulator_range`, by channel.
 
     Raises `CompileError` where a stage cannot be compiled.
     """
@@ -82,7 +82,7 @@ def stage_kernels(op: AnyFused, acc_range: tuple[IntArray, IntArray]) -> tuple[S
     for index, ((placed, bounds), shift) in enumerate(zip(kept, [*shifts, last], strict=True)):
         around = (placed.before, placed.after, before_bounds, bounds, before_shift, shift)
         follower = kinds[index + 1] if index + 1 < len(kinds) else None
-        found.append(kinds[index].of(StageSite(op, placed.stage, *around, acc_range, follower)))
+        found.append(kinds[index].of(StageSite(op, placed.stage, *around, accumulator_range, follower)))
         before_bounds, before_shift = bounds, shift
     return tuple(found)
 

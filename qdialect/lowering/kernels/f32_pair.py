@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Quantization
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
-EmitF32 = Callable[[Body, str, str], str]
+EmitF32 = Callable[[Body, Value, Value], Value]
 """(body, lhs, rhs) -> result, all f32."""
 
 
@@ -27,7 +27,7 @@ class F32Pair:
     function: EmitF32
 
     def declare(self, kernel: Kernel) -> Emit:
-        """Declare the scalars as parameters of `kernel`; returns what emits a stored code from two."""
+        """Declare the scalars as parameters of `kernel`; returns what emits a stored value from two."""
         sides = [
             (kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i32"), _scale(kernel, name, q))
             for name, q in (("lhs", self.lhs), ("rhs", self.rhs))
@@ -36,52 +36,52 @@ class F32Pair:
         low, high = (kernel.number(n, b - point, "f32") for n, b in zip(("low", "high"), self.bounds, strict=True))
         zero_point = kernel.number("output_zero_point", point + self.output.shift, "i32")
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            left, right = (_f32(body, code, *side) for code, side in zip(values, sides, strict=True))
-            quotient = body.binary("arith.divf", self.function(body, left, right), scale, "f32")
-            # Bounds are integers: clamping before rounding gives the same code and keeps the conversion in range.
-            rounded = body.op(f"math.roundeven {body.clamp(quotient, low, high, 'f32')} : f32")
-            code = body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), zero_point, "i32")
-            return body.narrow(code, "i32")
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))
+            quotient = body.divide(self.function(body, left, right), scale)
+            # Bounds are integers: clamping before rounding gives the same result and keeps the conversion in range.
+            rounded = body.unary("math.roundeven", body.clamp(quotient, low, high))
+            quantized = body.add(body.cast("arith.fptosi", rounded, "i32"), zero_point)
+            return body.narrow(quantized)
 
         return emit
 
 
-def _scale(kernel: Kernel, name: str, quantization: Quantization) -> str:
+def _scale(kernel: Kernel, name: str, quantization: Quantization) -> Value:
     return kernel.number(f"{name}_scale", float(np.float32(quantization.scale)), "f32")
 
 
-def _f32(body: Body, code: str, zero_point: str, scale: str) -> str:
-    offset = body.binary("arith.subi", body.cast("arith.extui", code, "i8", "i32"), zero_point, "i32")
-    return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
+def _f32(body: Body, quantized: Value, zero_point: Value, scale: Value) -> Value:
+    offset = body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
+    return body.multiply(body.cast("arith.sitofp", offset, "f32"), scale)
 
 
-def difference(body: Body, left: str, right: str) -> str:
+def difference(body: Body, left: Value, right: Value) -> Value:
     """``left - right``."""
-    return body.binary("arith.subf", left, right, "f32")
+    return body.subtract(left, right)
 
 
-def quotient(body: Body, left: str, right: str) -> str:
+def quotient(body: Body, left: Value, right: Value) -> Value:
     """``left / right``."""
-    return body.binary("arith.divf", left, right, "f32")
+    return body.divide(left, right)
 
 
-def larger(body: Body, left: str, right: str) -> str:
+def larger(body: Body, left: Value, right: Value) -> Value:
     """The larger of two numbers."""
     return _selected(body, "ogt", left, right, left, right)
 
 
-def smaller(body: Body, left: str, right: str) -> str:
+def smaller(body: Body, left: Value, right: Value) -> Value:
     """The smaller of two numbers."""
     return _selected(body, "olt", left, right, left, right)
 
 
-def with_slope(body: Body, data: str, slope: str) -> str:
+def with_slope(body: Body, data: Value, slope: Value) -> Value:
     """`data` where positive, ``data * slope`` elsewhere."""
-    product = body.binary("arith.mulf", data, slope, "f32")
+    product = body.multiply(data, slope)
     return _selected(body, "ogt", data, body.constant(0, "f32"), data, product)
 
 
-def _selected(body: Body, predicate: str, left: str, right: str, then: str, other: str) -> str:
-    condition = body.op(f"arith.cmpf {predicate}, {left}, {right} : f32")
-    return body.op(f"arith.select {condition}, {then}, {other} : f32")
+def _selected(body: Body, predicate: str, left: Value, right: Value, then: Value, other: Value) -> Value:
+    condition = body.compare(predicate, left, right)
+    return body.select(condition, then, other)

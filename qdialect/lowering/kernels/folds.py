@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.reduction import Fold
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import Division
 
 _MAX_IN_FLOAT32 = 65_000
 
 
-def _add_code(body: Body, acc: str, values: Sequence[str]) -> str:
-    return body.binary("arith.addi", acc, body.cast("arith.extui", values[0], "i8", "i32"), "i32")
+def _add_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+    return body.add(acc, body.cast("arith.extui", values[0], "i32"))
 
 
-def _largest_code(body: Body, acc: str, values: Sequence[str]) -> str:
-    return body.binary("arith.maxui", acc, values[0], "i8")
+def _largest_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+    return body.binary("arith.maxui", acc, values[0])
 
 
-def _smallest_code(body: Body, acc: str, values: Sequence[str]) -> str:
-    return body.binary("arith.minui", acc, values[0], "i8")
+def _smallest_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
+    return body.binary("arith.minui", acc, values[0])
 
 
-SUM = Fold("i32", 0, _add_code, lambda body, a, b: body.binary("arith.addi", a, b, "i32"))
+SUM = Fold("i32", 0, _add_value, lambda body, a, b: body.add(a, b))
 """The sum of stored quantized values."""
 
-MAX = Fold("i8", 0, _largest_code, lambda body, a, b: body.binary("arith.maxui", a, b, "i8"))
-"""The largest stored code."""
+MAX = Fold("i8", 0, _largest_value, lambda body, a, b: body.binary("arith.maxui", a, b))
+"""The largest stored value."""
 
-MIN = Fold("i8", -1, _smallest_code, lambda body, a, b: body.binary("arith.minui", a, b, "i8"))
-"""The smallest stored code, from 255 as a signless byte."""
+MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minui", a, b))
+"""The smallest stored value, from 255 as a signless byte."""
 
 
-def emit_quotient(body: Body, total: str, count: str, division: Division, maximum: int) -> str:
+def emit_quotient(body: Body, total: Value, count: Value, division: Division, maximum: int) -> Value:
     """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `maximum`.
 
     The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r and
@@ -43,12 +43,12 @@ def emit_quotient(body: Body, total: str, count: str, division: Division, maximu
     """
     float_ = "f32" if maximum <= _MAX_IN_FLOAT32 else "f64"
     zero = body.constant(0, "i32")
-    is_negative = body.op(f"arith.cmpi slt, {total}, {zero} : i32")
-    negated = body.binary("arith.subi", zero, total, "i32")
-    magnitude = body.op(f"arith.select {is_negative}, {negated}, {total} : i32")
+    is_negative = body.compare("slt", total, zero)
+    negated = body.subtract(zero, total)
+    magnitude = body.select(is_negative, negated, total)
     if division is not Division.TRUNCATE:
-        nudge = body.binary("arith.shrui", count, body.constant(1, "i32"), "i32")
-        magnitude = body.binary("arith.addi", magnitude, nudge, "i32")
-    dividend, divisor = (body.cast("arith.sitofp", value, "i32", float_) for value in (magnitude, count))
-    whole = body.cast("arith.fptosi", body.binary("arith.divf", dividend, divisor, float_), float_, "i32")
-    return body.op(f"arith.select {is_negative}, {body.binary('arith.subi', zero, whole, 'i32')}, {whole} : i32")
+        nudge = body.binary("arith.shrui", count, body.constant(1, "i32"))
+        magnitude = body.add(magnitude, nudge)
+    dividend, divisor = (body.cast("arith.sitofp", value, float_) for value in (magnitude, count))
+    whole = body.cast("arith.fptosi", body.divide(dividend, divisor), "i32")
+    return body.select(is_negative, body.subtract(zero, whole), whole)

@@ -13,11 +13,11 @@ from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
 
-_MAX_RUNS = 4
+_MAX_PROGRESSIONS = 4
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Progression:
     """Indices first, first + step, ... at the positions from `at` on."""
 
     at: int
@@ -39,60 +39,60 @@ def emit_gather(
 
     `shape` is the extents of the target.
     """
-    runs = _runs(indices)
-    if len(runs) > _MAX_RUNS:
+    progressions = _progressions(indices)
+    if len(progressions) > _MAX_PROGRESSIONS:
         kernel = Kernel(program)
         _emit_loop(kernel, shape, source, target, axis, indices)
         program.call(kernel, label)
         return
-    for run in runs:
+    for progression in progressions:
         steps = list(source.strides)
-        steps[axis] *= run.step
-        part = MapOperand(source.source, tuple(steps), source.offset + run.first * source.strides[axis])
-        place = replace(target, offset=target.offset + run.at * target.strides[axis])
-        extents = [*shape[:axis], run.count, *shape[axis + 1 :]]
+        steps[axis] *= progression.step
+        part = MapOperand(source.source, tuple(steps), source.offset + progression.first * source.strides[axis])
+        target_at = replace(target, offset=target.offset + progression.at * target.strides[axis])
+        extents = [*shape[:axis], progression.count, *shape[axis + 1 :]]
         kernel = Kernel(program)
-        emit_map(kernel, extents, [part], place, lambda _, values: values[0])
+        emit_map(kernel, extents, [part], target_at, lambda _, values: values[0])
         program.call(kernel, label)
 
 
-def _runs(indices: Sequence[int]) -> list[_Run]:
-    """Maximal runs of one step each; steps are not negative, as views go forwards."""
-    runs: list[_Run] = []
+def _progressions(indices: Sequence[int]) -> list[_Progression]:
+    """Maximal arithmetic progressions; steps are not negative, as views go forwards."""
+    progressions: list[_Progression] = []
     for at, index in enumerate(indices):
-        last = runs[-1] if runs else None
+        last = progressions[-1] if progressions else None
         if last and last.count == 1 and index >= last.first:
-            runs[-1] = replace(last, step=index - last.first, count=2)
+            progressions[-1] = replace(last, step=index - last.first, count=2)
         elif last and last.count > 1 and index == last.first + last.step * last.count:
-            runs[-1] = replace(last, count=last.count + 1)
+            progressions[-1] = replace(last, count=last.count + 1)
         else:
-            runs.append(_Run(at, index, 0, 1))
-    return runs
+            progressions.append(_Progression(at, index, 0, 1))
+    return progressions
 
 
 def _emit_loop(
     kernel: Kernel, shape: Sequence[int], source: MapOperand, target: MapOperand, axis: int, indices: Sequence[int]
 ) -> None:
-    """One step for each index: a copy of all that has it."""
+    """One iteration for each index: a copy of everything at that index."""
     data = declare_operand(kernel, "source", source).buffer
     output = declare_operand(kernel, "target", target).buffer
-    places = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
-    table = kernel.data("places", places)
+    offsets = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
+    table = kernel.data("places", offsets)
     others = [i for i in range(len(shape)) if i != axis]
     axes = collapse([Axis(shape[i], (source.strides[i], target.strides[i])) for i in others])
     if not axes or axes[-1].strides != (1, 1):
         axes.append(Axis(1, (1, 1)))
     *outer, inner = axes
     loops = tuple(f"d{i}" for i in range(len(axes)))
-    with kernel.steps(len(indices)) as index:
+    with kernel.loop(len(indices)) as index:
         start = kernel.position(table, index)
-        place = kernel.sum(kernel.multiple(index, target.strides[axis]), kernel.constant(target.offset, "index"))
+        target_at = kernel.sum(kernel.multiple(index, target.strides[axis]), kernel.constant(target.offset, "index"))
         for first, extent, tile in split(inner.size, min(VECTOR, inner.size)):
             sizes = (*(axis.size for axis in outer), extent)
             froms, tos = (tuple(axis.strides[i] for axis in axes) for i in range(2))
             shift = kernel.constant(first, "index")
             operand = Operand(kernel.read(data, View(sizes, froms), kernel.sum(start, shift)), loops)
-            destination, where = kernel.write(output, View(sizes, tos), kernel.sum(place, shift))
+            destination, where = kernel.write(output, View(sizes, tos), kernel.sum(target_at, shift))
             tag = Tag(kernel.next_micro_kernel(), "root", (1,) * len(outer) + (tile,))
-            done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
+            done = kernel.copy(Loops(loops), operand, Operand(destination, loops), tag)
             kernel.store(done, where)

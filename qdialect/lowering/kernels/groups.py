@@ -1,6 +1,6 @@
 """Grouped convolution as blocks that are dense in themselves.
 
-A group whose output channels are no whole vectors would leave a vector half written.  So neighbouring groups join until
+A group whose output channels do not fill vectors would leave a vector half written.  So neighbouring groups join until
 their outputs are a multiple of 8 channels: a block-diagonal matrix, zeros outside the groups.  What is left over at the
 end is one smaller block, whose last vector may reach into the lanes beyond the tensor's channels.
 """

@@ -2,7 +2,7 @@
 
 With weights 1 - r and r of the rows, 1 - c and c of the columns, in whole parts of a power of two,
 
-  sum of four cells times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
+  sum of four pixels times the product of their weights = (1 - c) V[low] + c V[high],  V = (1 - r) upper + r lower
 
 exactly, so that the blend of the rows is made once for all columns.  Powers of two that all weights of a dimension have
 in common are left out of them: what is left often fits 16 bits.
@@ -17,31 +17,32 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer
+from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for, split
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """From a blend of stored quantized values, with some fraction bits, to a stored code."""
+    """From a blend of stored quantized values, with some fraction bits, to a stored value."""
 
     bias: Callable[[int], int]
     """By the number of fraction bits: what is added to the blend."""
-    emit: Callable[[Body, str, str, int], str]
-    """(body, biased blend, its type, fraction bits) -> stored code of that type."""
+    emit: Callable[[Body, Value, int], Value]
+    """(body, biased blend, fraction bits) -> stored value of the same type."""
 
 
-_MAX_RUNS, _MAX_CELLS = 4, 8
+_MAX_REPEATS, _MAX_PIXELS = 4, 8
 # Blends of quantized values below 2^8 with so many fraction bits, and what rounds them, are 16-bit numbers.
 _NARROW_BITS = 7
 
 
 @dataclass(frozen=True)
 class Blends:
-    """For each cell along a dimension of the result: ``(2^bits - part) * x[low] + part * x[low + 1]``."""
+    """For each pixel along a dimension of the result: ``(2^bits - part) * x[low] + part * x[low + 1]``."""
 
     low: NDArray[np.int64]
     part: NDArray[np.int64]
@@ -84,41 +85,41 @@ class Bilinear:
         """The parts of `blends` as such numbers."""
         return blends.part.astype(np.int16 if self.element == "i16" else np.int32)
 
-    def weighted(self, body: Body, values: Sequence[str], part: str, bits: int, bias: int = 0) -> str:
+    def weighted(self, body: Body, values: Sequence[Value], part: Value, bits: int, bias: int = 0) -> Value:
         """``(2^bits - part) * first + part * second + bias``, modulo the width of the type."""
-        whole = body.binary("arith.shli", values[0], body.constant(bits, self.element), self.element)
+        whole = body.binary("arith.shli", values[0], body.constant(bits, self.element))
         if bias:
-            whole = body.binary("arith.addi", whole, body.constant(bias, self.element), self.element)
-        rise = body.binary("arith.subi", values[1], values[0], self.element)
-        return body.binary("arith.addi", whole, body.binary("arith.muli", rise, part, self.element), self.element)
+            whole = body.add(whole, body.constant(bias, self.element))
+        rise = body.subtract(values[1], values[0])
+        return body.add(whole, body.multiply(rise, part))
 
-    def code(self, body: Body, values: Sequence[str], part: str) -> str:
-        """The stored code between two cells of a blend of rows."""
+    def quantized(self, body: Body, values: Sequence[Value], part: Value) -> Value:
+        """The stored value between two pixels of a blend of rows."""
         bits = self.bits
         total = self.weighted(body, values, part, self.columns.bits, self.rounding.bias(bits))
-        return body.cast("arith.trunci", self.rounding.emit(body, total, self.element, bits), self.element, "i8")
+        return body.cast("arith.trunci", self.rounding.emit(body, total, bits), "i8")
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Some cells of a row of the result, and what computes their quantized values."""
+class Pixels:
+    """Some pixels of a row of the result, and what computes their quantized values."""
 
-    row: str
+    row: Value
     """An index of the kernel."""
-    column: int | str
-    """The first cell; a single one is an index of the kernel."""
+    column: int | Value
+    """The first pixel; a single one is an index of the kernel."""
     shape: tuple[int, int, int]
-    """Images, repetitions, and cells of each."""
+    """Images, repetitions, and pixels of each."""
     step: int
-    """Cells from one repetition to the next."""
+    """Pixels from one repetition to the next."""
     tile: int
-    """Cells of a repetition at a time."""
+    """Pixels of a repetition at a time."""
     operands: Sequence[MapOperand]
     """With strides along these and the channels."""
-    code: Emit
+    quantized: Emit
 
-    def place(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
-        """Where these cells are in a result that moves so along images, rows and columns."""
+    def operand_in(self, kernel: Kernel, target: Buffer, origin: int, strides: tuple[int, int, int]) -> MapOperand:
+        """These pixels in a result with these strides along images, rows and columns."""
         image, row, column = strides
         start = kernel.multiple(self.row, row)
         if not isinstance(self.column, int):
@@ -128,8 +129,8 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """`count` times the same parts side by side, the first at cell `start`; each time `step` further into the input."""
+class _Repeat:
+    """`count` times the same parts side by side, the first at pixel `start`, each `step` further into the input."""
 
     start: int
     low: int
@@ -139,90 +140,90 @@ class _Run:
 
 
 def emit_interpolation(kernel: Kernel, op: Bilinear, output: BufferSlot) -> None:
-    """Write the quantized values of every cell to `output`."""
-    target, storage = kernel.place("target", output), output.storage
+    """Write the quantized values of every pixel to `output`."""
+    target, storage = kernel.slot("target", output), output.storage
     lanes = min(op.data.storage.pitch, storage.pitch)
 
-    def write(cells: Cells) -> None:
-        place = cells.place(kernel, target, storage.origin, storage.strides[:3])
-        place = replace(place, strides=(*place.strides, 1))
-        emit_map(kernel, (*cells.shape, lanes), cells.operands, place, cells.code, op.width, cells.tile)
+    def write(pixels: Pixels) -> None:
+        destination = pixels.operand_in(kernel, target, storage.origin, storage.strides[:3])
+        destination = replace(destination, strides=(*destination.strides, 1))
+        emit_map(kernel, (*pixels.shape, lanes), pixels.operands, destination, pixels.quantized, op.width, pixels.tile)
 
-    emit_cells(kernel, op, write)
+    emit_pixels(kernel, op, write)
 
 
-def emit_cells(kernel: Kernel, op: Bilinear, write: Callable[[Cells], None]) -> None:
-    """Emit the loop over the rows of the result; `write` emits what becomes of its cells."""
+def emit_pixels(kernel: Kernel, op: Bilinear, write: Callable[[Pixels], None]) -> None:
+    """Emit the loop over the rows of the result; `write` emits what becomes of its pixels."""
     before = op.data.storage
     images, height, width, _ = before.shape
     # One column more: the last one's neighbour, which counts nothing.  And a vector: who reads may round channels up.
     columns = width + 1 + -(-op.width // before.pitch)
     storage = Storage((images, 1, columns, before.pitch), op.element, before.pitch)
-    source, blend = kernel.place("source", op.data), kernel.scratch("blend", storage)
+    source, blend = kernel.slot("source", op.data), kernel.scratch("blend", storage)
     lower = np.minimum(op.rows.low + 1, height - 1)
-    cells = {"upper": op.rows.low, "lower": lower}
-    tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in cells.items()]
+    pixels = {"upper": op.rows.low, "lower": lower}
+    tables = [kernel.data(name, rows * before.strides[1] + before.origin) for name, rows in pixels.items()]
     row_parts = kernel.data("row_parts", op.numbers(op.rows))
-    cells_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
-    with kernel.steps(len(op.rows.low)) as row:
+    pixels_of = _Columns(kernel, op, MapOperand(blend, (storage.strides[0], 0, 0, 1)))
+    with kernel.loop(len(op.rows.low)) as row:
         starts, part = [kernel.position(table, row) for table in tables], kernel.entry(row_parts, row)
 
-        def emit(body: Body, values: Sequence[str]) -> str:
-            codes = [body.cast("arith.extui", value, "i8", op.element) for value in values]
-            return op.weighted(body, codes, part, op.rows.bits)
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            quantized = [body.cast("arith.extui", value, op.element) for value in values]
+            return op.weighted(body, quantized, part, op.rows.bits)
 
         rows = [MapOperand(source, (before.strides[0], 1), 0, start) for start in starts]
         target = MapOperand(blend, (storage.strides[0], 1))
         emit_map(kernel, (images, width * before.pitch), rows, target, emit, op.width)
-        cells_of.emit(row, write)
+        pixels_of.emit(row, write)
 
 
 class _Columns:
-    """The cells of a row from a blend of rows, whose strides are those along images and channels."""
+    """The pixels of a row from a blend of rows, whose strides are those along images and channels."""
 
     def __init__(self, kernel: Kernel, op: Bilinear, blend: MapOperand) -> None:
         self._kernel, self._op, self._blend = kernel, op, blend
         self._parts = kernel.data("parts", op.numbers(op.columns))
-        self._runs = _runs(op.columns)
+        self._repeats = _repeats(op.columns)
         self._starts: Buffer | None = None
-        if len(self._runs) > _MAX_RUNS:
+        if len(self._repeats) > _MAX_REPEATS:
             self._starts = kernel.data("columns", op.columns.low * op.data.storage.pitch)
 
-    def emit(self, row: str, write: Callable[[Cells], None]) -> None:
-        """Call `write` with all cells of `row`."""
+    def emit(self, row: Value, write: Callable[[Pixels], None]) -> None:
+        """Call `write` with all pixels of `row`."""
         if self._starts is None:
-            for cells in (cells for run in self._runs for cells in self._of_run(row, run)):
-                write(cells)
+            for pixels in (pixels for repeat in self._repeats for pixels in self._of_repeat(row, repeat)):
+                write(pixels)
             return
         kernel, op = self._kernel, self._op
-        with kernel.steps(len(op.columns.low)) as column:
+        with kernel.loop(len(op.columns.low)) as column:
             low, part = kernel.position(self._starts, column), kernel.entry(self._parts, column)
             pair = [replace(self._blend, start=low, offset=more) for more in (0, op.data.storage.pitch)]
             shape = op.data.storage.shape[0], 1, 1
-            write(Cells(row, column, shape, 1, 1, pair, lambda body, values: op.code(body, values, part)))
+            write(Pixels(row, column, shape, 1, 1, pair, lambda body, values: op.quantized(body, values, part)))
 
-    def _of_run(self, row: str, run: _Run) -> Iterator[Cells]:
-        op, pitch, count = self._op, self._op.data.storage.pitch, len(run.parts)
-        strides = (self._blend.strides[0], run.step * pitch, 0, 1)
-        pair = [MapOperand(self._blend.source, strides, (run.low + more) * pitch) for more in (0, 1)]
-        for first, size, tile in split(count, rows_for(count, _MAX_CELLS)):
-            parts = MapOperand(self._parts, (0, 0, 1, 0), run.start + first)
-            shape = op.data.storage.shape[0], run.count, size
-            yield Cells(row, run.start + first, shape, count, tile, [*pair, parts], self._between)
+    def _of_repeat(self, row: Value, repeat: _Repeat) -> Iterator[Pixels]:
+        op, pitch, count = self._op, self._op.data.storage.pitch, len(repeat.parts)
+        strides = (self._blend.strides[0], repeat.step * pitch, 0, 1)
+        pair = [MapOperand(self._blend.source, strides, (repeat.low + more) * pitch) for more in (0, 1)]
+        for first, size, tile in split(count, rows_for(count, _MAX_PIXELS)):
+            parts = MapOperand(self._parts, (0, 0, 1, 0), repeat.start + first)
+            shape = op.data.storage.shape[0], repeat.count, size
+            yield Pixels(row, repeat.start + first, shape, count, tile, [*pair, parts], self._between)
 
-    def _between(self, body: Body, values: Sequence[str]) -> str:
-        """The code between two cells of the blend; their part is the third value."""
-        return self._op.code(body, values, values[2])
+    def _between(self, body: Body, values: Sequence[Value]) -> Value:
+        """The value between two pixels of the blend; their part is the third value."""
+        return self._op.quantized(body, values, values[2])
 
 
-def _runs(blends: Blends) -> list[_Run]:
-    """Neighbouring cells between the same two of the input, joined where the next ones have the same parts."""
-    runs: list[_Run] = []
+def _repeats(blends: Blends) -> list[_Repeat]:
+    """Neighbouring pixels between the same two of the input, joined where the next ones have the same parts."""
+    repeats: list[_Repeat] = []
     for start, end in pairwise([0, *(np.flatnonzero(np.diff(blends.low)) + 1).tolist(), len(blends.low)]):
         low, parts = int(blends.low[start]), tuple(blends.part[start:end].tolist())
-        last = runs[-1] if runs else None
+        last = repeats[-1] if repeats else None
         if last and last.parts == parts and (last.count == 1 or low == last.low + last.step * last.count):
-            runs[-1] = _Run(last.start, last.low, parts, (low - last.low) // last.count, last.count + 1)
+            repeats[-1] = _Repeat(last.start, last.low, parts, (low - last.low) // last.count, last.count + 1)
         else:
-            runs.append(_Run(start, low, parts, 0, 1))
-    return runs
+            repeats.append(_Repeat(start, low, parts, 0, 1))
+    return repeats

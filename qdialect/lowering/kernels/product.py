@@ -1,7 +1,8 @@
 """Products of two stored tensors: the right operand is packed at run time, then it is a contraction like any other.
 
-The packed form is that of constant weights: signed, in K groups (`pack_k_groups`), one region for each block of channels,
-there one stretch for each matrix.  With stored quantized values x and w, zero points z_x and z_w, w' = w - 128 and z' = z_w - 128,
+The packed form is that of constant weights: signed, in K groups (`pack_k_groups`), one region for each block of
+channels, with one matrix after the other.  With stored values x and w, zero points z_x and z_w, w' = w - 128 and
+z' = z_w - 128,
 
   sum (x - z_x)(w - z_w) = sum x w'  -  z' sum x  +  K z_x z_w  -  z_x sum w
 
@@ -18,15 +19,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
-from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.groups import ChannelGroup
 from qdialect.lowering.kernels.reduction import Reduced, emit_reduction
 from qdialect.lowering.kernels.reduction import Reduction as Fold
 from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import BufferSlot, Kernel, Program
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, lanes_for
 from qdialect.lowering.strategy import ChannelBlock, split
 from qdialect.lowering.strides import row_major
@@ -41,7 +43,7 @@ _K_GROUP = 4
 class Matrices:
     """The right operand as it is stored: `leading` axes over matrices, then [depth, channels]."""
 
-    place: BufferSlot
+    slot: BufferSlot
     leading: tuple[Axis, ...]
     row_stride: int
     depth: int
@@ -65,10 +67,10 @@ class Matrices:
 
 @dataclass(frozen=True)
 class PackedMatrices:
-    """Matrices where the micro-kernels read them; `start` is int32[channels], or a place with [matrix, lane]."""
+    """Matrices where the micro-kernels read them; `start` is int32[channels], or a slot with [matrix, lane]."""
 
     matrices: Matrices
-    place: BufferSlot
+    slot: BufferSlot
     start: NDArray[np.int32] | BufferSlot
 
 
@@ -100,7 +102,7 @@ class Product(SumOfProducts):
         return self.points
 
     def start(self, operand: int) -> int:
-        return self.places[operand].storage.origin + self.offsets[operand]
+        return self.slots[operand].storage.origin + self.offsets[operand]
 
     def pixel_axes(self) -> list[Axis]:
         return list(self.rows)
@@ -113,21 +115,21 @@ class Product(SumOfProducts):
         return Reduction((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
 
     def declare_columns(self, kernel: Kernel) -> Columns:
-        packed, start = kernel.place("packed", self.right.place), self.right.start
-        sums = kernel.place("start", start) if isinstance(start, BufferSlot) else start
+        packed, start = kernel.slot("packed", self.right.slot), self.right.start
+        sums = kernel.slot("start", start) if isinstance(start, BufferSlot) else start
         return _StoredColumns(self, packed, sums)
 
 
 @dataclass(frozen=True)
 class _StoredColumns:
-    """Packed matrices as the columns of a nest."""
+    """Packed matrices as the columns of a micro-kernel."""
 
     product: Product
     packed: Buffer
     start: Buffer | NDArray[np.int32]
 
     def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
-        """The packed channels of the nest, one group after the other."""
+        """The packed channels of the micro-kernel, one group after the other."""
         matrices, block = self.product.right.matrices, micro_kernel.block
         view = _packed_view(matrices, block)
         size = block.channels * matrices.k_groups * _K_GROUP
@@ -152,7 +154,7 @@ class _StoredColumns:
         )
 
     def remainder(self, micro_kernel: ContractionMicroKernel) -> None:
-        """None: every stored code minus 128 fits s8."""
+        """None: every stored value minus 128 fits s8."""
 
 
 def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
@@ -166,11 +168,11 @@ def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
 
 
 def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
-    """Append the kernel call that packs `matrices`; the place of the result."""
+    """Append the kernel call that packs `matrices`; returns the slot of the result."""
     length = matrices.count * matrices.lanes * matrices.k_groups * _K_GROUP
-    place = program.buffer(Storage((1, 1, 1, length), "i8", length))
+    slot = program.buffer(Storage((1, 1, 1, length), "i8", length))
     kernel = Kernel(program)
-    source, target = kernel.place("matrices", matrices.place), kernel.place("packed", place)
+    source, target = kernel.slot("matrices", matrices.slot), kernel.slot("packed", slot)
     whole, rest = divmod(matrices.depth, _K_GROUP)
     for block in program.strategy.channel_blocks(matrices.lanes, matrices.depth):
         if rest:
@@ -179,7 +181,7 @@ def emit_packing(program: Program, matrices: Matrices) -> BufferSlot:
         if whole:
             _emit_rows(kernel, (source, target), matrices, block, (0, whole, _K_GROUP))
     program.call(kernel, "pack")
-    return place
+    return slot
 
 
 def _emit_rows(
@@ -200,7 +202,7 @@ def _emit_rows(
     leading = tuple(axis.size for axis in matrices.leading)
     outer = tuple(f"b{i}" for i in range(len(leading)))
     for start, extent, tile in split(channels, min(_LANES, channels)):
-        micro_kernel, body = kernel.next_micro_kernel(), kernel.body()
+        micro_kernel = kernel.next_micro_kernel()
         loops = (*outer, "nt", "kk", "nl", "k4")
         steps = tuple(size * stride for stride in row_major(leading))
         view = View(
@@ -209,17 +211,17 @@ def _emit_rows(
             packed.offset + first * packed.strides[1] + start * _K_GROUP,
         )
         inputs: list[Operand] = []
-        value = body.constant(0, "i8")
         if buffers[0] is not None:
             row = matrices.row_stride
             source = View(
                 (*leading, block.tiles, count, rows, extent),
                 (*(axis.strides[0] for axis in matrices.leading), channels, _K_GROUP * row, row, 1),
-                matrices.place.storage.origin + first * _K_GROUP * row + block.start + start,
+                matrices.slot.storage.origin + first * _K_GROUP * row + block.start + start,
             )
             inputs.append(Operand(kernel.read(buffers[0], source), (*outer, "nt", "kk", "k4", "nl")))
-            value = body.binary("arith.xori", "%x0", body.constant(-128, "i8"), "i8")
         destination, where = kernel.write(buffers[1], view)
+        body = kernel.body(inputs)
+        value = flipped(body, body.inputs[0]) if inputs else body.constant(0, "i8")
         root = Tag(micro_kernel, "root", (*(1,) * len(leading), 1, 1, tile, rows))
         kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 
@@ -240,23 +242,23 @@ def emit_start(
     lanes = matrices.lanes
     known = bias.astype(np.int64) + matrices.depth * data_zero_point * zero_points.astype(np.int64)
     known32 = pad_channels(known.astype(np.uint64).astype(np.uint32).view(np.int32), lanes)
-    place = program.buffer(Storage((matrices.count, 1, 1, lanes), "i32", lanes))
+    slot = program.buffer(Storage((matrices.count, 1, 1, lanes), "i32", lanes))
     kernel = Kernel(program)
     factor = kernel.number("zero_point", data_zero_point, "i32")
     leading = tuple(axis.size for axis in matrices.leading)
     steps = tuple(axis.strides[0] for axis in matrices.leading)
     output = tuple(lanes * stride for stride in row_major(leading))
 
-    def finish(body: Body, acc: str, extras: Sequence[str]) -> str:
-        return body.binary("arith.subi", extras[0], body.binary("arith.muli", acc, factor, "i32"), "i32")
+    def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
+        return body.subtract(extras[0], body.multiply(acc, factor))
 
-    source = MapOperand(matrices.place, (*steps, 1), matrices.place.storage.origin)
+    source = MapOperand(matrices.slot, (*steps, 1), matrices.slot.storage.origin)
     sums = Fold(
         (*leading, lanes),
         (matrices.depth,),
         [Reduced(source, (matrices.row_stride,))],
         [MapOperand(known32, (*(0,) * len(leading), 1))],
-        MapOperand(place, (*output, 1)),
+        MapOperand(slot, (*output, 1)),
         SUM,
         finish,
         _LANES,
@@ -264,4 +266,4 @@ def emit_start(
     )
     emit_reduction(kernel, sums)
     program.call(kernel, "column sums")
-    return place
+    return slot

@@ -1,8 +1,8 @@
 """Reductions of stored tensors: sums and maxima over windows and axes.
 
 Vectors run along the innermost kept axis, one accumulator for each element, where that axis lies side by side in the
-data (channels of a pool); else along the innermost reduced axis, whose lanes meet at the end of each step (the classes
-of a softmax).  In both an accumulation micro-kernel starts from `Fold.start`, and its root turns accumulators into results.
+data (channels of a pool); else along the innermost reduced axis, whose lanes are combined at the end of each iteration
+(the classes of a softmax).  Both accumulate from `Fold.start`, and a root op turns accumulators into results.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qdialect.lowering.kernel_text import Body, Loops, Operand, Tag, Tensor
+from qdialect.lowering.kernel_text import Loops, Operand, Tag, Tensor
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strategy import rows_for, split
 from qdialect.lowering.views import Axis, View, collapse
 
@@ -23,8 +24,8 @@ class Fold:
 
     element: str
     start: float
-    emit: Callable[[Body, str, Sequence[str]], str]
-    join: Callable[[Body, str, str], str]
+    emit: Callable[[Body, Value, Sequence[Value]], Value]
+    join: Callable[[Body, Value, Value], Value]
     """Joins two accumulators."""
     is_ordered: bool = False
     """Whether the result depends on the order, so that there must be one accumulator for all elements."""
@@ -38,7 +39,7 @@ class Reduced:
     strides: tuple[int, ...]
 
 
-Finish = Callable[[Body, str, Sequence[str]], str]
+Finish = Callable[[Body, Value, Sequence[Value]], Value]
 """(body, accumulator, values of the further operands) -> stored element."""
 
 
@@ -122,11 +123,11 @@ class _Emitter:
         sizes, strides = tuple(a.size for a in part.axes), tuple(a.strides[last] for a in part.axes)
         offset, start = self.declared[last].where(kernel, part.offsets[last])
         destination, view = kernel.write(self.declared[last].buffer, View(sizes, strides, offset), start)
-        body = kernel.body()
-        total = "%x0"
-        for i in range(1, len(accumulators)):
-            total = op.fold.join(body, total, f"%x{i}")
-        value = op.finish(body, total, [f"%x{i}" for i in range(len(accumulators), len(inputs))])
+        body = kernel.body(inputs)
+        total, *others = body.inputs[: len(accumulators)]
+        for other in others:
+            total = op.fold.join(body, total, other)
+        value = op.finish(body, total, body.inputs[len(accumulators) :])
         tag = Tag(micro_kernel, "root", part.tiles)
         done = kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, tag)
         kernel.store(done, view)
@@ -151,11 +152,12 @@ class _Emitter:
         first = kernel.filled(
             tuple(a.size for a in part.axes), fold.element, fold.start, Tag(micro_kernel, f"{role}_fill")
         )
-        body = kernel.body()
-        value = fold.emit(body, "%o", [f"%x{i}" for i in range(len(inputs))])
+        output = Operand(first, loops)
+        body = kernel.body(inputs, output)
+        value = fold.emit(body, body.output, body.inputs)
         tiles = (0,) * len(loops) + (1,) * (len(taps) - 1) + (1 if self.is_vertical else 0,)
         tag = Tag(micro_kernel, role, tiles if any(tiles) else ())
-        return kernel.generic(Loops(loops, reduction), inputs, Operand(first, loops), body, value, tag)
+        return kernel.generic(Loops(loops, reduction), inputs, output, body, value, tag)
 
     def _kept_operand(self, part: _Part, loops: tuple[str, ...], index: int) -> Operand:
         return self._operand(index, part.offsets[index], list(zip(part.axes, loops, strict=True)))

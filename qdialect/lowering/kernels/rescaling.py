@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from qdialect.lowering.arithmetic import ZERO_POINT_FIRST, Requantization, emit_requantize, emit_scale
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 
-EmitRescale = Callable[[Body, str, str, Sequence[str]], str]
-"""(body, integer, its type, multiplier parameters) -> stored element."""
+EmitRescale = Callable[[Body, Value, Sequence[Value]], Value]
+"""(body, integer, multiplier parameters) -> stored element."""
 
 _INT32 = (-(2**31), 2**31 - 1)
 # Beyond int32 plus any zero point, and exact in float32.
@@ -19,7 +19,7 @@ _FAR = 2.0**33
 
 @dataclass(frozen=True)
 class Rescaling:
-    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are those of the quantized values."""
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds do not include the shift."""
 
     how: Requantization
     zero_point: int
@@ -31,19 +31,17 @@ class Rescaling:
         """Declare zero point and bounds as parameters of `kernel`."""
         return self._declare_wide(kernel) if self.element == "i32" else self._declare_narrow(kernel)
 
-    def scalars(self, kernel: Kernel) -> list[str]:
-        """Declare the multiplier of a whole tensor as parameters of `kernel`."""
+    def scalars(self, kernel: Kernel) -> list[Value]:
+        """Declare the per-tensor multiplier as parameters of `kernel`."""
         return [kernel.number(p.name, p.values[0], p.element) for p in self.how.parameters]
 
     def _declare_narrow(self, kernel: Kernel) -> EmitRescale:
-        emit_code = declare_code(kernel, self.how, self.zero_point, self.bounds, self.shift)
+        emit_rescale = declare_rescale(kernel, self.how, self.zero_point, self.bounds, self.shift)
 
-        def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-            code = emit_code(body, value, type_, parameters)
+        def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
+            quantized = emit_rescale(body, value, parameters)
             return (
-                body.narrow(code, "i32")
-                if self.element == "i8"
-                else body.cast("arith.trunci", code, "i32", self.element)
+                body.narrow(quantized) if self.element == "i8" else body.cast("arith.trunci", quantized, self.element)
             )
 
         return emit
@@ -54,51 +52,52 @@ class Rescaling:
         low, high = (kernel.number(n, b, "i64") for n, b in zip(("low", "high"), self.bounds, strict=True))
         f32 = kernel.number("f32_zero_point", self.zero_point, "f32")
 
-        def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+        def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
             if self.how.rounding in ZERO_POINT_FIRST:
-                code = self._early(body, value, type_, parameters[0], f32)
+                quantized = self._early(body, value, parameters[0], f32)
             else:
-                code = body.binary("arith.addi", self._late(body, value, type_, parameters), zero_point, "i64")
-            return body.cast("arith.trunci", body.clamp(code, low, high, "i64"), "i64", "i32")
+                quantized = body.add(self._late(body, value, parameters), zero_point)
+            return body.cast("arith.trunci", body.clamp(quantized, low, high), "i32")
 
         return emit
 
-    def _early(self, body: Body, value: str, type_: str, multiplier: str, zero_point: str) -> str:
-        product = body.binary("arith.mulf", body.cast("arith.sitofp", value, type_, "f32"), multiplier, "f32")
-        code = body.binary("arith.addf", product, zero_point, "f32")
-        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, code))
+    def _early(self, body: Body, value: Value, multiplier: Value, zero_point: Value) -> Value:
+        product = body.multiply(body.cast("arith.sitofp", value, "f32"), multiplier)
+        quantized = body.add(product, zero_point)
+        return _as_integer(body, ZERO_POINT_FIRST[self.how.rounding](body, quantized))
 
-    def _late(self, body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
+    def _late(self, body: Body, value: Value, parameters: Sequence[Value]) -> Value:
         """The scaled value before its zero point; fixed-point rounding modes saturate it to 32 bits."""
-        scaled = emit_scale(body, self.how, value, type_, parameters)
+        scaled = emit_scale(body, self.how, value, parameters)
         if not self.how.rounding.is_fixed:
             return _as_integer(body, scaled)
-        wide = body.cast("arith.extsi", scaled, self.how.wide, "i64")
+        wide = body.cast("arith.extsi", scaled, "i64")
         low, high = (body.constant(bound, "i64") for bound in _INT32)
-        return body.clamp(wide, low, high, "i64")
+        return body.clamp(wide, low, high)
 
 
-def declare_code(
+def declare_rescale(
     kernel: Kernel, how: Requantization, zero_point: int, bounds: tuple[int, int], shift: int
 ) -> EmitRescale:
     """``clamp(round(x * M) + zero_point) + shift`` as i32, for bounds that float32 holds.
 
-    A zero point that joins before the rounding must be the quantized values' own: float32 rounds elsewhere around a shifted one.
+    A zero point that joins before the rounding must be without the shift: float32 rounds elsewhere around a shifted
+    one.
     """
     early = 0 if how.rounding in ZERO_POINT_FIRST else shift
     own = kernel.number("zero_point", zero_point + early, how.wide)
     low, high = (kernel.number(n, b + early, how.wide) for n, b in zip(("low", "high"), bounds, strict=True))
     from_zero = bounds[0] + early >= 0
 
-    def emit(body: Body, value: str, type_: str, parameters: Sequence[str]) -> str:
-        code = emit_requantize(body, how, value, type_, parameters, own, (low, high), from_zero=from_zero)
+    def emit(body: Body, value: Value, parameters: Sequence[Value]) -> Value:
+        quantized = emit_requantize(body, how, value, parameters, own, (low, high), from_zero=from_zero)
         if shift == early:
-            return code
-        return body.binary("arith.addi", code, body.constant(shift - early, "i32"), "i32")
+            return quantized
+        return body.add(quantized, body.constant(shift - early, "i32"))
 
     return emit
 
 
-def _as_integer(body: Body, value: str) -> str:
-    limited = body.clamp(value, body.constant(-_FAR, "f32"), body.constant(_FAR, "f32"), "f32")
-    return body.cast("arith.fptosi", limited, "f32", "i64")
+def _as_integer(body: Body, value: Value) -> Value:
+    limited = body.clamp(value, body.constant(-_FAR, "f32"), body.constant(_FAR, "f32"))
+    return body.cast("arith.fptosi", limited, "i64")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
+from qdialect.lowering.scalar_body import Body, Value
 
-Emitter = Callable[[Body, ir.Operation, Sequence[str]], str]
+Emitter = Callable[[Body, ir.Operation, Sequence[Value]], Value]
 
 _SAME_TYPE = (
     *("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf"),
@@ -36,29 +36,29 @@ def scalar_type(value: ir.Value) -> str:
     return str(ir.RankedTensorType(value.type).element_type).removeprefix("u")
 
 
-def _same_type(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
-    return body.op(f"{op.name} {', '.join(values)} : {scalar_type(op.results[0])}")
+def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.unary(op.name, *values) if len(values) == 1 else body.binary(op.name, *values)
 
 
-def _cast(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
-    return body.op(f"{op.name} {values[0]} : {scalar_type(op.operands[0])} to {scalar_type(op.results[0])}")
+def _cast(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.cast(op.name, values[0], scalar_type(op.results[0]))
 
 
-def _compare(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     predicate = _COMPARISONS[op.name][ir.IntegerAttr(op.attributes["predicate"]).value]
-    return body.op(f"{op.name} {predicate}, {values[0]}, {values[1]} : {scalar_type(op.operands[0])}")
+    return body.compare(predicate, *values)
 
 
-def _select(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
-    return body.op(f"arith.select {', '.join(values)} : {scalar_type(op.results[0])}")
+def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    return body.select(*values)
 
 
-def _rsqrt(body: Body, _: ir.Operation, values: Sequence[str]) -> str:
-    root = body.op(f"math.sqrt {values[0]} : f32")
-    return body.binary("arith.divf", body.constant(1.0, "f32"), root, "f32")
+def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
+    root = body.unary("math.sqrt", values[0])
+    return body.divide(body.constant(1.0, "f32"), root)
 
 
-def _transcendental(body: Body, op: ir.Operation, values: Sequence[str]) -> str:
+def _transcendental(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return emit_shared(body, op.name, values[0])
 
 

@@ -14,7 +14,7 @@ Part = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """Pixel axes of one nest, and how far each operand is into its buffer at their start."""
+    """Pixel axes of one micro-kernel, and how far each operand is into its buffer at their start."""
 
     pixels: Sequence[Axis]
     offsets: Sequence[int]

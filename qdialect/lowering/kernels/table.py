@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from qdialect.lowering.kernel_text import Tensor
 from qdialect.lowering.program import Kernel
 from qdialect.quant_math import Table
 
@@ -14,7 +15,7 @@ def stored_table(table: Table, input_shift: int, output_shift: int) -> Table:
     return ((table[index].astype(np.int64) + output_shift) % 256).astype(np.uint8)
 
 
-def declare_table(kernel: Kernel, table: Table) -> str:
+def declare_table(kernel: Kernel, table: Table) -> Tensor:
     """The tensor of a table parameter of `kernel`."""
     buffer = kernel.data("table", np.asarray(table, dtype=np.uint8).view(np.int8))
-    return kernel.whole(buffer).name
+    return kernel.flat_tensor(buffer)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qdialect.lowering.kernel_text import Body, Buffer, Loops, Operand, Tag
+from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag
 from qdialect.lowering.kernels.elementwise import MapOperand, declare_operand, emit_map
 from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import split
 from qdialect.lowering.views import Axis, View, collapse
@@ -41,20 +42,15 @@ def emit_transposition(kernel: Kernel, shape: Sequence[int], source: MapOperand,
 
 
 def _pixels(target: MapOperand, axes: Sequence[Axis]) -> MapOperand | None:
-    """The target as 32-bit numbers, one for each pixel; None where it has no pixels of four bytes."""
-    place, (*outer, last) = target.source, axes
-    if (
-        not isinstance(place, BufferSlot)
-        or place.kind != "arena"
-        or place.storage.element != "i8"
-        or last.size > _PIXEL
-    ):
+    """The target as 32-bit numbers, one for each pixel; None where its pixels are not four bytes."""
+    slot, (*outer, last) = target.source, axes
+    if not isinstance(slot, BufferSlot) or slot.kind != "arena" or slot.storage.element != "i8" or last.size > _PIXEL:
         return None
     steps = [axis.strides[1] for axis in outer]
-    if any(number % _PIXEL for number in (*steps, target.offset, place.offset)):
+    if any(number % _PIXEL for number in (*steps, target.offset, slot.offset)):
         return None
-    pixels = place.storage.length // _PIXEL
-    seen = replace(place, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=place.offset // _PIXEL)
+    pixels = slot.storage.length // _PIXEL
+    seen = replace(slot, storage=Storage((1, 1, 1, pixels), "i32", pixels), offset=slot.offset // _PIXEL)
     return MapOperand(seen, tuple(step // _PIXEL for step in steps), target.offset // _PIXEL)
 
 
@@ -64,12 +60,12 @@ def _emit_packing(kernel: Kernel, axes: Sequence[Axis], source: MapOperand, pixe
     buffer, steps = declare_operand(kernel, "source", source).buffer, tuple(axis.strides[0] for axis in outer)
     bytes_ = [MapOperand(buffer, steps, source.offset + i * planes.strides[0]) for i in range(planes.size)]
 
-    def emit(body: Body, values: Sequence[str]) -> str:
-        wide = [body.cast("arith.extui", value, "i8", "i32") for value in values]
+    def emit(body: Body, values: Sequence[Value]) -> Value:
+        wide = [body.cast("arith.extui", value, "i32") for value in values]
         pixel = wide[0]
         for i, byte in enumerate(wide[1:], start=1):
-            shifted = body.binary("arith.shli", byte, body.constant(8 * i, "i32"), "i32")
-            pixel = body.binary("arith.ori", pixel, shifted, "i32")
+            shifted = body.binary("arith.shli", byte, body.constant(8 * i, "i32"))
+            pixel = body.binary("arith.ori", pixel, shifted)
         return pixel
 
     emit_map(kernel, [axis.size for axis in outer], bytes_, pixels, emit, SQUARE)
@@ -84,7 +80,7 @@ def _emit_part(
     column: tuple[int, int, int],
     origins: tuple[int, int],
 ) -> None:
-    """One nest: `row` is a stretch (start, size, tile) of the axis the source runs along, `column` of the target's."""
+    """One micro-kernel: `row` is a part (start, size, tile) of the source's contiguous axis, `column` of the target's."""
     sizes, tiles = [axis.size for axis in axes], [1] * len(axes)
     offsets = list(origins)
     for axis, (start, size, tile) in ((along, row), (len(axes) - 1, column)):
@@ -98,5 +94,5 @@ def _emit_part(
     view = View(tuple(sizes), tuple(axis.strides[1] for axis in axes), offsets[1])
     destination, where = kernel.write(buffers[1], view)
     tag = Tag(kernel.next_micro_kernel(), "root", tuple(tiles))
-    done = kernel.generic(Loops(loops), [operand], Operand(destination, loops), kernel.body(), "%x0", tag)
+    done = kernel.copy(Loops(loops), operand, Operand(destination, loops), tag)
     kernel.store(done, where)

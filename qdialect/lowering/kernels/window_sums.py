@@ -1,6 +1,6 @@
 """The sum of each window's data, computed once for all channels: what the zero points of weights are multiplied by.
 
-A run of bytes is summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
+Contiguous bytes are summed up a vector at a time: dot products with ones leave a sum in every lane, and the lanes are
 added up at the end.  That is an instruction for 64 bytes, where a column of ones beside the weights costs one for every
 K group and every tile of channels.
 """
@@ -45,31 +45,31 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     if is_cheap or (reads_past_end and not op.data.has_slack):
         return None
     pixels = math.prod(axis.size for axis in axes)
-    place = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
+    slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
-    data, sums = kernel.place("data", op.data), kernel.place("sums", place)
+    data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
     columns = kernel.read(kernel.data("ones", ones), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         micro_kernel = kernel.next_micro_kernel()
-        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _runs(op, reduction, segment, ones.shape)
+        loops, source = Loops((*segment.loops, "nl"), reduction.loops), _windows(op, reduction, segment, ones.shape)
         inputs = (
             Operand(kernel.read(data, source), (*segment.loops, *reduction.outer, "kk", "nl", "k4")),
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
         )
         start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
         lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.steps), loops, inputs, start)
-        body = kernel.body()
-        total = body.binary("arith.addi", "%o", "%x0", "i32")
+        terms = [Operand(lanes, loops.parallel)]
         start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
+        body = kernel.body(terms, start)
+        total = body.add(body.output, body.inputs[0])
         over = Loops(segment.loops, ("nl",))
-        added = kernel.generic(over, [Operand(lanes, loops.parallel)], start, body, total, Tag(micro_kernel, "total"))
+        added = kernel.generic(over, terms, start, body, total, Tag(micro_kernel, "total"))
         destination, where = kernel.write(sums, View(segment.sizes, segment.strides(-1), segment.offsets[-1]))
         root, target = Tag(micro_kernel, "root", segment.tiles), Operand(destination, segment.loops)
-        read = [Operand(added, segment.loops)]
-        kernel.store(kernel.generic(Loops(segment.loops), read, target, kernel.body(), "%x0", root), where)
+        kernel.store(kernel.copy(Loops(segment.loops), Operand(added, segment.loops), target, root), where)
     program.call(kernel, "window sums")
-    return place
+    return slot
 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:
@@ -78,8 +78,8 @@ def with_sums(axes: Sequence[Axis]) -> list[Axis]:
     return [Axis(axis.size, (*axis.strides, step)) for axis, step in zip(axes, steps, strict=True)]
 
 
-def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
-    """The windows as vectors of K groups, which end beyond the run: there the ones are zero."""
+def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
+    """The windows as vectors of K groups, which end beyond the contiguous reduction: there the ones are zero."""
     *_, chunks, lanes, k_group = ones
     sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)
     return View(
@@ -90,7 +90,7 @@ def _runs(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Seque
 
 
 def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
-    """[axes outside the run, chunks of the run, lanes, 4]: one where a channel has a tap."""
+    """[outer axes, chunks of the contiguous reduction, lanes, 4]: one where a channel has a tap."""
     taps = reduction.ordered(reduction.present[:1])[0]
     lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes), _VECTOR)
     chunk = lanes * _K_GROUP

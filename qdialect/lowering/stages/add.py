@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.add import AddStage
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.addition import Addition
-from qdialect.lowering.kernels.f32_codes import Quantization
+from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import Bounds, EmitStage, StageKernel, StageSite, lowers_stage
 
 
@@ -45,7 +45,7 @@ class AddKernel(StageKernel):
     def declare(self, kernel: Kernel) -> EmitStage:
         add = self.addition.declare(kernel)
 
-        def emit(body: Body, value: str, _: Sequence[str], residual: str | None) -> str:
+        def emit(body: Body, value: Value, _: Sequence[Value], residual: Value | None) -> Value:
             assert residual is not None, "the verifier has seen a residual"
             return add(body, value, residual)
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.stages.dequantize import DequantizeStage
 from qdialect.lowering.constant_operands import required_constant
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import real_multiplier
 
@@ -39,10 +39,10 @@ class DequantizeKernel(StageKernel):
         return [("scale", self.scales), *([] if self.bias is None else [("f32_bias", self.bias)])]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        def emit(body: Body, acc: str, parameters: Sequence[str], _: str | None) -> str:
-            value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
+        def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
+            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), parameters[0])
             for bias in parameters[1:]:
-                value = body.binary("arith.addf", value, bias, "f32")
+                value = body.add(value, bias)
             return value
 
         return emit

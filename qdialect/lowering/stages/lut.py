@@ -9,9 +9,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from qdialect.dialect.stages.lut import LutStage
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.table import declare_table, stored_table
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import Table
 
@@ -37,8 +37,8 @@ class LutKernel(StageKernel):
     def declare(self, kernel: Kernel) -> EmitStage:
         table = declare_table(kernel, self.table)
 
-        def emit(body: Body, value: str, _: Sequence[str], __: str | None) -> str:
-            index = body.cast("arith.index_cast", value, "i32", "index")
-            return body.op(f"tensor.extract {table}[{index}] : tensor<256xi8>")
+        def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
+            index = body.cast("arith.index_cast", value, "index")
+            return body.extract(table, index)
 
         return emit

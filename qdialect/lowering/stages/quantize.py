@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.quantize import QuantizeStage
-from qdialect.lowering.kernels.f32_codes import declare_code_of_f32
+from qdialect.lowering.kernels.quantization import declare_quantize
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 
@@ -25,5 +25,5 @@ class QuantizeKernel(StageKernel):
     def declare(self, kernel: Kernel) -> EmitStage:
         site, stage = self.site, self.site.stage
         how = (site.bounds, stage.rounding, stage.scaling)
-        quantize = declare_code_of_f32(kernel, "output", site.quantization, *how)
+        quantize = declare_quantize(kernel, "output", site.quantization, *how)
         return lambda body, value, _, __: quantize(body, value)

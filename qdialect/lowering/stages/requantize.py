@@ -1,6 +1,6 @@
 """`requantize` in a kernel: the cheapest form that is exact, or the arithmetic of the rounding mode.
 
-A `CodeForm` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do, which
+A `Requantizer` leaves values outside their bounds. They are clamped to a byte where anything in a byte will do, which
 packing does by itself; as the last stage the byte is clamped to the bounds where these are narrower.
 """
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.lowering.arithmetic import Requantization, requantization
-from qdialect.lowering.code_forms import CodeForm, code_form
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.kernels.elementwise import byte_literal
-from qdialect.lowering.kernels.rescaling import declare_code
+from qdialect.lowering.kernels.rescaling import declare_rescale
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.requantizer import Requantizer, requantizer_of
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import real_multiplier, requantize_parameters
 
@@ -29,10 +29,10 @@ _BYTE = (0, 255)
 @lowers_stage(RequantizeStage)
 @dataclass(frozen=True)
 class RequantizeKernel(StageKernel):
-    """Accumulators times their multipliers; without `form` by the arithmetic `how`."""
+    """Accumulators times their multipliers; without `requantizer` by the arithmetic `how`."""
 
     site: StageSite
-    form: CodeForm | None
+    requantizer: Requantizer | None
     how: Requantization | None
 
     @classmethod
@@ -40,57 +40,59 @@ class RequantizeKernel(StageKernel):
         op, stage, after = site.op, site.stage, site.quantization
         multipliers = real_multiplier(op.input_scale, op.weight_scales, after.scale, stage.multiplier)
         parameters = requantize_parameters(stage.rounding, multipliers)
-        form = code_form(stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.acc_range)
-        if form is not None:
-            return cls(site, form, None)
-        low, high = site.acc_range
+        requantizer = requantizer_of(
+            stage.rounding, parameters, after.zero_point, site.bounds, site.shift, site.accumulator_range
+        )
+        if requantizer is not None:
+            return cls(site, requantizer, None)
+        low, high = site.accumulator_range
         return cls(site, None, requantization(stage.rounding, parameters, int(max(-low.min(), high.max()))))
 
     @property
     def leaves_byte(self) -> bool:
-        return self.form is not None and self.site.follower is None
+        return self.requantizer is not None and self.site.follower is None
 
     @property
     def offset(self) -> NDArray[np.int32]:
-        return super().offset if self.form is None else self.form.offset
+        return super().offset if self.requantizer is None else self.requantizer.offset
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
-        how = self.form or self.how
+        how = self.requantizer or self.how
         assert how is not None, "one of the two is there"
         return [(parameter.name, parameter.values) for parameter in how.parameters]
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        if self.form is not None:
-            return self._in_form(kernel, self.form)
+        if self.requantizer is not None:
+            return self._by_requantizer(kernel, self.requantizer)
         assert self.how is not None, "one of the two is there"
         site = self.site
-        rescale = declare_code(kernel, self.how, site.quantization.zero_point, site.bounds, site.shift)
-        return lambda body, acc, parameters, _: rescale(body, acc, "i32", parameters)
+        rescale = declare_rescale(kernel, self.how, site.quantization.zero_point, site.bounds, site.shift)
+        return lambda body, acc, parameters, _: rescale(body, acc, parameters)
 
-    def _in_form(self, kernel: Kernel, form: CodeForm) -> EmitStage:
-        rescale, follower = form.declare(kernel), self.site.follower
+    def _by_requantizer(self, kernel: Kernel, requantizer: Requantizer) -> EmitStage:
+        rescale, follower = requantizer.declare(kernel), self.site.follower
         limits = None
         if follower is not None and not follower.takes_any_byte:
             named = zip(("low", "high"), self.site.stored_bounds, strict=True)
             limits = tuple(kernel.number(name, bound, "i32") for name, bound in named)
         finish = self._declare_byte(kernel) if follower is None else None
 
-        def emit(body: Body, acc: str, parameters: Sequence[str], _: str | None) -> str:
+        def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
             low, high = limits or (body.constant(bound, "i32") for bound in _BYTE)
-            value = body.clamp(rescale(body, acc, parameters), low, high, "i32")
+            value = body.clamp(rescale(body, acc, parameters), low, high)
             return value if finish is None else finish(body, value)
 
         return emit
 
-    def _declare_byte(self, kernel: Kernel) -> Callable[[Body, str], str]:
+    def _declare_byte(self, kernel: Kernel) -> Callable[[Body, Value], Value]:
         """Emit the byte of a value, limited to bounds that are narrower."""
         bounds = self.site.stored_bounds
         if bounds == _BYTE:
-            return lambda body, value: body.narrow(value, "i32")
+            return lambda body, value: body.narrow(value)
         low, high = (kernel.number(n, byte_literal(b), "i8") for n, b in zip(("low", "high"), bounds, strict=True))
 
-        def emit(body: Body, value: str) -> str:
-            byte = body.narrow(value, "i32")
-            return body.binary("arith.minui", body.binary("arith.maxui", byte, low, "i8"), high, "i8")
+        def emit(body: Body, value: Value) -> Value:
+            byte = body.narrow(value)
+            return body.binary("arith.minui", body.binary("arith.maxui", byte, low), high)
 
         return emit

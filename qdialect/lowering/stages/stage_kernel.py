@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from qdialect.dialect import AnyFused
 from qdialect.dialect.stages.stage_base import Quantized, Stage
-from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.f32_codes import Quantization
+from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
-EmitStage = Callable[[Body, str, Sequence[str], str | None], str]
+EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
 """(body, value, the stage's own parameters by channel, residual as i8) -> value.
 
 Accumulators and quantized values are i32, the latter with their shift; f32 values are f32.
@@ -47,7 +47,7 @@ class StageSite:
     """Of the quantized values that the stage takes."""
     shift: int
     """Of the quantized values that the stage leaves."""
-    acc_range: tuple[IntArray, IntArray]
+    accumulator_range: tuple[IntArray, IntArray]
     """The range of the accumulators, by channel."""
     follower: type[StageKernel] | None
     """What computes the next stage."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from qdialect.dialect.stages.sum import SumStage
-from qdialect.lowering.kernel_text import Body
-from qdialect.lowering.kernels.f32_codes import Quantization, declare_f32
+from qdialect.lowering.kernels.quantization import Quantization, declare_dequantize
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 
 
@@ -26,11 +26,11 @@ class SumKernel(StageKernel):
         return cls(Quantization(stage.residual_scale, stage.residual_zero_point, site.residual_shift))
 
     def declare(self, kernel: Kernel) -> EmitStage:
-        dequantize = declare_f32(kernel, "residual", self.residual)
+        dequantize = declare_dequantize(kernel, "residual", self.residual)
 
-        def emit(body: Body, value: str, _: Sequence[str], residual: str | None) -> str:
+        def emit(body: Body, value: Value, _: Sequence[Value], residual: Value | None) -> Value:
             assert residual is not None, "the verifier has seen a residual"
-            stored = body.cast("arith.extui", residual, "i8", "i32")
-            return body.binary("arith.addf", value, dequantize(body, stored), "f32")
+            stored = body.cast("arith.extui", residual, "i32")
+            return body.add(value, dequantize(body, stored))
 
         return emit

@@ -1,7 +1,8 @@
 """Which elements of its buffers a kernel reads and writes, at the vector phase.
 
 An access is a `Run`: a start and, for each loop around it and each dimension of its vector, a stride and an extent.
-What no run can say, an access at a position read from a table or one by an op unknown here, covers its whole buffer.
+What a run cannot describe, an access at a position read from a table or one by an op unknown here, covers its whole
+buffer.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Access:
     run: Run | None
     op: ir.Operation
     loops: tuple[tuple[ir.Operation, int], ...]
-    """The loops around it that move it, and by how much in a step."""
+    """The loops around it that move it, and by how much in an iteration."""
 
 
 def accesses(function: ir.Operation) -> list[Access]:
@@ -99,7 +100,7 @@ def loop_of(variable: ir.Value) -> ir.Operation | None:
 
 
 def bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
-    """(first index, step, number of steps) of an `scf.for` where they are known."""
+    """(first index, step, trip count) of an `scf.for` where they are known."""
     lower, upper, step = (constant(value) for value in list(loop.operands)[:3])
     if lower is None or upper is None or step is None:
         return None
@@ -114,21 +115,21 @@ def _of_buffer(buffer: ir.Value, argument: int) -> Iterator[Access]:
         elif isinstance(buffer.type, ir.MemRefType):
             is_write = _WRITES.get(op.name) == use.operand_number
             is_read = _READS.get(op.name) == use.operand_number or op.name == "vector.gather"
-            acc_range = _reach(op, use.operand_number) if op.name in _WRITES | _READS else None
-            run, loops = acc_range or (None, ())
+            found = _extent_of(op, use.operand_number) if op.name in _WRITES | _READS else None
+            run, loops = found or (None, ())
             if is_write or not is_read:
                 yield Access(argument, True, run, op, loops)
             if is_read or not is_write:
                 yield Access(argument, False, run, op, loops)
 
 
-def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
-    """The run of a read or write, and the loops that move it."""
+def _extent_of(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operation, int], ...]] | None:
+    """The elements that a read or write touches, and the loops that move it."""
     buffer = op.operands[position]
     type_ = ir.MemRefType(buffer.type)
     strides = static_strides(type_)
-    place = _start_of(buffer)
-    if place is None or strides is None:
+    address = _start_of(buffer)
+    if address is None or strides is None:
         return None
     is_copy = op.name == "memref.copy"
     values = [] if is_copy else list(op.operands)[position + 1 :][: type_.rank]
@@ -136,11 +137,11 @@ def _reach(op: ir.Operation, position: int) -> tuple[Run, tuple[tuple[ir.Operati
         index = _linear(value)
         if index is None:
             return None
-        place = _sum(place, _times(index, stride))
+        address = _sum(address, _times(index, stride))
     dims = list(zip(strides, type_.shape, strict=True)) if is_copy else _vector_dims(op, strides)
     loops: list[tuple[ir.Operation, int]] = []
-    start = place.constant
-    for variable, factor in place.factors.items():
+    start = address.constant
+    for variable, factor in address.factors.items():
         loop = loop_of(variable)
         found = bounds(loop) if loop else None
         if loop is None or found is None:

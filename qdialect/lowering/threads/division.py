@@ -1,10 +1,10 @@
 """Where the work of a kernel is cut into parts of equal cost.
 
-A micro-kernel is a number of loops, each inside the one before, whose steps may run in any order. Counted through the outermost
-loops, its steps are units in a row, and each part gets a stretch of them.
+A loop nest consists of loops, each inside the one before, whose iterations may run in any order. The iterations of its
+outermost loops are numbered in a row, and each part gets a contiguous range of them.
 
-All micro-kernels of a kernel are cut at the same places of what they write: so a part reads what the same part of the kernel
-before it wrote, and borders lie with the rows that they belong to.
+All loop nests of a kernel are divided at the same offsets of what they write: so a part reads what the same part of the
+kernel before it wrote, and borders go with the rows that they belong to.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Work:
-    """A micro-kernel: the steps of each of its loops, outermost first, its cost, and where it writes."""
+    """A loop nest: the trip counts of its loops, outermost first, its cost, and where it writes."""
 
     trips: tuple[int, ...]
     cost: float
     start: int = 0
     strides: tuple[int, ...] = ()
-    """From step to step of each loop."""
+    """Elements from one iteration of each loop to the next."""
 
     def units(self, depth: int) -> int:
-        """Units where steps are counted through the `depth` outermost loops."""
+        """Iterations of the `depth` outermost loops together."""
         return math.prod(self.trips[:depth])
 
-    def places(self, depth: int) -> NDArray[np.int64]:
-        """About where each unit writes, in ascending order."""
+    def positions(self, depth: int) -> NDArray[np.int64]:
+        """About where each iteration writes, in ascending order."""
         found = np.full(1, self.start, np.int64)
         for trips, stride in list(zip(self.trips, self.strides, strict=True))[:depth]:
             found = (found[:, None] + np.arange(trips) * stride).reshape(-1)
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Partition:
-    """Through how many loops units are counted, and the unit where each part starts and the last one ends."""
+    """How many outermost loops are divided, and the iteration where each part starts and the last one ends."""
 
     depth: int
     bounds: tuple[int, ...]
@@ -77,12 +77,12 @@ def largest_share(works: Sequence[Work], partitions: Sequence[Partition]) -> flo
 
 
 def _partition(works: Sequence[Work], parts: int, depth: int) -> list[Partition]:
-    """The cut where units are counted through at most `depth` loops."""
+    """The division of at most the `depth` outermost loops."""
     depths = [min(depth, len(work.trips)) for work in works]
     units = [work.units(depth) for work, depth in zip(works, depths, strict=True)]
-    places = np.concatenate([work.places(depth) for work, depth in zip(works, depths, strict=True)])
+    positions = np.concatenate([work.positions(depth) for work, depth in zip(works, depths, strict=True)])
     costs = np.repeat([work.cost / count for work, count in zip(works, units, strict=True)], units)
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(positions, kind="stable")
     middles = np.cumsum(costs[order]) - costs[order] / 2
     share = float(costs.sum()) / parts
     ends = [0, *(int(np.count_nonzero(middles < share * part)) for part in range(1, parts)), len(order)]

@@ -1,7 +1,7 @@
 """The loop nests of a kernel, and which of their loops may be divided among threads.
 
-A loop may be divided where the addresses show that each of its steps writes elements of its own, and a kernel where no
-micro-kernel touches what another one writes. One thing is taken on trust: that no step of a loop reads another's scratch.
+A loop may be divided where the addresses show that each iteration writes elements of its own, and a kernel where no
+loop nest touches what another one writes. One thing is taken on trust: no iteration reads another's scratch memory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class LoopNest:
 
     op: ir.Operation
     loops: tuple[ir.Operation, ...]
-    """Loops whose steps may run in any order, outermost first."""
+    """Loops whose iterations may run in any order, outermost first."""
     work: Work
 
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """A kernel: its accesses, and its micro-kernels, none where it cannot be divided."""
+    """A kernel: its accesses, and its loop nests, empty where it cannot be divided."""
 
     function: ir.Operation
     accesses: tuple[Access, ...]
@@ -52,7 +52,7 @@ def analyse(function: ir.Operation) -> KernelFunction:
         if access.is_write:
             writes.setdefault(_top(access.op, function), []).append(access)
     loop_nests = [_loop_nest(op, writes[op]) for op in _ops(function) if op in writes]
-    # What only fills scratch belongs to nobody's part.
+    # What only fills scratch memory belongs to no part.
     owned = all(_top(access.op, function) in writes for access in every if access.is_write)
     is_free = owned and _are_independent(found)
     cost = sum(cycles(op) for op in _ops(function))
@@ -97,7 +97,7 @@ def _independent_loops(op: ir.Operation, writes: list[Access]) -> tuple[ir.Opera
 
 
 def _is_independent(op: ir.Operation, writes: list[Access]) -> bool:
-    """Whether `op` is a loop of a known number of steps, each of which writes elements of its own."""
+    """Whether `op` is a loop of known trip count, each iteration of which writes elements of its own."""
     if op.name != "scf.for" or len(op.results) or bounds(op) is None:
         return False
     return all(access.run is not None and access.run.is_injective and op in dict(access.loops) for access in writes)

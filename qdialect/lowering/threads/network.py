@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, op_error
 from qdialect.lowering.functions import MAIN
-from qdialect.lowering.storage import ELEMENT_BYTES
+from qdialect.lowering.storage import element_bytes
 from qdialect.lowering.strides import static_strides
 from qdialect.lowering.threads.accesses import constant
 
@@ -52,4 +52,4 @@ def _is_flat(type_: ir.Type) -> bool:
     """Whether a type is that of a buffer whose elements lie side by side, as many as the type says."""
     if not isinstance(type_, ir.MemRefType) or type_.rank != 1 or not type_.has_static_shape:
         return False
-    return static_strides(type_) == (1,) and str(type_.element_type) in ELEMENT_BYTES
+    return static_strides(type_) == (1,) and element_bytes(type_) is not None

@@ -1,8 +1,8 @@
 """A kernel of which each call computes one part.
 
-The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its
-micro-kernels from a table of constants. A cut through several loops makes the bounds of the inner ones depend on the outer
-ones: not all steps in the first and last of these are the part's.
+The kernel gets one more argument, the number of the part, and reads where that part begins and ends in each of its loop
+nests from a table of constants. Dividing several loops makes the bounds of the inner ones depend on the outer ones: not
+all iterations in the first and last of these belong to the part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qdialect.lowering.threads.loop_nests import KernelFunction, LoopNest, slice
 
 
 def divide(kernel: KernelFunction, partitions: Sequence[Partition]) -> None:
-    """Rewrite `kernel` in place so that it computes one of the parts that `partitions` says, one cut for each nest."""
+    """Rewrite `kernel` in place so that it computes one of the parts that `partitions` says, one for each loop nest."""
     function = kernel.function
     block = function.regions[0].blocks[0]
     with function.location:
@@ -64,7 +64,7 @@ def _index(value: int) -> ir.Value:
 
 
 def _guard(loop_nest: LoopNest, first: ir.Value, last: ir.Value) -> None:
-    """Compute `loop_nest`, which is a single step, where it is in [first, last)."""
+    """Compute `loop_nest`, which is a single iteration, where it is in [first, last)."""
     moved = slice_of(loop_nest.op)
     with ir.InsertionPoint(loop_nest.op), loop_nest.op.location:
         loop = scf.ForOp(first, last, _index(1))
@@ -75,7 +75,7 @@ def _guard(loop_nest: LoopNest, first: ir.Value, last: ir.Value) -> None:
 
 
 def _bound(loop_nest: LoopNest, depth: int, first: ir.Value, last: ir.Value) -> None:
-    """Let the `depth` outermost loops of `loop_nest` run over units [first, last)."""
+    """Let the `depth` outermost loops of `loop_nest` run over iterations [first, last)."""
     for level, loop in enumerate(loop_nest.loops[:depth]):
         inside = math.prod(loop_nest.work.trips[level + 1 : depth])
         lower, step = constant(loop.operands[0]) or 0, constant(loop.operands[2]) or 1

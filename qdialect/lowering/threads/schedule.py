@@ -1,8 +1,8 @@
-"""Which step of a network runs on which threads, and where threads wait for each other.
+"""Which call of a network runs on which threads, and where threads wait for each other.
 
-A step that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a step that
-touches what a step since the last barrier writes, or writes what that one touches, unless both run on the same one
-thread. So chains of small steps stay on one thread, and independent ones run side by side.
+A call that is divided runs on all threads, a part each; any other runs on one. A barrier stands before a call that
+touches what a call since the last barrier writes, or writes what that one touches, unless both run on the same one
+thread. So chains of small calls stay on one thread, and independent ones run side by side.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qdialect._mlir import ir
-from qdialect.lowering.storage import ELEMENT_BYTES
+from qdialect.lowering.storage import element_bytes
 from qdialect.lowering.threads.accesses import Run, constant
 from qdialect.lowering.threads.loop_nests import KernelFunction
 
@@ -61,7 +61,7 @@ def steps(main: ir.Operation, kernels: Mapping[str, KernelFunction]) -> list[Ste
 
 @dataclass(frozen=True)
 class Turn:
-    """When a step runs."""
+    """When a call runs."""
 
     step: Step
     thread: int | None
@@ -86,7 +86,7 @@ class _Open:
 
 
 def schedule(found: Sequence[Step], divided: frozenset[str], threads: int) -> Iterator[Turn]:
-    """When each of the steps `found` runs, in their order; kernels `divided` run on all threads."""
+    """When each of the calls `found` runs, in their order; kernels `divided` run on all threads."""
     now = _Open()
     for step in found:
         is_divided = step.kernel.name in divided
@@ -111,7 +111,7 @@ def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
         block, offset = _origin(value)
         type_ = ir.MemRefType(value.type)
         run = access.run or Run(0, ((1, type_.shape[0]),))
-        size = ELEMENT_BYTES[str(type_.element_type)]
+        size = element_bytes(type_) or 0
         touches.append(Touch(block, access.argument, access.is_write, run.scaled(size, offset)))
     return Step(call, kernel, tuple(dict.fromkeys(touches)))
 

@@ -44,7 +44,7 @@ def _operations(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_by_element(op: ir.Operation) -> bool:
-    """Whether `op` computes each element of a tile from the elements at its place, or from scalars."""
+    """Whether `op` computes each element of a tile from the elements at its position, or from scalars."""
     if len(op.results) != 1 or not is_tile(op.results[0].type):
         return False
     shape = list(ir.VectorType(op.results[0].type).shape)

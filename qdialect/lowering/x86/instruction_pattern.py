@@ -1,4 +1,4 @@
-"""What a pattern of the x86 step is: a check that gives a match or a reason, and a rewrite that cannot fail.
+"""What a pattern of the x86 lowering step is: a check that gives a match or a reason, and a rewrite that cannot fail.
 
 A pattern is tried at every op with its root's name.  Its check reads whatever a legal module may hold and changes
 nothing; what it does not prove, it refuses.  Reasons are remarks for those who collect them (`explain_matches`), and
@@ -31,7 +31,7 @@ class InstructionPattern(ABC, Generic[M]):
 
     @abstractmethod
     def rewrite(self, op: ir.Operation, match: M) -> ir.Value | None:
-        """Emit what replaces `op`, before it: the value of its result, None for an op that has no result."""
+        """Emit what replaces `op`, before it: the value of its result, None for an op without a result."""
 
     def match(self, op: ir.Operation) -> M | MatchFailure | None:
         """What `check` finds, for ops that are masked by no region and on vectors of a fixed size."""

@@ -1,7 +1,7 @@
 """Tiles of 64 bytes whose lanes are in the order that unpacking leaves them in.
 
 Unpacking within 128-bit lanes takes byte 16 l + 4 v + i to vector v, lane 4 l + i.  A tile has a loop for each bit of v
-and l and one for i: [2, 2, 2, 2, 4].  In memory its bytes lie side by side, or in runs of 4 to 32 bytes.
+and l and one for i: [2, 2, 2, 2, 4].  In memory its bytes lie side by side, or in contiguous parts of 4 to 32 bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TILE = [2, 2, 2, 2, 4]
 RANK = len(TILE)
 _BYTES = 64
 _WEIGHTS = [8, 4, 32, 16, 1]
-"""What each loop adds to a lane's place among the 64 bytes."""
+"""What each loop adds to a lane's position among the 64 bytes."""
 
 
 def is_tile(type_: ir.Type) -> bool:
@@ -31,7 +31,7 @@ def is_tile(type_: ir.Type) -> bool:
 def holds_tiles(buffer: ir.Value) -> bool:
     """Whether the innermost dimensions of a memref of bytes are a tile's, in stretches that can be loaded.
 
-    Bytes may be in several places of the tile, so that they can be read, though not stored (`is_injective`).
+    Bytes may be in several positions of the tile, so that they can be read, though not stored (`is_injective`).
     """
     if not isinstance(buffer.type, ir.MemRefType) or b.shape_of(buffer)[-RANK:] != TILE:
         return False
@@ -42,12 +42,12 @@ def holds_tiles(buffer: ir.Value) -> bool:
 
 
 def is_injective(buffer: ir.Value) -> bool:
-    """Whether each place of a tile is a byte of its own."""
+    """Whether each position of a tile is a byte of its own."""
     return len(set(_offsets(buffer))) == _BYTES
 
 
 def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    """The 64 bytes at `indices`, each at its place."""
+    """The 64 bytes at `indices`, each at its position."""
     offsets = _offsets(buffer)
     run = _run(offsets)
     if run == _BYTES:
@@ -75,7 +75,7 @@ def store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value]) -
 def permuted(value: ir.Value) -> ir.Value:
     """64 bytes as [4, 16], vector v and lane 4 l + i."""
     order = np.arange(_BYTES).reshape(4, 4, 4).transpose(1, 0, 2).ravel()
-    shuffled = vector.shuffle(value, value, [int(place) for place in order])
+    shuffled = vector.shuffle(value, value, [int(position) for position in order])
     return vector.shape_cast(ir.VectorType.get([4, 16], ir.VectorType(value.type).element_type), shuffled)
 
 
@@ -84,12 +84,12 @@ def _from_two(buffer: ir.Value, indices: Sequence[ir.Value], offsets: list[int])
     last = max(offsets) + 1 - _BYTES
     # The loop over i walks single bytes.
     ends = [b.load(_BYTES, buffer, b.shifted(indices, [0] * (len(indices) - 1) + [start])) for start in (0, last)]
-    return vector.shuffle(*ends, [place if place < _BYTES else place - last + _BYTES for place in offsets])
+    return vector.shuffle(*ends, [position if position < _BYTES else position - last + _BYTES for position in offsets])
 
 
-def _at(indices: Sequence[ir.Value], place: int) -> list[ir.Value]:
-    """The indices of the byte at a place."""
-    steps = [place // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
+def _at(indices: Sequence[ir.Value], position: int) -> list[ir.Value]:
+    """The indices of the byte at a position."""
+    steps = [position // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
     return b.shifted(indices, [0] * (len(indices) - RANK) + steps)
 
 
@@ -105,8 +105,8 @@ def _distances(strides: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _digits() -> Iterator[list[int]]:
-    for place in range(_BYTES):
-        yield [place // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
+    for position in range(_BYTES):
+        yield [position // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
 
 
 def _run(offsets: list[int]) -> int:
@@ -116,4 +116,4 @@ def _run(offsets: list[int]) -> int:
 
 
 def _is_run(offsets: list[int], run: int) -> bool:
-    return all(offsets[place] == offsets[place - place % run] + place % run for place in range(_BYTES))
+    return all(offsets[position] == offsets[position - position % run] + position % run for position in range(_BYTES))

@@ -10,11 +10,11 @@ that, (v, l, i), with v and l as two bits each, of which the higher ones may be 
 order: nothing is put back in order before the packs of the epilogue, which do it on the way.  An interleaved row of the
 input serves every output row whose window holds it.
 
-Bound.  A kernel of KH rows and Q K groups of columns costs 4 KH Q dot products per 64 outputs.  R output rows at stride s
-need s (R - 1) + KH rows of the input, each 8 unpacks a K group of three or four columns, so (s (R - 1) + KH) / R * 8 Q.
-A core that does one dot product of 64 bytes a cycle, and two such instructions of any kind, takes at least 12.7 cycles
-for 3x3 at stride 1 by R = 3, which is 12 dot products and 40/3 unpacks; the instructions of the epilogue are half a
-cycle more each.  More rows want more registers than there are: parts of four are put aside and fetched again.
+Bound.  A kernel of KH rows and Q K groups of columns costs 4 KH Q dot products per 64 outputs.  R output rows at stride
+s need s (R - 1) + KH rows of the input, each 8 unpacks a K group of three or four columns, so (s (R - 1) + KH) / R * 8
+Q. A core that does one dot product of 64 bytes a cycle, and two such instructions of any kind, takes at least 12.7
+cycles for 3x3 at stride 1 by R = 3, which is 12 dot products and 40/3 unpacks; the instructions of the epilogue are
+half a cycle more each.  More rows want more registers than there are: parts of four are put aside and fetched again.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _LANES = ("v1", "v0", "l1", "l0", "i")
 _COLUMNS = ("kx", "kz")
 _K_GROUP = 4
 _MAX_K_GROUPS = 16
-"""Quads of a kernel whose products are written out; a tile is longer with each."""
+"""K groups of a kernel whose products are written out; a tile is longer with each."""
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Output rows of one nest, and rows per tile."""
+    """Output rows of one micro-kernel, and rows per tile."""
 
     start: int
     count: int
@@ -72,7 +72,7 @@ class _KGroups:
 
 
 @dataclass(frozen=True)
-class Piece:
+class PixelBlock:
     """`groups` groups of pixels of a block of lanes, from pixel `column` of each row on."""
 
     block: LaneBlock
@@ -80,7 +80,7 @@ class Piece:
     groups: int
 
 
-def calls_of(op: Contraction) -> list[list[Piece]]:
+def calls_of(op: Contraction) -> list[list[PixelBlock]]:
     """What each call computes; nothing where the tensor has too few lanes, or the kernel is large.
 
     What fills no vector, or no group of pixels, reaches back and is computed again, in a call of its own: within one
@@ -89,46 +89,46 @@ def calls_of(op: Contraction) -> list[list[Piece]]:
     height, width = op.window.kernel
     if height * -(-width // _K_GROUP) > _MAX_K_GROUPS:
         return []
-    storages = [place.storage for place in op.places]
+    storages = [slot.storage for slot in op.slots]
     pitches = {storage.pitch for storage in storages}
     merge = len(pitches) == 1 and {_steps(op, operand)[2] for operand in range(len(storages))} == pitches
     extent = op.window.output[1]
-    first: list[Piece] = []
-    again: list[Piece] = []
+    first: list[PixelBlock] = []
+    again: list[PixelBlock] = []
     done = 0
     for block in lane_blocks(op.output.storage.pitch, extent, merge=merge):
         groups, rest = divmod(extent, block.pixels)
-        (again if block.start < done else first).append(Piece(block, 0, groups))
+        (again if block.start < done else first).append(PixelBlock(block, 0, groups))
         if rest:
-            again.append(Piece(block, extent - block.pixels, 1))
-        done = block.start + block.run
-    return [pieces for pieces in (first, again) if pieces]
+            again.append(PixelBlock(block, extent - block.pixels, 1))
+        done = block.start + block.lanes
+    return [pixel_blocks for pixel_blocks in (first, again) if pixel_blocks]
 
 
-def emit_pieces(
-    pieces: Sequence[Piece], kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]
+def emit_pixel_blocks(
+    pixel_blocks: Sequence[PixelBlock], kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer]
 ) -> None:
-    """The micro-kernels of each piece."""
-    for piece in pieces:
-        _InterleavedMicroKernel(kernel, op, stages, buffers, piece).emit()
+    """The micro-kernels of each block of pixels."""
+    for pixel_block in pixel_blocks:
+        _InterleavedMicroKernel(kernel, op, stages, buffers, pixel_block).emit()
 
 
 class _InterleavedMicroKernel:
-    """The micro-kernels of one piece; its constants are declared once."""
+    """The micro-kernels of one block of pixels; its constants are declared once."""
 
     def __init__(
-        self, kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer], piece: Piece
+        self, kernel: Kernel, op: Contraction, stages: Stages, buffers: Sequence[Buffer], pixel_block: PixelBlock
     ) -> None:
         self.kernel = kernel
         self.op = op
         self.stages = stages
         self.buffers = buffers
-        self.piece = piece
-        self.block = block = piece.block
+        self.pixel_block = pixel_block
+        self.block = block = pixel_block.block
         self.images = ("n",) if op.window.images > 1 else ()
         self.loops = (*self.images, "h", "ct", "x", *_LANES)
         lanes = np.arange(block.tiles * LANES).reshape(block.tiles, 2, 2, 2, 2, 4).transpose(0, 3, 4, 1, 2, 5)
-        self.channels = block.start + lanes % block.run
+        self.channels = block.start + lanes % block.lanes
         self.k_groups = self._k_groups()
         self.weights = self._constant(
             "weights", np.concatenate([k_groups.packed.reshape(-1) for k_groups in self.k_groups])
@@ -146,14 +146,13 @@ class _InterleavedMicroKernel:
         micro_kernel = kernel.next_micro_kernel()
         inputs = [Operand(self._accumulate(micro_kernel, rows), self.loops)]
         inputs += [Operand(parameter, ("ct", *_LANES)) for parameter in self.parameters]
-        names = [f"%x{i}" for i in range(1, len(inputs))]
-        residual = None
         if len(buffers) > 2:
-            residual = f"%x{len(inputs)}"
             inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
         destination, where = kernel.write(buffers[1], self._view(rows, 1))
-        body = kernel.body()
-        value = self.stages.emit(body, "%x0", names, residual)
+        body = kernel.body(inputs)
+        acc, *rest = body.inputs
+        parameters = rest[: len(self.parameters)]
+        value = self.stages.emit(body, acc, parameters, rest[-1] if len(buffers) > 2 else None)
         root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in _LANES]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)
@@ -163,7 +162,7 @@ class _InterleavedMicroKernel:
         kernel = self.kernel
         empty = Operand(kernel.empty(self._sizes(rows), "i32"), self.loops)
         bias = Operand(self.bias, ("ct", *_LANES))
-        acc = kernel.generic(Loops(self.loops), [bias], empty, kernel.body(), "%x0", Tag(micro_kernel, "start"))
+        acc = kernel.copy(Loops(self.loops), bias, empty, Tag(micro_kernel, "start"))
         offset = 0
         for index, k_groups in enumerate(self.k_groups):
             acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"quads{index}"))
@@ -182,34 +181,35 @@ class _InterleavedMicroKernel:
         sizes = (*k_groups.packed.shape[:-1], *k_groups.columns)
         strides = (*row_major(k_groups.packed.shape)[:-1], *row_major(k_groups.columns))
         weights = kernel.read(self.weights, View(sizes, strides, offset))
-        body = kernel.body()
-        x = body.cast("arith.extui", "%x0", "i8", "i32")
-        w = body.cast("arith.extsi", "%x1", "i8", "i32")
-        total = body.binary("arith.addi", "%o", body.binary("arith.muli", x, w, "i32"), "i32")
         taps = _COLUMNS[: len(k_groups.columns)]
         operands = [
             Operand(data, (*self.loops[:edge], "ky", *taps, *_LANES)),
             Operand(weights, ("ky", "ct", *_LANES, *taps)),
         ]
-        return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, Operand(start, self.loops), body, total, tag)
+        acc = Operand(start, self.loops)
+        body = kernel.body(operands, acc)
+        x = body.cast("arith.extui", body.inputs[0], "i32")
+        w = body.cast("arith.extsi", body.inputs[1], "i32")
+        total = body.add(body.output, body.multiply(x, w))
+        return kernel.generic(Loops(self.loops, ("ky", *taps)), operands, acc, body, total, tag)
 
     def _sizes(self, rows: _Rows) -> tuple[int, ...]:
         images = [self.op.window.images for _ in self.images]
-        return (*images, rows.count, self.block.tiles, self.piece.groups, *_ORDER)
+        return (*images, rows.count, self.block.tiles, self.pixel_block.groups, *_ORDER)
 
     def _view(self, rows: _Rows, operand: int) -> View:
         """The lanes of each pixel: of its first tap, output or residual."""
         image, row, column = _steps(self.op, operand)
-        start = self.op.start(operand) + rows.start * row + self.piece.column * column + self.block.start
+        start = self.op.start(operand) + rows.start * row + self.pixel_block.column * column + self.block.start
         strides = (*[image for _ in self.images], row, LANES, self.block.pixels * column, *self._lanes(column))
         return View(self._sizes(rows), strides, start)
 
     def _lanes(self, column: int) -> tuple[int, ...]:
         """Strides of the loops over lanes, where the next pixel is `column` elements away."""
-        run = self.block.run
-        if column == run:
+        lanes = self.block.lanes
+        if column == lanes:
             return _WEIGHTS
-        return tuple(weight if weight < run else weight // run * column for weight in _WEIGHTS)
+        return tuple(weight if weight < lanes else weight // lanes * column for weight in _WEIGHTS)
 
     def _k_groups(self) -> list[_KGroups]:
         """The weights less their zero points; what is more than s8 holds is multiplied once more, row by row.
@@ -217,7 +217,7 @@ class _InterleavedMicroKernel:
         Three columns leave a byte of each K group free, which takes what is too much for the middle one.
         """
         weights = self.op.weights
-        exact = weights.codes[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
+        exact = weights.values[:, :, :, 0].astype(np.int32) - weights.zero_points[:, None, None]
         whole, *remainder = signed_parts(exact)
         height, width = self.op.window.kernel
         if width == _K_GROUP - 1 and len(remainder) == 1 and not remainder[0][:, :, ::2].any():
@@ -242,7 +242,7 @@ class _InterleavedMicroKernel:
         return np.moveaxis(padded[self.channels], -2, 0)
 
     def _per_channel(self, name: str, values: NDArray[Any]) -> Tensor:
-        spread = pad_channels(np.broadcast_to(values, self.op.weights.codes.shape[:1]), self.op.output.storage.pitch)
+        spread = pad_channels(np.broadcast_to(values, self.op.weights.values.shape[:1]), self.op.output.storage.pitch)
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
@@ -252,5 +252,5 @@ class _InterleavedMicroKernel:
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:
     """Elements from one pixel to the next, along N, H and W."""
-    storage = op.places[operand].storage
+    storage = op.slots[operand].storage
     return op.grid.pixel_strides(storage) if operand else op.window.pixel_strides(storage)

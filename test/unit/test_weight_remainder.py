@@ -10,7 +10,7 @@ from graphs import graph
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DenseOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.kernels.remainder import remainder_groups
+from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.target import TARGETS
 

@@ -1,4 +1,4 @@
-"""Between stored quantized values and the f32 values they stand for, in the float32 steps of the reference."""
+"""Between stored quantized values and the f32 values they stand for, in the float32 operations of the reference."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import Rounding, Scaling, scale_factors
 
-Emit = Callable[[Body, str], str]
+Emit = Callable[[Body, Value], Value]
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """Scale and zero point of quantized values, and what is added to a code when it is stored."""
+    """Scale and zero point of quantized values, and what is added to a value when it is stored."""
 
     scale: float
     zero_point: int
     shift: int = 0
 
 
-def declare_f32(kernel: Kernel, name: str, own: Quantization) -> Emit:
-    """Emit the f32 value (f32) of a stored code (i32); the scalars are parameters of `kernel`."""
+def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
+    """Emit the f32 value (f32) of a stored value (i32); the scalars are parameters of `kernel`."""
     zero_point = kernel.number(f"{name}_zero_point", own.zero_point + own.shift, "i32")
     scale = kernel.number(f"{name}_scale", float(np.float32(own.scale)), "f32")
 
-    def emit(body: Body, code: str) -> str:
-        offset = body.binary("arith.subi", code, zero_point, "i32")
-        return body.binary("arith.mulf", body.cast("arith.sitofp", offset, "i32", "f32"), scale, "f32")
+    def emit(body: Body, quantized: Value) -> Value:
+        offset = body.subtract(quantized, zero_point)
+        return body.multiply(body.cast("arith.sitofp", offset, "f32"), scale)
 
     return emit
 
 
-def declare_code_of_f32(
+def declare_quantize(
     kernel: Kernel, name: str, output: Quantization, bounds: tuple[int, int], rounding: Rounding, scaling: Scaling
 ) -> Emit:
-    """Emit the stored code (i32) of an f32 value (f32), by the float rounding mode `rounding`.
+    """Emit the stored value (i32) of an f32 value (f32), by the float rounding mode `rounding`.
 
     `bounds` are those of the quantized values; they are integers, so that they may be applied before the rounding.
     """
@@ -51,11 +51,11 @@ def declare_code_of_f32(
     rest = kernel.number(f"{name}_stored_zero_point", left + output.shift, "i32")
     round_f32 = ZERO_POINT_FIRST.get(rounding, ROUND_HALF_EVEN)
 
-    def emit(body: Body, f32: str) -> str:
-        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor, "f32")
+    def emit(body: Body, f32: Value) -> Value:
+        value = body.binary("arith.divf" if divides else "arith.mulf", f32, factor)
         if early:
-            value = body.binary("arith.addf", value, point, "f32")
-        rounded = round_f32(body, body.clamp(value, low, high, "f32"))
-        return body.binary("arith.addi", body.cast("arith.fptosi", rounded, "f32", "i32"), rest, "i32")
+            value = body.add(value, point)
+        rounded = round_f32(body, body.clamp(value, low, high))
+        return body.add(body.cast("arith.fptosi", rounded, "i32"), rest)
 
     return emit

@@ -1,4 +1,4 @@
-"""The cheapest way from an accumulator to a code that is exact in an op's rounding."""
+"""The cheapest requantization of an accumulator that is exact in an op's rounding mode."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ROUND_HALF_UP
-from qdialect.lowering.emitters import EmitCode
+from qdialect.lowering.emitters import EmitRequantize
 from qdialect.lowering.fixed_point_multiplier import fixed_point_multiplier
-from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.parameters import Parameter
 from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import FloatMultiplier, IntArray, RequantizeParameters, Rounding
 
 # Well inside int32, which the conversion of a float must not leave.
 _LARGEST = 2.0**30
 
 
-class CodeForm(Protocol):
+class Requantizer(Protocol):
     """From accumulators to quantized values that are still to be clamped."""
 
     @property
@@ -34,14 +34,14 @@ class CodeForm(Protocol):
         """What is read by channel."""
         ...
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         """Declare what belongs to the tensor as parameters of `kernel`."""
         ...
 
 
 @dataclass(frozen=True)
-class FloatForm:
-    """The steps of a rounding mode in float32 where no product leaves int32; `shift` is added to the quantized values."""
+class FloatRequantizer:
+    """A float32 rounding mode as it is defined, where no product leaves int32; `shift` is added to the result."""
 
     rounding: Rounding
     multiplier: NDArray[np.float32]
@@ -56,34 +56,34 @@ class FloatForm:
     def parameters(self) -> tuple[Parameter, ...]:
         return (Parameter("multiplier", "f32", self.multiplier),)
 
-    def declare(self, kernel: Kernel) -> EmitCode:
+    def declare(self, kernel: Kernel) -> EmitRequantize:
         is_channels_last = self.rounding is Rounding.F32_RNE_ZP_LAST
         own = None if is_channels_last else kernel.number("zero_point", self.zero_point, "f32")
         rest = kernel.number("rest", self.shift + (self.zero_point if is_channels_last else 0), "i32")
         round_ = ROUND_HALF_UP if self.rounding is Rounding.F32_UP_ZP_FIRST else ROUND_HALF_EVEN
 
-        def emit(body: Body, acc: str, parameters: Sequence[str]) -> str:
-            value = body.binary("arith.mulf", body.cast("arith.sitofp", acc, "i32", "f32"), parameters[0], "f32")
-            value = value if own is None else body.binary("arith.addf", value, own, "f32")
-            code = body.op(f"arith.fptosi {round_(body, value)} : f32 to i32")
-            return body.binary("arith.addi", code, rest, "i32")
+        def emit(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
+            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), parameters[0])
+            value = value if own is None else body.add(value, own)
+            quantized = body.cast("arith.fptosi", round_(body, value), "i32")
+            return body.add(quantized, rest)
 
         return emit
 
 
-def code_form(
+def requantizer_of(
     rounding: Rounding,
     params: RequantizeParameters,
     zero_point: int,
     bounds: tuple[int, int],
     shift: int,
-    acc_range: tuple[IntArray, IntArray],
-) -> CodeForm | None:
-    """The form of a requantization whose quantized values get `shift`, for accumulators in `acc_range`; None where no form is exact.
+    accumulator_range: tuple[IntArray, IntArray],
+) -> Requantizer | None:
+    """The cheapest exact requantization plus `shift` for accumulators in `accumulator_range`; None if none is known.
 
-    A float rounding mode takes its own steps, but for ties away from zero, which have no instruction.
+    A float32 rounding mode is computed as it is defined, except for ties away from zero, which no instruction rounds.
     """
     if not isinstance(params, FloatMultiplier) or rounding is Rounding.F32_NEAREST_ZP_FIRST:
-        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, acc_range)
-    largest = max(-acc_range[0].min(), acc_range[1].max()) * float(params.m.max())
-    return FloatForm(rounding, params.m, zero_point, shift) if largest < _LARGEST else None
+        return fixed_point_multiplier(params, zero_point, bounds, shift, rounding, accumulator_range)
+    largest = max(-accumulator_range[0].min(), accumulator_range[1].max()) * float(params.m.max())
+    return FloatRequantizer(rounding, params.m, zero_point, shift) if largest < _LARGEST else None
