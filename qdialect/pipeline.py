@@ -98,6 +98,7 @@ class PassManager:
         self,
         print_before_all: bool = False,
         print_after_all: bool = True,
+        print_module_scope: bool = True,
         print_after_change: bool = False,
         print_after_failure: bool = False,
         large_elements_limit: int | None = None,
@@ -108,9 +109,11 @@ class PassManager:
     ) -> None:
         """Print the module on stderr around every pass, as the method of this name of MLIR's pass manager does.
 
-        A whole module is printed each time, so `print_module_scope` is not among the parameters. With
-        `tree_printing_dir_path` every print is a file below this folder.
+        With `tree_printing_dir_path` every print is a file below this folder. A whole module is printed each time:
+        raises `PipelineError` for a `print_module_scope` that asks for less.
         """
+        if not print_module_scope:
+            raise PipelineError("print_module_scope must be true: passes here work on modules")
         printing = Printing(
             large_elements_limit=large_elements_limit,
             large_resource_limit=large_resource_limit,
@@ -153,9 +156,11 @@ class PassManager:
             observer.after(step.name, module, is_composite=is_composite)
 
     def _run_simple(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
-        run = self._run_own if isinstance(step, Pass) else self._run_upstream
         try:
-            _guarded(step.name, module, lambda: run(step, module))
+            if isinstance(step, Pass):
+                _guarded(step.name, module, lambda: self._run_own(step, module))
+            else:
+                _guarded(step.name, module, lambda: self._run_upstream(step, module))
         except PassError:
             for observer in observers.active():
                 observer.failed(step.name, module)

@@ -11,6 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
 from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.resources import is_resource
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
 
@@ -64,6 +65,11 @@ def constants_of(module: ir.Module) -> list[NDArray[Any]]:
     operations = (op.operation for function in functions for op in function.regions[0].blocks[0].operations)
     values = [constant_value(op.results[0]) for op in operations if op.name in CONSTANT_OPS]
     return [value for value in values if value is not None]
+
+
+def is_absent(op: ir.Operation) -> bool:
+    """Whether `op` is a constant op that has lost its data, as in an elided print."""
+    return op.name in CONSTANT_OPS and is_resource(op.attributes["value"])
 
 
 def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

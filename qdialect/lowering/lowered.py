@@ -31,7 +31,7 @@ TARGET = "qnn.target"
 PROGRAM = "qnn.program"
 CONSTANTS = "qnn.constants"
 
-_ELEMENTS = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
+_ELEMENTS: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 @dataclass(frozen=True)

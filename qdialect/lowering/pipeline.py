@@ -11,8 +11,10 @@ from qdialect import context
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
+from qdialect.dialect.constants import is_absent
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.entry import check_entry
+from qdialect.lowering.errors import error_at
 from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
@@ -80,7 +82,7 @@ def lower(
         _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
     else:
         _run([InlineOutlinedPass()], copy)
-        main_function(copy)
+        _check_constants(main_function(copy))
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):
         _run(passes, copy)
         if phase is Phase.FUSED:
@@ -104,6 +106,12 @@ def target_of(module: ir.Module, target: str | Target) -> Target:
 def threads_of(module: ir.Module, threads: int) -> int:
     """The number of threads to lower `module` for: its own where one is asked for and it has them."""
     return lowered.read(module).threads if threads == 1 and phase_of(module).number >= Phase.VECTOR.number else threads
+
+
+def _check_constants(function: ir.Operation) -> None:
+    for op in (op.operation for op in function.regions[0].blocks[0].operations):
+        if is_absent(op):
+            raise error_at(op.location, f"'{op.name}' op value must come with its data, but the text leaves it out")
 
 
 def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.context import location_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
+from qdialect.dialect.constants import is_absent
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
 
@@ -150,6 +151,8 @@ def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> li
         return [note for inner in _body(called[_callee(operation)])[:-1] for note in _offences(inner, {})]
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]
+    if is_absent(operation):
+        return [_located(operation, "value must come with its data, but the text leaves it out")]
     types = [value.type for value in (*operation.operands, *operation.results)]
     unknown = [type_ for type_ in types if not _has_dtype(type_)]
     return [_located(operation, f"has a value of type {unknown[0]}, which is no static tensor")] if unknown else []

@@ -123,7 +123,11 @@ def test_a_fault_of_the_fusion_is_found_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fusing = FuseQnnPass.passes
-    monkeypatch.setattr(FuseQnnPass, "passes", lambda self: [*fusing(self), ShiftZeroPoint()])
+
+    def broken(self: FuseQnnPass) -> list[Pass]:
+        return [*fusing(self), ShiftZeroPoint()]
+
+    monkeypatch.setattr(FuseQnnPass, "passes", broken)
     results = compare_phases(parse(CONVOLUTION), [an_image()], target="generic")
     assert [result.phase for result in results if result.differing] == list(Phase)[1:]
     assert results[1].node

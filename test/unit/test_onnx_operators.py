@@ -286,7 +286,7 @@ def test_prelu_of_floats(slope: tuple[int, ...]) -> None:
     assert np.array_equal(run(content, x), np.where(x < 0, x * slopes, x))
 
 
-@pytest.mark.parametrize(("bounds", "least", "most"), [((-3, 70), -3, 70), ((None, 5), -128, 5), ((9, 2), 2, 2)])
+@pytest.mark.parametrize(("bounds", "minimum", "maximum"), [((-3, 70), -3, 70), ((None, 5), -128, 5), ((9, 2), 2, 2)])
 def test_clip_of_integers(bounds: tuple[int | None, int], minimum: int, maximum: int) -> None:
     """Where the bounds are the wrong way round the upper one wins."""
     x = ALL.view(np.int8)

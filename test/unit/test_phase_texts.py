@@ -206,4 +206,4 @@ def test_a_module_without_constants_is_a_program() -> None:
     assert CONSTANTS not in text
     assert PROGRAM in text
     compiled = compile_module(parse(text), target="generic")
-    assert compiled(np.arange(4, dtype=np.int8)).tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(compiled(np.arange(4, dtype=np.int8)), np.arange(4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,6 +14,8 @@ from qdialect import CompositePass, Pass, PassError, PassManager, PipelineError,
 from qdialect._mlir import ir
 from qdialect.observers import IRPrinter, Observer, Timer, observing
 from qdialect.passes.canonicalize import CanonicalizePass
+from qdialect.pipeline import is_known
+from qdialect.suggestions import UPSTREAM_PASSES
 
 MODULE = """\
 func.func @f(%x: tensor<2x4xi8>) -> (tensor<2x4xi8>, i32) {
@@ -145,7 +148,12 @@ def test_whatever_a_pass_raises_is_a_pass_error(raised: Exception, message: str)
         PassManager(Failing()).run(parse(f"module {{\n{MODULE}}}"))
     assert str(error.value) == message
     assert error.value.__cause__ is raised
-    assert error.value.render() == f"-:1:1: error: {message}"
+    first, *notes = error.value.render().splitlines()
+    assert first == f"-:1:1: error: {message}"
+    is_own = isinstance(raised, PassError)
+    assert [Path(__file__).name in note and "note: raised here, in 'run'" in note for note in notes] == [True] * (
+        not is_own
+    )
 
 
 @dataclass(frozen=True)
@@ -261,3 +269,56 @@ def test_the_timer_counts_each_part_once(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_pipeline_error_is_an_error_of_the_project() -> None:
     with pytest.raises(QDialectError):
         PassManager.parse("?")
+
+
+def test_a_manager_prints_around_its_passes_as_upstreams(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = PassManager("qnn-canonicalize", "cse")
+    manager.enable_ir_printing(print_before_all=True, print_after_change=True)
+    manager.run(parse(MODULE))
+    said = capsys.readouterr().err
+    dumps = [line for line in said.splitlines() if "IR Dump" in line]
+    assert dumps == [
+        "// -----// IR Dump Before qnn-canonicalize //----- //",
+        "// -----// IR Dump After qnn-canonicalize //----- //",
+        "// -----// IR Dump Before cse //----- //",
+    ]
+    PassManager("cse").run(parse(MODULE))
+    assert capsys.readouterr().err == ""
+
+
+def test_prints_of_a_manager_may_be_files(tmp_path: Path) -> None:
+    manager = PassManager("qnn-canonicalize", "cse")
+    manager.enable_ir_printing(enable_debug_info=True, tree_printing_dir_path=str(tmp_path))
+    manager.run(parse(MODULE))
+    files = sorted(tmp_path.glob("*/*.mlir"))
+    assert [file.name for file in files] == ["0_qnn-canonicalize.mlir", "1_cse.mlir"]
+    assert "loc(" in files[0].read_text()
+
+
+def test_a_manager_prints_what_a_failed_pass_has_left(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = PassManager("cse", Breaking())
+    manager.enable_ir_printing(print_after_failure=True, print_generic_op_form=True)
+    with pytest.raises(PassError):
+        manager.run(parse(MODULE))
+    said = capsys.readouterr().err
+    assert said.count("IR Dump") == 1
+    assert "IR Dump After breaking Failed" in said
+
+
+def test_a_manager_times_its_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = PassManager("qnn-canonicalize", "cse")
+    manager.enable_timing()
+    manager.run(parse(MODULE))
+    said = capsys.readouterr().err
+    assert "Execution time report" in said
+    assert said.index("qnn-canonicalize") < said.index("cse") < said.rindex("Total")
+
+
+@pytest.mark.parametrize("name", UPSTREAM_PASSES)
+def test_every_pass_that_is_suggested_is_there(name: str) -> None:
+    assert is_known(name)
+
+
+def test_the_nearest_pass_of_upstream_is_suggested() -> None:
+    with pytest.raises(PipelineError, match="unknown pass 'canonicalise', did you mean 'canonicalize'"):
+        PassManager.parse("canonicalise")

@@ -110,7 +110,7 @@ def test_rows_are_covered_by_tiles_that_fit_the_registers(
 
 
 @pytest.mark.parametrize(
-    ("extents", "most", "expected"),
+    ("extents", "maximum", "expected"),
     [
         ([49], 14, [[(0, 39, 13), (39, 10, 10)]]),
         ([7, 7], 6, [[(0, 7, 1)], [(0, 4, 4), (4, 3, 3)]]),
@@ -159,7 +159,7 @@ def test_rows_leave_no_tiny_rest(extent: int, maximum: int) -> None:
     assert extent % rows == 0 or tiles == -(-extent // maximum)
 
 
-@pytest.mark.parametrize(("extent", "most", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
+@pytest.mark.parametrize(("extent", "maximum", "rows"), [(5, 9, 5), (28, 9, 7), (29, 6, 6), (13, 9, 7), (1, 24, 1)])
 def test_rows_for(extent: int, maximum: int, rows: int) -> None:
     assert rows_for(extent, maximum) == rows
 

@@ -3,8 +3,12 @@
 // RUN: %qopt %s --qnn-canonicalize --explain-matches --verify-diagnostics
 // RUN: %qopt %s --qnn-canonicalize 2>&1 >%t | filecheck %s --check-prefix=SILENT --allow-empty
 
-// CHECK: explain-matches.mlir:11:8: remark: [remove-identity] 'qnn.requantize' keeps the scale but moves the zero point
+// CHECK: explain-matches.mlir:15:8: remark: [remove-identity] 'qnn.requantize' keeps the scale but moves the zero point
 // SILENT-NOT: remark
+
+// Where the place of an op is not known, the node of the model is named.
+// RUN: sed 's/-> tensor<4xi8>$/-> tensor<4xi8> loc("layer 1")/' %s | %qopt - --qnn-canonicalize --explain-matches 2>&1 >%t | filecheck %s --check-prefix=NODE
+// NODE: remark: [remove-identity] 'qnn.requantize' at node 'layer 1' keeps the scale
 
 func.func @f(%x: tensor<4xi8>) -> tensor<4xi8> {
   // expected-remark @+1 {{[remove-identity] 'qnn.requantize' keeps the scale but moves the zero point}}

@@ -6,8 +6,12 @@
 // RUN: not %qopt %s --load-pass-plugin=%t.missing.py 2>&1 | filecheck %s --check-prefix=MISSING
 // RUN: not %qopt %s --load-pass-plugin=%s 2>&1 | filecheck %s --check-prefix=NOT-PYTHON
 
+// RUN: %qopt --load-pass-plugin=%S/Inputs/plugin.py --list-passes | filecheck %s --check-prefix=LIST
+
+// LIST: rename-functions{suffix=_renamed} {{ *}}Append a suffix to the name of every function.
 // CHECK: func.func @f_new
-// RAISE: load-pass-plugin.mlir:15:1: error: raise: ZeroDivisionError: {{.*}}division
+// RAISE: load-pass-plugin.mlir:19:1: error: raise: ZeroDivisionError: {{.*}}division
+// RAISE-NEXT: Inputs/plugin.py:{{[0-9]+}}:15: note: raised here, in 'run'
 // RAISE-NOT: Traceback
 // UNKNOWN: error: unknown argument '--rename-functions'
 // MISSING: error: cannot load '{{.*}}.missing.py': FileNotFoundError
