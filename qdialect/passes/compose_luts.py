@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.canonicalize import RemoveIdentity
@@ -18,7 +18,6 @@ from qdialect.passes.matching import producer, quantization_difference, second_u
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function
-from qdialect.reference.unary import UNARY_OPS
 
 Function = LutOp | UnaryOp | RequantizeOp | ClipOp
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.diagnostics import PipelineError
-from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
+from qdialect.dialect import UNARY_OPS, LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit, uniform_value
-from qdialect.reference.unary import UNARY_OPS
+from qdialect.quant_math.choices import LeakyMode
 
 KEEP = "keep"
 """The value of `leaky-relu` that leaves each op its own mode."""

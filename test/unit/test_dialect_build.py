@@ -24,12 +24,12 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.quant_math import Entries, NanPolicy, Rounding
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 from qdialect.dialect import SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import F32Tensor, Parameters, Quantized, Tensor
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13
 """From this operator set on rows run along the axis alone; before, along all dimensions from the axis on."""

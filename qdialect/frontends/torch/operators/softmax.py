@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitter, Placed, Value
@@ -23,6 +22,7 @@ from qdialect.frontends.torch.tensors import (
     quantize,
     stored_axis,
 )
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 
 @dataclass(frozen=True, eq=False)
