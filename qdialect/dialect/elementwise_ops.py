@@ -58,10 +58,24 @@ class BinaryOp(QnnOp):
         check_bounds("C3", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
 
     @property
+    def lhs_params(self) -> QuantParams:
+        """What the values of lhs stand for."""
+        return QuantParams(self.lhs_scale, self.lhs_zero_point)
+
+    @property
+    def rhs_params(self) -> QuantParams:
+        """What the values of rhs stand for."""
+        return QuantParams(self.rhs_scale, self.rhs_zero_point)
+
+    @property
+    def output_params(self) -> QuantParams:
+        """What the result's values stand for."""
+        return QuantParams(self.output_scale, self.output_zero_point)
+
+    @property
     def quant_params(self) -> tuple[QuantParams, QuantParams, QuantParams]:
         """The parameters of lhs, rhs and the result."""
-        lhs, rhs = QuantParams(self.lhs_scale, self.lhs_zero_point), QuantParams(self.rhs_scale, self.rhs_zero_point)
-        return lhs, rhs, QuantParams(self.output_scale, self.output_zero_point)
+        return self.lhs_params, self.rhs_params, self.output_params
 
     @property
     def output_bounds(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from qdialect.quant_math import (
     ElementFunction,
     Entries,
     NanPolicy,
+    QuantParams,
     Table,
     activations,
     build_table,
@@ -41,6 +42,16 @@ class EightBitFunction(QnnOp):
     def check(self) -> None:
         check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+    @property
+    def input_params(self) -> QuantParams:
+        """What the input's values stand for."""
+        return QuantParams(self.input_scale, self.input_zero_point)
+
+    @property
+    def output_params(self) -> QuantParams:
+        """What the result's values stand for."""
+        return QuantParams(self.output_scale, self.output_zero_point)
 
 
 class LutOp(EightBitFunction, name="lut"):

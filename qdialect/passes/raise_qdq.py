@@ -54,8 +54,8 @@ class RaiseToTable(LutPattern):
         sources = {dequantize.input for dequantize in piece}
         if len(sources) > 1:
             return None
-        before = (piece[0].scales[0], piece[0].zero_points[0])
-        return tabulated(op, piece[0].input, before, (op.scales[0], op.zero_points[0]))
+        before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (piece[0], op))
+        return tabulated(op, piece[0].input, before, after)
 
 
 @dataclass(frozen=True)

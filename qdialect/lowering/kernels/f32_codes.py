@@ -10,17 +10,15 @@ import numpy as np
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.kernel_text import Body
 from qdialect.lowering.program import Kernel
-from qdialect.quant_math import Rounding, Scaling, scale_factors
+from qdialect.quant_math import QuantParams, Rounding, Scaling, scale_factors
 
 Emit = Callable[[Body, str], str]
 
 
 @dataclass(frozen=True)
-class Quantization:
-    """Scale and zero point of quantized values, and what is added to a code when it is stored."""
+class Quantization(QuantParams):
+    """Parameters of quantized values, and what is added to a value when it is stored."""
 
-    scale: float
-    zero_point: int
     shift: int = 0
 
 

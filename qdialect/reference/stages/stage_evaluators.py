@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdialect.dialect import FusedOp
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.reference.evaluators import Array
 
 
@@ -16,8 +17,8 @@ class StageInputs:
     """What a stage may read beside its values; `before` and `after` are what values mean there, where quantized."""
 
     op: FusedOp
-    before: Quantized | None
-    after: Quantized | None
+    before: QuantizedType | None
+    after: QuantizedType | None
     bias: Array
     """int32 or float32, of one entry for each channel; an int32 one is in the accumulators already."""
     residual: Array | None
@@ -44,7 +45,7 @@ def evaluates_stage(stage_class: type[S]) -> Callable[[Callable[[S, Array, Stage
     return register
 
 
-def quantized(values: Quantized | None) -> Quantized:
+def quantized(values: QuantizedType | None) -> QuantizedType:
     """`values`, for a stage that takes or leaves quantized ones."""
     assert values is not None, "the verifier has seen that values are quantized here"
     return values
