@@ -15,6 +15,7 @@ from qdialect.context import parse
 from qdialect.diagnostics import PipelineError
 from qdialect.dialect import UNARY_OPS, DequantizeOp, LeakyReluOp, MulOp, QuantizeOp, ReluOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
+from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
@@ -372,13 +373,13 @@ def test_every_code_reaches_the_table_of_a_fused_conv() -> None:
     after = run_both(module, FuseQnnPass())
     (op,) = ops_of(after, "qnn.fused_conv2d")
     assert op_names(after) == ["qnn.fused_conv2d"]
-    assert op.table is not None
+    assert isinstance(op.epilogue[-1], LutStage)
 
 
 def test_relu_after_a_fused_conv_is_free() -> None:
     same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
     after = run_both(graph(["tensor<1x6x7x4xui8>"], lambda x: unary(ReluOp, fused(x), **same)), FuseQnnPass())
-    assert ops_of(after, "qnn.fused_conv2d")[0].table is None
+    assert not any(isinstance(one, LutStage) for one in ops_of(after, "qnn.fused_conv2d")[0].epilogue)
 
 
 def test_an_op_that_two_erased_ops_used_is_erased_once() -> None:
