@@ -8,8 +8,8 @@ from graphs import graph
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, MaximumOp, MinimumOp, MulOp, PadOp, SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.quant_math import AddArithmetic, Rounding
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 _DIMENSIONS = "NHWC"
 _SPELLED = ("BATCH", "HEIGHT", "WIDTH", "CHANNEL")

@@ -20,6 +20,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import shortened
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.activation import ActivationStage
 from qdialect.dialect.stages.add import AddStage
 from qdialect.dialect.stages.clamp import ClampStage
@@ -27,7 +28,7 @@ from qdialect.dialect.stages.dequantize import DequantizeStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.quantize import QuantizeStage
 from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.quant_math import Activation, AddArithmetic, Multiplier, Rounding, Scaling
@@ -61,7 +62,7 @@ def _stages(d: Draw, element: str, accumulated: float, residual: str | None, *, 
     if with_table:
         own = {"scale": 0.5, "zero_point": d.zero_point(element), "element": element}
         stages.append(LutStage(**own, table=d.table()))
-    output = Quantized(**own)
+    output = QuantizedType(**own)
     epilogue = shortened(stages, output)
     return {"output_scale": output.scale, "output_zero_point": output.zero_point, "epilogue": epilogue}
 

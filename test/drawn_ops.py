@@ -45,7 +45,6 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.quant_math import (
     AddArithmetic,
@@ -56,6 +55,7 @@ from qdialect.quant_math import (
     Scaling,
     SubArithmetic,
 )
+from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio, SoftmaxArithmetic
 
 Drawn = tuple[Sequence[str], Build]
 

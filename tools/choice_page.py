@@ -4,7 +4,6 @@ import ast
 import inspect
 from collections.abc import Iterator
 
-from qdialect.dialect import enums
 from qdialect.quant_math import choices
 
 INTRODUCTION = """\
@@ -17,7 +16,7 @@ format means.
 
 def page() -> str:
     """The text of the page."""
-    sections = (_section(node) for module in (choices, enums) for node in _classes(inspect.getsource(module)))
+    sections = (_section(node) for node in _classes(inspect.getsource(choices)))
     return "\n".join([INTRODUCTION, *sections])
 
 

@@ -16,9 +16,9 @@ from qdialect.context import make_context, verify
 from qdialect.demo.printing import heading, op_names, say, show_ir
 from qdialect.dialect import Conv2DOp, HardswishOp, LeakyReluOp, MulOp, RequantizeOp, SigmoidOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.enums import LeakyMode
 from qdialect.pipeline import PassManager
 from qdialect.quant_math import Multiplier, Rounding
+from qdialect.quant_math.choices import LeakyMode
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload
 from qdialect.runtime.comparison import differing

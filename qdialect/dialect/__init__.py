@@ -36,6 +36,7 @@ from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, Re
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
+    UNARY_OPS,
     AbsOp,
     EluOp,
     ErfOp,
@@ -141,6 +142,7 @@ __all__ = [
     "SquaredDifferenceOp",
     "TanhOp",
     "TransposeOp",
+    "UNARY_OPS",
     "UnaryOp",
     "build",
     "load",

@@ -10,7 +10,7 @@ from qdialect.dialect.constraints import broadcast_shape, check_axis, check_boun
 from qdialect.dialect.fields import attribute, operand, result, variadic_operand
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
-from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, Rounding, SubArithmetic
+from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, QuantParams, Rounding, SubArithmetic
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -56,6 +56,31 @@ class BinaryOp(QnnOp):
         check_zero_points("C2", "rhs_zero_point", (self.rhs_zero_point,), self.rhs.type)
         check_zero_points("C2", "output_zero_point", (self.output_zero_point,), self.output.type)
         check_bounds("C3", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
+
+    @property
+    def lhs_params(self) -> QuantParams:
+        """What the values of lhs stand for."""
+        return QuantParams(self.lhs_scale, self.lhs_zero_point)
+
+    @property
+    def rhs_params(self) -> QuantParams:
+        """What the values of rhs stand for."""
+        return QuantParams(self.rhs_scale, self.rhs_zero_point)
+
+    @property
+    def output_params(self) -> QuantParams:
+        """What the result's values stand for."""
+        return QuantParams(self.output_scale, self.output_zero_point)
+
+    @property
+    def quant_params(self) -> tuple[QuantParams, QuantParams, QuantParams]:
+        """The parameters of lhs, rhs and the result."""
+        return self.lhs_params, self.rhs_params, self.output_params
+
+    @property
+    def output_bounds(self) -> tuple[int, int]:
+        """`output_min` and `output_max`."""
+        return self.output_min, self.output_max
 
 
 class AddOp(BinaryOp, name="add"):

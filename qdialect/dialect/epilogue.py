@@ -10,7 +10,7 @@ from qdialect.dialect.attribute_kinds import AttributeKind
 from qdialect.dialect.op_base import require
 from qdialect.dialect.stages import stage_base
 from qdialect.dialect.stages.dequantize import DequantizeStage
-from qdialect.dialect.stages.stage_base import Domain, Quantized, Stage, StagePosition
+from qdialect.dialect.stages.stage_base import Domain, QuantizedType, Stage, StagePosition
 
 _EPILOGUE = "a non-empty array of stages {name} or {name = {attributes}}"
 
@@ -34,11 +34,11 @@ class PlacedStage:
     """A resolved stage, and what the values mean before and after it; None where they are not quantized."""
 
     stage: Stage
-    before: Quantized | None
-    after: Quantized | None
+    before: QuantizedType | None
+    after: QuantizedType | None
 
 
-def placed_stages(epilogue: Sequence[Stage], output: Quantized) -> list[PlacedStage]:
+def placed_stages(epilogue: Sequence[Stage], output: QuantizedType) -> list[PlacedStage]:
     """The stages in order, with everything said that may be left out where it is `output`."""
     placed: list[PlacedStage] = []
     before = None
@@ -50,12 +50,12 @@ def placed_stages(epilogue: Sequence[Stage], output: Quantized) -> list[PlacedSt
     return placed
 
 
-def shortened(epilogue: Sequence[Stage], output: Quantized) -> tuple[Stage, ...]:
+def shortened(epilogue: Sequence[Stage], output: QuantizedType) -> tuple[Stage, ...]:
     """Resolved stages with everything left out that `output` says."""
     return tuple(stage.shortened(output) for stage in epilogue)
 
 
-def check_epilogue(attribute: ir.Attribute, output: Quantized, bias: str, residual: str | None) -> None:
+def check_epilogue(attribute: ir.Attribute, output: QuantizedType, bias: str, residual: str | None) -> None:
     """Constraints C8 to C12 of a fused op, then those of each stage.
 
     `bias` and `residual` are element types; without a residual the latter is None.
@@ -97,7 +97,7 @@ def _check_residual(stages: Sequence[Stage], residual: str | None) -> None:
         require(len(readers) == 1, "C11", f"residual must be read by one stage, but got {names}")
 
 
-def _check_result(last: PlacedStage, output: Quantized) -> None:
+def _check_result(last: PlacedStage, output: QuantizedType) -> None:
     after = last.after
     assert after is not None, "the last stage leaves quantized values"
     for name in ("scale", "zero_point", "element"):

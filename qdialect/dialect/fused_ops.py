@@ -22,7 +22,7 @@ from qdialect.dialect.contraction_ops import (
 from qdialect.dialect.epilogue import EPILOGUE, PlacedStage, check_epilogue, placed_stages
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import Shape, require
-from qdialect.dialect.stages.stage_base import Quantized
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.type_constraints import (
     EIGHT_BIT,
     FUSED_BIAS,
@@ -61,14 +61,14 @@ class FusedOp(ContractionOp):
     epilogue = attribute(EPILOGUE)
 
     @property
-    def quantized_output(self) -> Quantized:
+    def output_type(self) -> QuantizedType:
         """What the result means."""
         element = element_of(self.operation.results[0].type)
-        return Quantized(self.output_scale, self.output_zero_point, element)
+        return QuantizedType(self.output_scale, self.output_zero_point, element)
 
     def stages(self) -> list[PlacedStage]:
         """The stages in order, everything said that the text may leave out."""
-        return placed_stages(self.epilogue, self.quantized_output)
+        return placed_stages(self.epilogue, self.output_type)
 
     def check_stages(self, residual: ir.Value | None) -> None:
         """Constraints C7 to C12 of every fused op, and those of the stages."""
@@ -79,7 +79,7 @@ class FusedOp(ContractionOp):
             found, wanted = shape_of(residual.type), shape_of(type_)
             require(found == wanted, "C11", f"residual shape must be {list(wanted)}, but got {list(found)}")
         of_residual = None if residual is None else element_of(residual.type)
-        check_epilogue(written, self.quantized_output, element_of(operands[_BIAS].type), of_residual)
+        check_epilogue(written, self.output_type, element_of(operands[_BIAS].type), of_residual)
 
 
 class FusedConv2DOp(FusedOp, name="fused_conv2d"):

@@ -13,12 +13,12 @@ from qdialect.dialect.constraints import (
     check_zero_points,
     window_extent,
 )
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.reduction_ops import RescaledReductionOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, range_of, shape_of
 from qdialect.quant_math import Division
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 
 class PoolOp(QnnOp):

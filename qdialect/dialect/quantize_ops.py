@@ -7,7 +7,7 @@ from qdialect.dialect.constraints import channel_count, check_channel_parameters
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp
 from qdialect.dialect.type_constraints import FLOAT, INTEGER, shape_of
-from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling
+from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, QuantParams, Rounding, Scaling
 
 
 class QuantizeOp(QnnOp, name="quantize"):
@@ -84,3 +84,8 @@ class RequantizeOp(QnnOp, name="requantize"):
             "C2", channels, weight_scales=self.weight_scales, input_zero_points=self.input_zero_points
         )
         check_zero_points("C3", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+    @property
+    def output_params(self) -> QuantParams:
+        """What the result's values stand for."""
+        return QuantParams(self.output_scale, self.output_zero_point)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qdialect.dialect.attribute_kinds import INTEGERS, choice
 from qdialect.dialect.constraints import check_positive
-from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import Shape, require
 from qdialect.dialect.shape_ops import SameElementOp
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, TypeConstraint, element_of
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, TypeConstraint, element_of, shape_of
+from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.quant_math.resize import Taps, interpolation_taps, nearest_indices, source_coordinates
 
 _ANY_IMAGE = TypeConstraint(tuple(NUMPY_DTYPES), rank=4)
 _SMOOTH_IMAGE = TypeConstraint(("i8", "ui8", "f32"), rank=4)
@@ -53,6 +57,15 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
     ratio = attribute(choice(Ratio))
     output = result(_ANY_IMAGE)
 
+    @property
+    def nearest_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows and the columns of the input that the result is made of."""
+        rows, columns = (
+            nearest_indices(source_coordinates(self.coordinates, self.ratio, extent, size), self.nearest, extent)
+            for extent, size in zip(shape_of(self.input.type)[1:3], self.size, strict=True)
+        )
+        return rows, columns
+
 
 class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
     """An image [N, H, W, C] of height and width `size`, interpolated between the four cells around each place.
@@ -70,6 +83,15 @@ class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
     input = operand(_SMOOTH_IMAGE)
     arithmetic = attribute(choice(Interpolation))
     output = result(_SMOOTH_IMAGE)
+
+    @property
+    def taps(self) -> tuple[Taps, Taps]:
+        """The rows and the columns of the input that the result is made of, and their weights."""
+        rows, columns = (
+            interpolation_taps(self.arithmetic, self.coordinates, extent, size)
+            for extent, size in zip(shape_of(self.input.type)[1:3], self.size, strict=True)
+        )
+        return rows, columns
 
     def check(self) -> None:
         super().check()

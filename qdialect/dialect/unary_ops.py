@@ -8,11 +8,25 @@ import numpy as np
 
 from qdialect.dialect.attribute_kinds import F64, I64, SCALE, TABLE, choice
 from qdialect.dialect.constraints import check_zero_points
-from qdialect.dialect.enums import HardswishMode, LeakyMode
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, require
-from qdialect.dialect.type_constraints import EIGHT_BIT
-from qdialect.quant_math import Entries, NanPolicy, hard_swish_bound
+from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
+from qdialect.quant_math import (
+    ElementFunction,
+    Entries,
+    NanPolicy,
+    QuantParams,
+    Table,
+    activations,
+    build_table,
+    hard_swish_bound,
+    tflite_hard_swish_table,
+    tflite_leaky_relu_table,
+    tvm_leaky_relu_table,
+)
+from qdialect.quant_math.choices import HardswishMode, LeakyMode
+
+DType = np.dtype[np.generic]
 
 
 class EightBitFunction(QnnOp):
@@ -28,6 +42,16 @@ class EightBitFunction(QnnOp):
     def check(self) -> None:
         check_zero_points("C1", "input_zero_point", (self.input_zero_point,), self.input.type)
         check_zero_points("C1", "output_zero_point", (self.output_zero_point,), self.output.type)
+
+    @property
+    def input_params(self) -> QuantParams:
+        """What the input's values stand for."""
+        return QuantParams(self.input_scale, self.input_zero_point)
+
+    @property
+    def output_params(self) -> QuantParams:
+        """What the result's values stand for."""
+        return QuantParams(self.output_scale, self.output_zero_point)
 
 
 class LutOp(EightBitFunction, name="lut"):
@@ -57,6 +81,22 @@ class UnaryOp(EightBitFunction):
     entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
     nan = attribute(choice(NanPolicy), NanPolicy.MAX)
 
+    def function(self) -> ElementFunction:
+        """f, a function of float arrays."""
+        raise NotImplementedError(type(self).__name__)
+
+    def to_table(self) -> Table:
+        """``table[bits(input)] = bits(output)``, uint8[256]: what the op computes, in its own arithmetic.
+
+        Raises `ValueError` where that arithmetic refuses the parameters (see `qdialect.quant_math`).
+        """
+        return build_table(self.function(), *self._ends(), self.entries, self.nan)
+
+    def _ends(self) -> tuple[float, int, DType, float, int, DType]:
+        """Scale, zero point and type of input and result, as the builders of tables take them."""
+        source = (self.input_scale, self.input_zero_point, dtype_of(self.input.type))
+        return *source, self.output_scale, self.output_zero_point, dtype_of(self.output.type)
+
 
 class ReluOp(UnaryOp, name="relu"):
     """``max(x, 0)``.
@@ -64,6 +104,9 @@ class ReluOp(UnaryOp, name="relu"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.relu
 
 
 class Relu6Op(UnaryOp, name="relu6"):
@@ -73,6 +116,9 @@ class Relu6Op(UnaryOp, name="relu6"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.relu6
+
 
 class SiluOp(UnaryOp, name="silu"):
     """``x * sigmoid(x)``, also called swish.
@@ -80,6 +126,9 @@ class SiluOp(UnaryOp, name="silu"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.silu
 
 
 class SigmoidOp(UnaryOp, name="sigmoid"):
@@ -89,6 +138,9 @@ class SigmoidOp(UnaryOp, name="sigmoid"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.sigmoid
+
 
 class TanhOp(UnaryOp, name="tanh"):
     """``tanh(x)``.
@@ -96,6 +148,9 @@ class TanhOp(UnaryOp, name="tanh"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.tanh
 
 
 class GeluOp(UnaryOp, name="gelu"):
@@ -105,6 +160,9 @@ class GeluOp(UnaryOp, name="gelu"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.gelu
+
 
 class ExpOp(UnaryOp, name="exp"):
     """``exp(x)``.
@@ -112,6 +170,9 @@ class ExpOp(UnaryOp, name="exp"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.exp
 
 
 class ErfOp(UnaryOp, name="erf"):
@@ -121,6 +182,9 @@ class ErfOp(UnaryOp, name="erf"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.erf
+
 
 class LogOp(UnaryOp, name="log"):
     """``log(x)``.
@@ -128,6 +192,9 @@ class LogOp(UnaryOp, name="log"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.log
 
 
 class SqrtOp(UnaryOp, name="sqrt"):
@@ -137,6 +204,9 @@ class SqrtOp(UnaryOp, name="sqrt"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.sqrt
+
 
 class RsqrtOp(UnaryOp, name="rsqrt"):
     """``1 / sqrt(x)``.
@@ -145,6 +215,9 @@ class RsqrtOp(UnaryOp, name="rsqrt"):
       C1: zero points must lie in the range of their tensor
     """
 
+    def function(self) -> ElementFunction:
+        return activations.rsqrt
+
 
 class AbsOp(UnaryOp, name="abs"):
     """``|x|``.
@@ -152,6 +225,9 @@ class AbsOp(UnaryOp, name="abs"):
     Constraints:
       C1: zero points must lie in the range of their tensor
     """
+
+    def function(self) -> ElementFunction:
+        return activations.absolute
 
 
 class EluOp(UnaryOp, name="elu"):
@@ -162,6 +238,9 @@ class EluOp(UnaryOp, name="elu"):
     """
 
     alpha = attribute(F64, 1.0)
+
+    def function(self) -> ElementFunction:
+        return activations.elu(self.alpha)
 
 
 class LeakyReluOp(UnaryOp, name="leaky_relu"):
@@ -183,6 +262,15 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
         holds = self.mode is LeakyMode.LUT or 0 <= self.alpha <= maximum
         require(holds, "C2", f'alpha must be in [0, {maximum}] in mode "{self.mode}", but got {self.alpha}')
 
+    def function(self) -> ElementFunction:
+        return activations.leaky_relu(self.alpha)
+
+    def to_table(self) -> Table:
+        if self.mode is LeakyMode.LUT:
+            return super().to_table()
+        build = tvm_leaky_relu_table if self.mode is LeakyMode.FIXED else tflite_leaky_relu_table
+        return build(self.alpha, *self._ends())
+
 
 class HardswishOp(UnaryOp, name="hardswish"):
     """``x * min(max(x + 3, 0), 6) / 6``; `mode` says in which arithmetic.
@@ -201,3 +289,15 @@ class HardswishOp(UnaryOp, name="hardswish"):
         minimum = hard_swish_bound(self.input_scale)
         holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > minimum
         require(holds, "C2", f"output_scale must be greater than {minimum}, but got {self.output_scale}")
+
+    def function(self) -> ElementFunction:
+        return activations.hardswish
+
+    def to_table(self) -> Table:
+        if self.mode is HardswishMode.LUT:
+            return super().to_table()
+        return tflite_hard_swish_table(*self._ends())
+
+
+UNARY_OPS: tuple[type[UnaryOp], ...] = tuple(UnaryOp.__subclasses__())
+"""Every `UnaryOp` of the dialect; `qnn.lut`, which carries its table itself, is not among them."""

@@ -70,10 +70,9 @@ def _keeps_codes(op: QnnOp) -> bool | MatchFailure:
     if isinstance(op, LutOp):
         if not np.array_equal(op.table, identity_table()):
             return False
-        before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
         return (
             True
-            if same_quantization(before, after)
+            if same_quantization(op.input_params, op.output_params)
             else MatchFailure("keeps every code but changes what the quantized values mean")
         )
     if isinstance(op, ClipOp):

@@ -9,10 +9,11 @@ from qdialect._mlir import ir
 from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import producer, quantization_difference, users
 from qdialect.passes.pattern import MatchFailure
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function, uniform_value
+from qdialect.quant_math import QuantParams
 
 Step = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
 
@@ -39,7 +40,7 @@ class ComposeDag(LutPattern):
         if reason:
             return MatchFailure(reason)
         before = next((own for step in steps for value, own in _inputs(step) if value == source and own), None)
-        return None if before is None else tabulated(op, source, before, (op.output_scale, op.output_zero_point))
+        return None if before is None else tabulated(op, source, before, op.output_params)
 
 
 def _piece(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
@@ -93,23 +94,23 @@ def _used_outside(steps: list[Step]) -> str | None:
     return None
 
 
-def _inputs(step: Step) -> Iterator[tuple[ir.Value, Parameters | None]]:
+def _inputs(step: Step) -> Iterator[tuple[ir.Value, QuantParams | None]]:
     """The operands of a step and what it takes their quantized values to mean; a clip does not say."""
     if isinstance(step, BinaryOp):
-        yield step.lhs, (step.lhs_scale, step.lhs_zero_point)
-        yield step.rhs, (step.rhs_scale, step.rhs_zero_point)
+        yield step.lhs, step.lhs_params
+        yield step.rhs, step.rhs_params
     elif isinstance(step, RequantizeOp):
-        yield step.input, (step.input_scale, next(iter(step.input_zero_points)))
+        yield step.input, QuantParams(step.input_scale, next(iter(step.input_zero_points)))
     else:
-        yield step.input, None if isinstance(step, ClipOp) else (step.input_scale, step.input_zero_point)
+        yield step.input, None if isinstance(step, ClipOp) else step.input_params
 
 
 def _disagreement(source: ir.Value, steps: list[Step]) -> str | None:
     """Why the quantized values between the steps do not mean the same to both sides."""
-    meant: dict[ir.Value, Parameters] = {}
+    meant: dict[ir.Value, QuantParams] = {}
     for step in steps:
         if not isinstance(step, ClipOp):
-            meant[step.operation.results[0]] = (step.output_scale, step.output_zero_point)
+            meant[step.operation.results[0]] = step.output_params
     for step in steps:
         for value, own in _inputs(step):
             known = meant.get(value)

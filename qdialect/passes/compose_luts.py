@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp, build
+from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp, build
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.canonicalize import RemoveIdentity
 from qdialect.passes.compose_dag import ComposeDag
 from qdialect.passes.fuse_clamp import Bounds, clamp_of
-from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters, tabulated
+from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import producer, quantization_difference, second_use, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function
-from qdialect.reference.unary import UNARY_OPS
+from qdialect.quant_math import QuantParams
 
 Function = LutOp | UnaryOp | RequantizeOp | ClipOp
 
@@ -58,8 +58,8 @@ class ComposeDiamond(LutPattern):
         source = _common_source(op)
         if source is None:
             return None
-        lhs = _parameters_at_source(op, op.lhs, source, (op.lhs_scale, op.lhs_zero_point))
-        rhs = _parameters_at_source(op, op.rhs, source, (op.rhs_scale, op.rhs_zero_point))
+        lhs = _parameters_at_source(op, op.lhs, source, op.lhs_params)
+        rhs = _parameters_at_source(op, op.rhs, source, op.rhs_params)
         if isinstance(lhs, MatchFailure):
             return lhs
         if isinstance(rhs, MatchFailure):
@@ -67,7 +67,7 @@ class ComposeDiamond(LutPattern):
         reason = _mismatch(lhs, rhs)
         if reason:
             return MatchFailure(reason)
-        return tabulated(op, source, lhs, (op.output_scale, op.output_zero_point))
+        return tabulated(op, source, lhs, op.output_params)
 
 
 class LutToClip(Pattern[Bounds]):
@@ -91,17 +91,16 @@ def _function(op: ir.OpView | None) -> Function | None:
     return None
 
 
-def _parameters(op: Function) -> tuple[Parameters | None, Parameters | None]:
+def _parameters(op: Function) -> tuple[QuantParams | None, QuantParams | None]:
     """What the quantized values before and after `op` mean; a clip does not say."""
     if isinstance(op, ClipOp):
         return None, None
-    after = (op.output_scale, op.output_zero_point)
     if isinstance(op, RequantizeOp):
-        return (op.input_scale, next(iter(op.input_zero_points))), after
-    return (op.input_scale, op.input_zero_point), after
+        return QuantParams(op.input_scale, next(iter(op.input_zero_points))), op.output_params
+    return op.input_params, op.output_params
 
 
-def _mismatch(first: Parameters | None, second: Parameters | None) -> str | None:
+def _mismatch(first: QuantParams | None, second: QuantParams | None) -> str | None:
     if first is None or second is None:
         return None
     return quantization_difference("input", first, second)
@@ -119,8 +118,8 @@ def _common_source(op: BinaryOp) -> ir.Value | None:
 
 
 def _parameters_at_source(
-    op: BinaryOp, value: ir.Value, source: ir.Value, wanted: Parameters
-) -> Parameters | MatchFailure:
+    op: BinaryOp, value: ir.Value, source: ir.Value, wanted: QuantParams
+) -> QuantParams | MatchFailure:
     """What the quantized values of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
     if value == source:
         return wanted

@@ -23,6 +23,7 @@ from qdialect.passes.quant_types import (
     storage_type,
 )
 from qdialect.passes.registry import register
+from qdialect.quant_math import QuantParams
 
 _CASTS = ("quant.qcast", "quant.dcast", "quant.scast")
 _QUANTIZE_NOTES = ("rounding", "scaling", "nan")
@@ -165,9 +166,9 @@ def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
             "zero_points": tuple(element.zero_points),
             "axis": element.quantized_dimension,
         }
-    scale, zero_point = parameters_of(type_) or (1.0, 0)
+    params = parameters_of(type_) or QuantParams(1.0, 0)
     axis = ir.IntegerAttr(op.attributes["qnn.axis"]).value if "qnn.axis" in op.attributes else 0
-    return {"scales": (scale,), "zero_points": (zero_point,), "axis": axis}
+    return {"scales": (params.scale,), "zero_points": (params.zero_point,), "axis": axis}
 
 
 def _handed_on(op: ir.Operation, value: ir.Value) -> ir.Value:

@@ -62,8 +62,7 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
     """The bounds of the clamp that `op` is, None where it is something else."""
     if isinstance(op, ClipOp):
         return op.min, op.max
-    before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
-    if op.input.type != op.output.type or not same_quantization(before, after):
+    if op.input.type != op.output.type or not same_quantization(op.input_params, op.output_params):
         return None
     dtype = dtype_of(op.input.type)
     return clamp_of_table(table_of(op.output, op.input), dtype, dtype)
@@ -72,8 +71,8 @@ def clamp_of(op: ClipOp | UnaryOp | LutOp) -> Bounds | None:
 def _mismatch(clamped: QnnOp, op: ClipOp | UnaryOp) -> str | None:
     if isinstance(op, ClipOp) or not isinstance(clamped, AnyFused | BinaryOp):
         return None
-    before = (clamped.output_scale, clamped.output_zero_point)
-    return quantization_difference("input", before, (op.input_scale, op.input_zero_point))
+    before = clamped.output_params if isinstance(clamped, BinaryOp) else clamped.output_type
+    return quantization_difference("input", before, op.input_params)
 
 
 def _clamped(clamped: QnnOp, bounds: Bounds) -> dict[str, Any]:

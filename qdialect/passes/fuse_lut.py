@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from qdialect._mlir import ir
 from qdialect.dialect import AnyFused, LutOp, build
 from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.matching import producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
@@ -30,13 +30,11 @@ class FuseLut(Pattern[AnyFused]):
         fused = producer(op.input)
         if not isinstance(fused, AnyFused):
             return None
-        before = (fused.output_scale, fused.output_zero_point)
-        own = (op.input_scale, op.input_zero_point)
-        reason = second_use(op.input) or quantization_difference("input", before, own)
+        reason = second_use(op.input) or quantization_difference("input", fused.output_type, op.input_params)
         return MatchFailure(reason) if reason else fused
 
     def rewrite(self, op: LutOp, match: AnyFused, rewriter: Rewriter) -> None:
-        output = Quantized(op.output_scale, op.output_zero_point, element_of(op.output.type))
+        output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))
         stages, table = resolved_stages(match), op.table
         last = stages[-1]
         if isinstance(last, LutStage):

@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, AnyFused, build
 from qdialect.dialect.epilogue import PlacedStage
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.add import AddStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
-from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.matching import Quantization, differences, producer, quantization_difference, second_use
+from qdialect.passes.matching import differences, producer, quantization_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.stage_fusion import StageFusionPass, resolved_stages, with_stages
+from qdialect.quant_math import QuantParams
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class FuseResidual(Pattern[_Side]):
         return last if first.fused.is_before_in_block(last.fused) else first
 
     def rewrite(self, op: AddOp, match: _Side, rewriter: Rewriter) -> None:
-        output = Quantized(op.output_scale, op.output_zero_point, element_of(op.output.type))
+        output = QuantizedType(op.output_scale, op.output_zero_point, element_of(op.output.type))
         added = AddStage(
             residual_scale=match.scale,
             residual_zero_point=match.zero_point,
@@ -68,7 +69,7 @@ def _left(op: AddOp) -> _Side | MatchFailure | None:
     fused = producer(op.lhs)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or _difference(op, fused, "lhs", (op.lhs_scale, op.lhs_zero_point))
+    reason = _obstacle(op, fused) or _difference(op, fused, "lhs", op.lhs_params)
     return (
         MatchFailure(reason) if reason else _Side(fused, op.rhs, op.rhs_scale, op.rhs_zero_point, residual_is_lhs=False)
     )
@@ -78,17 +79,19 @@ def _right(op: AddOp) -> _Side | MatchFailure | None:
     fused = producer(op.rhs)
     if not isinstance(fused, AnyFused):
         return None
-    reason = _obstacle(op, fused) or _difference(op, fused, "rhs", (op.rhs_scale, op.rhs_zero_point))
+    reason = _obstacle(op, fused) or _difference(op, fused, "rhs", op.rhs_params)
     return (
         MatchFailure(reason) if reason else _Side(fused, op.lhs, op.lhs_scale, op.lhs_zero_point, residual_is_lhs=True)
     )
 
 
-def _difference(op: AddOp, fused: AnyFused, name: str, own: Quantization) -> str | None:
+def _difference(op: AddOp, fused: AnyFused, name: str, own: QuantParams) -> str | None:
     """How an operand's parameters differ from those of `fused`, which the sum is going to read instead."""
-    before = (fused.output_scale, fused.output_zero_point)
+    before = fused.output_type
     if op.arithmetic.reads_doubles(op.multiplier):
-        return differences(**{f"{name}_scale": (before[0], own[0]), f"{name}_zero_point": (before[1], own[1])})
+        return differences(
+            **{f"{name}_scale": (before.scale, own.scale), f"{name}_zero_point": (before.zero_point, own.zero_point)}
+        )
     return quantization_difference(name, before, own)
 
 

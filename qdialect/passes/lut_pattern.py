@@ -9,10 +9,7 @@ from qdialect.dialect import LutOp, QnnOp, build
 from qdialect.dialect.type_constraints import element_of
 from qdialect.passes.pattern import Pattern, Rewriter
 from qdialect.passes.tabulate import table_of
-from qdialect.quant_math import Table
-
-Parameters = tuple[float, int]
-"""Scale and zero point."""
+from qdialect.quant_math import QuantParams, Table
 
 
 @dataclass(frozen=True)
@@ -21,8 +18,8 @@ class LutMatch:
 
     source: ir.Value
     table: Table
-    input: Parameters
-    output: Parameters
+    input: QuantParams
+    output: QuantParams
 
 
 class LutPattern(Pattern[LutMatch]):
@@ -35,14 +32,14 @@ class LutPattern(Pattern[LutMatch]):
                 match.source,
                 element=element_of(op.operation.results[0].type),
                 table=match.table,
-                input_scale=match.input[0],
-                input_zero_point=match.input[1],
-                output_scale=match.output[0],
-                output_zero_point=match.output[1],
+                input_scale=match.input.scale,
+                input_zero_point=match.input.zero_point,
+                output_scale=match.output.scale,
+                output_zero_point=match.output.zero_point,
             )
         rewriter.replace(op, lut.output)
 
 
-def tabulated(op: QnnOp, source: ir.Value, before: Parameters, after: Parameters) -> LutMatch:
+def tabulated(op: QnnOp, source: ir.Value, before: QuantParams, after: QuantParams) -> LutMatch:
     """The match for the result of `op` as a function of `source`."""
     return LutMatch(source, table_of(op.operation.results[0], source), before, after)

@@ -8,7 +8,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import AnyContraction, MatMulOp, QnnOp, build
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
-from qdialect.quant_math import same_scale
+from qdialect.quant_math import QuantParams, same_scale
 
 Op = TypeVar("Op", bound=QnnOp)
 
@@ -45,8 +45,6 @@ def differences(**pairs: tuple[Any, Any]) -> str | None:
 
 
 Scales = float | tuple[float, ...]
-Quantization = tuple[float, int]
-"""Scale and zero point."""
 
 
 def scale_difference(name: str, wanted: Scales, found: Scales) -> str | None:
@@ -54,15 +52,15 @@ def scale_difference(name: str, wanted: Scales, found: Scales) -> str | None:
     return None if same_scale(wanted, found) else differences(**{name: (wanted, found)})
 
 
-def quantization_difference(name: str, wanted: Quantization, found: Quantization) -> str | None:
+def quantization_difference(name: str, wanted: QuantParams, found: QuantParams) -> str | None:
     """How `found`, the attributes ``<name>_scale`` and ``<name>_zero_point``, differs from `wanted`, as a reason."""
-    reason = scale_difference(f"{name}_scale", wanted[0], found[0])
-    return reason or differences(**{f"{name}_zero_point": (wanted[1], found[1])})
+    reason = scale_difference(f"{name}_scale", wanted.scale, found.scale)
+    return reason or differences(**{f"{name}_zero_point": (wanted.zero_point, found.zero_point)})
 
 
-def same_quantization(first: Quantization, second: Quantization) -> bool:
+def same_quantization(first: QuantParams, second: QuantParams) -> bool:
     """Whether quantized values at either stand for the same float32 numbers."""
-    return same_scale(first[0], second[0]) and first[1] == second[1]
+    return same_scale(first.scale, second.scale) and first.zero_point == second.zero_point
 
 
 def not_constant(contraction: AnyContraction) -> str | None:

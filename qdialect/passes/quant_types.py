@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from qdialect._mlir import ir, quant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.quant_math import QuantParams
 
 # What float32, the type that quantized values express, holds without loss of places.
 _MIN_SCALE = 2.0**-126
@@ -34,10 +35,10 @@ def storage_type(type_: ir.Type) -> ir.Type:
     return ir.RankedTensorType.get(list(shape_of(type_)), stored)
 
 
-def parameters_of(type_: ir.Type) -> tuple[float, int] | None:
+def parameters_of(type_: ir.Type) -> QuantParams | None:
     """Scale and zero point of a tensor that is quantized per tensor."""
     element = element_type_of(type_)
-    return (element.scale, element.zero_point) if isinstance(element, quant.UniformQuantizedType) else None
+    return QuantParams(element.scale, element.zero_point) if isinstance(element, quant.UniformQuantizedType) else None
 
 
 def quantized_type(
@@ -108,6 +109,6 @@ def _with_parameters(attributes: ir.DictAttr, type_: ir.Type) -> ir.DictAttr:
     if parameters is None:
         return attributes
     found = {named.name: named.attr for named in attributes}
-    found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), parameters[0])
-    found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parameters[1])
+    found["qnn.scale"] = ir.FloatAttr.get(ir.F64Type.get(), parameters.scale)
+    found["qnn.zero_point"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parameters.zero_point)
     return ir.DictAttr.get(found)

@@ -24,9 +24,7 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Array, codes_of, evaluated, is_eight_bit, uniform_value
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, Scaling
-from qdialect.reference import elementwise
-from qdialect.reference.elementwise import Affine
+from qdialect.quant_math import AddArithmetic, Multiplier, QuantParams, Rounding, Scaling, elementwise
 
 _FLOAT_OPS = frozenset(
     [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
@@ -56,8 +54,8 @@ class RaiseToTable(LutPattern):
         sources = {dequantize.input for dequantize in piece}
         if len(sources) > 1:
             return None
-        before = (piece[0].scales[0], piece[0].zero_points[0])
-        return tabulated(op, piece[0].input, before, (op.scales[0], op.zero_points[0]))
+        before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (piece[0], op))
+        return tabulated(op, piece[0].input, before, after)
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,9 @@ def _binary(
 def _results(candidate: _Binary, codes: Mapping[ir.Value, Array], bounds: tuple[int, int]) -> NDArray[np.int64]:
     lhs, rhs = (codes[value] for value in candidate.operands)
     how = candidate.attributes
-    left, right, output = (Affine(how[f"{name}_scale"], how[f"{name}_zero_point"]) for name in ("lhs", "rhs", "output"))
+    left, right, output = (
+        QuantParams(how[f"{name}_scale"], how[f"{name}_zero_point"]) for name in ("lhs", "rhs", "output")
+    )
     if candidate.op_class is MulOp:
         return elementwise.mul(lhs, rhs, left, right, output, *bounds, how["rounding"], how["multiplier"])
     # Rounding and multiplier do not enter a sum of floats.

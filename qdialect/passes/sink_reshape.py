@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    UNARY_OPS,
     AnyContraction,
     AnyFused,
     ClipOp,
@@ -22,7 +23,6 @@ from qdialect.passes.canonicalize import MergeReshapes
 from qdialect.passes.matching import produced_by, producer, rebuilt, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.reference.unary import UNARY_OPS
 
 _SUNK_THROUGH = tuple(op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, LutOp, RequantizeOp))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    UNARY_OPS,
     AddOp,
     ClipOp,
     ConcatOp,
@@ -31,7 +32,6 @@ from qdialect.passes.canonicalize import MergeTransposes, RemoveIdentity
 from qdialect.passes.matching import produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.reference.unary import UNARY_OPS
 
 Permutation = tuple[int, ...]
 

@@ -9,7 +9,8 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.stage_base import Stage
 
 BuildStage = Callable[[AnyFused, PlacedStage, ir.Value], ir.Value]
 """(fused op, stage, value that the stage takes) -> value that it leaves, by ops at the insertion point."""
@@ -43,7 +44,7 @@ def decomposes(stage_class: type[Stage], obstacle: Obstacle | None = None) -> Ca
     return register
 
 
-def quantized(values: Quantized | None) -> Quantized:
+def quantized(values: QuantizedType | None) -> QuantizedType:
     """`values`, for a stage that takes or leaves quantized ones."""
     assert values is not None, "the verifier has seen that values are quantized here"
     return values

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from qdialect._mlir import ir
 from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import shortened
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import PatternPass
 
@@ -25,7 +26,9 @@ def resolved_stages(op: AnyFused) -> tuple[Stage, ...]:
     return tuple(placed.stage for placed in op.stages())
 
 
-def with_stages(op: AnyFused, stages: Sequence[Stage], output: Quantized, residual: ir.Value | None = None) -> AnyFused:
+def with_stages(
+    op: AnyFused, stages: Sequence[Stage], output: QuantizedType, residual: ir.Value | None = None
+) -> AnyFused:
     """A copy of `op` at the insertion point with other stages, resolved ones, whose result means `output`.
 
     A `residual` takes the place of the missing one.

@@ -13,14 +13,14 @@ from qdialect.dialect import QnnOp
 from qdialect.dialect.type_constraints import dtype_of
 from qdialect.passes.elementwise import UPSTREAM_OPS, ElementwiseGraph, graph_of
 from qdialect.passes.elementwise.eight_bit import is_reinterpreted
-from qdialect.passes.lut_pattern import LutMatch, LutPattern, Parameters
+from qdialect.passes.lut_pattern import LutMatch, LutPattern
 from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
-from qdialect.quant_math import Table, clamp_of_table, table_codes
+from qdialect.quant_math import QuantParams, Table, clamp_of_table, table_codes
 
-_UNKNOWN: Parameters = (1.0, 0)
+_UNKNOWN: QuantParams = QuantParams(1.0, 0)
 
 
 class TabulateElementwise(LutPattern):
@@ -60,17 +60,16 @@ def _table_of(graph: ElementwiseGraph) -> Table | None:
     return np.ascontiguousarray(entries[:, 0]).view(np.uint8)
 
 
-def _meaning_of(source: ir.Value) -> Parameters:
+def _meaning_of(source: ir.Value) -> QuantParams:
     """Scale and zero point that the op before says its result has."""
     owner = producer(source)
     values = owner.attribute_values() if isinstance(owner, QnnOp) else {}
-    for stage in ("table", "output"):
-        if f"{stage}_scale" in values and f"{stage}_zero_point" in values:
-            return values[f"{stage}_scale"], values[f"{stage}_zero_point"]
+    if "output_scale" in values and "output_zero_point" in values:
+        return QuantParams(values["output_scale"], values["output_zero_point"])
     return _UNKNOWN
 
 
-def _meaning_after(graph: ElementwiseGraph, table: Table, before: Parameters) -> Parameters:
+def _meaning_after(graph: ElementwiseGraph, table: Table, before: QuantParams) -> QuantParams:
     """Scale and zero point of the result: unchanged by a clamp, else what the ops after it take them to be."""
     types = graph.source.type, graph.result.type
     if types[0] == types[1] and clamp_of_table(table, dtype_of(types[0]), dtype_of(types[1])) is not None:
@@ -79,7 +78,7 @@ def _meaning_after(graph: ElementwiseGraph, table: Table, before: Parameters) ->
         values = user.attribute_values() if isinstance(user, QnnOp) else {}
         is_first = user.operation.operands[0] == graph.result
         if is_first and "input_scale" in values and "input_zero_point" in values:
-            return values["input_scale"], values["input_zero_point"]
+            return QuantParams(values["input_scale"], values["input_zero_point"])
     return _UNKNOWN
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect.diagnostics import PipelineError
-from qdialect.dialect import LeakyReluOp, RequantizeOp, UnaryOp
+from qdialect.dialect import UNARY_OPS, LeakyReluOp, RequantizeOp, UnaryOp
 from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit, uniform_value
-from qdialect.reference.unary import UNARY_OPS
+from qdialect.quant_math import QuantParams
+from qdialect.quant_math.choices import LeakyMode
 
 KEEP = "keep"
 """The value of `leaky-relu` that leaves each op its own mode."""
@@ -33,8 +33,7 @@ class TabulateUnary(LutPattern):
     def check(self, op: UnaryOp) -> LutMatch | None:
         if isinstance(op, LeakyReluOp) and self.leaky_mode not in (None, op.mode):
             return None
-        before, after = (op.input_scale, op.input_zero_point), (op.output_scale, op.output_zero_point)
-        return tabulated(op, op.input, before, after)
+        return tabulated(op, op.input, op.input_params, op.output_params)
 
 
 class TabulateRequantize(LutPattern):
@@ -48,9 +47,8 @@ class TabulateRequantize(LutPattern):
             return None
         if op.weight_scales != (1.0,) or len(op.input_zero_points) > 1:
             return MatchFailure("must have the weight scale 1 and one zero point for the tensor")
-        before = (op.input_scale, next(iter(op.input_zero_points)))
-        after = (op.output_scale, op.output_zero_point)
-        return tabulated(op, op.input, before, after)
+        before = QuantParams(op.input_scale, next(iter(op.input_zero_points)))
+        return tabulated(op, op.input, before, op.output_params)
 
 
 class TabulateConstantOperand(LutPattern):
@@ -66,9 +64,8 @@ class TabulateConstantOperand(LutPattern):
         source = op.rhs if constants[0] else op.lhs
         if shape_of(source.type) != shape_of(op.output.type):
             return MatchFailure("must not broadcast the operand that is no constant")
-        lhs, rhs = (op.lhs_scale, op.lhs_zero_point), (op.rhs_scale, op.rhs_zero_point)
-        after = (op.output_scale, op.output_zero_point)
-        return tabulated(op, source, rhs if constants[0] else lhs, after)
+        before = op.rhs_params if constants[0] else op.lhs_params
+        return tabulated(op, source, before, op.output_params)
 
 
 @dataclass(frozen=True)

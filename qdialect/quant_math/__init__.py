@@ -32,11 +32,13 @@ from qdialect.quant_math.multipliers import (
     FloatMultiplier,
     RequantizeParameters,
     SumFactors,
+    folded_count_multiplier,
     quantize_multiplier,
     real_multiplier,
     requantize_parameters,
     sum_factors,
 )
+from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.steps import Steps, multiplier_values, select_channels, steps_of
@@ -64,6 +66,8 @@ __all__ = [
     "NanPolicy",
     "PairArithmetic",
     "FloatRounding",
+    "QuantParams",
+    "QuantizedArray",
     "RequantizeParameters",
     "Rounding",
     "Scaling",
@@ -83,6 +87,7 @@ __all__ = [
     "float_sum_numbers",
     "doubling_high_multiply",
     "encode_table",
+    "folded_count_multiplier",
     "hard_swish_bound",
     "identity_table",
     "multiply_by_quantized_multiplier",

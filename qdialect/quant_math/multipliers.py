@@ -111,3 +111,13 @@ def sum_factors(lhs_scale: float, rhs_scale: float, output_scale: float) -> SumF
     shift = min(max(_SUM_BITS - exponent, 1), _LONGEST_SHIFT)
     lhs, rhs = (min(round(math.ldexp(float(ratio), shift)), _LARGEST_FACTOR) for ratio in ratios)
     return SumFactors(lhs, rhs, shift)
+
+
+def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
+    """(q, e) of m / count as TFLite's MEAN forms it: q shifted up by floor(log2(count)), divided by count, truncated.
+
+    The shift keeps q at 2^29 or more, unless it meets its bounds: at most 32, and never taking e below -31.
+    """
+    q, e = quantize_multiplier(m)
+    shift = min(count.bit_length() - 1, 32, 31 + e)
+    return (q << shift) // count, e - shift

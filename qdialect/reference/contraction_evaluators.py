@@ -13,7 +13,7 @@ from qdialect.dialect import (
     FusedMatMulOp,
     MatMulOp,
 )
-from qdialect.reference.convolution import conv2d_accumulate
+from qdialect.quant_math.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate, matmul_accumulate
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate

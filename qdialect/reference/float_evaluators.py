@@ -5,7 +5,7 @@ f32 values are float32, every operation rounded once. Integers wrap; an i1 is 0 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of
-from qdialect.quant_math import FloatRounding, activations, round_f32
+from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, SIGNED_FUNCTIONS, UNSIGNED_FUNCTIONS, ArrayFunction
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays
 
-_Function = Callable[..., Array]
-
 # By the number of the predicate; the unordered ones hold where an operand is NaN.
-_ORDERED: dict[int, _Function] = {
+_ORDERED: dict[int, ArrayFunction] = {
     1: np.equal,
     2: np.greater,
     3: np.greater_equal,
@@ -28,47 +26,11 @@ _ORDERED: dict[int, _Function] = {
     6: np.not_equal,
 }
 _ORDERED_PREDICATE, _UNORDERED_PREDICATE, _TRUE_PREDICATE, _TO_UNORDERED = 7, 14, 15, 7
-_INTEGER_COMPARISONS: tuple[_Function, ...] = (
+_INTEGER_COMPARISONS: tuple[ArrayFunction, ...] = (
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
     *(np.less, np.less_equal, np.greater, np.greater_equal),
 )
 _FIRST_UNSIGNED = 6
-
-
-def _larger(x: Array, y: Array) -> Array:
-    """IEEE 754 maximum: NaN where an operand is, and plus zero is larger than minus zero."""
-    return np.where((x == 0) & (y == 0), x + y, np.maximum(x, y))
-
-
-def _smaller(x: Array, y: Array) -> Array:
-    return -_larger(-x, -y)
-
-
-def _larger_number(x: Array, y: Array) -> Array:
-    """As `_larger`, but the other operand where one is NaN."""
-    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, _larger(x, y)))
-
-
-def _smaller_number(x: Array, y: Array) -> Array:
-    return -_larger_number(-x, -y)
-
-
-def _half_away(x: Array) -> Array:
-    return round_f32(x, FloatRounding.HALF_AWAY)
-
-
-def _truncated_quotient(x: Array, y: Array) -> Array:
-    """x / y rounded towards zero, where NumPy's rounds down."""
-    return x // y + ((x % y != 0) & ((x < 0) != (y < 0)))
-
-
-def _raised_quotient(x: Array, y: Array) -> Array:
-    return x // y + (x % y != 0)
-
-
-def _as_unsigned_integer(x: Array) -> Array:
-    """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
-    return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
 
 
 def _signed(x: Array) -> Array:
@@ -79,75 +41,9 @@ def _unsigned(x: Array) -> Array:
     return x.astype(np.uint8) if x.dtype == np.bool_ else x.view(f"u{x.itemsize}")
 
 
-FLOAT_FUNCTIONS: Mapping[str, _Function] = {
-    "arith.addf": np.add,
-    "arith.andi": np.bitwise_and,
-    "arith.divf": np.divide,
-    "arith.fptosi": np.trunc,
-    "arith.fptoui": _as_unsigned_integer,
-    "arith.maximumf": _larger,
-    "arith.maxnumf": _larger_number,
-    "arith.minimumf": _smaller,
-    "arith.minnumf": _smaller_number,
-    "arith.mulf": np.multiply,
-    "arith.negf": np.negative,
-    "arith.ori": np.bitwise_or,
-    "arith.select": np.where,
-    "arith.subf": np.subtract,
-    "arith.xori": np.bitwise_xor,
-    "math.absf": np.abs,
-    "math.absi": np.abs,
-    "math.ceil": np.ceil,
-    "math.copysign": np.copysign,
-    "math.erf": activations.erf,
-    "math.exp": activations.exp,
-    "math.exp2": activations.exp2,
-    "math.expm1": activations.expm1,
-    "math.floor": np.floor,
-    "math.log": activations.log,
-    "math.log10": activations.log10,
-    "math.log1p": activations.log1p,
-    "math.log2": activations.log2,
-    "math.powf": activations.power,
-    "math.round": _half_away,
-    "math.roundeven": np.rint,
-    "math.rsqrt": activations.rsqrt,
-    "math.sqrt": activations.sqrt,
-    "math.tanh": activations.tanh,
-    "math.trunc": np.trunc,
-    "tensor.bitcast": np.asarray,
-}
-"""Element-wise ops on floats by their names; those on bits stand among them."""
-_ON_SIGNED: dict[str, _Function] = {
-    "arith.addi": np.add,
-    "arith.ceildivsi": _raised_quotient,
-    "arith.divsi": _truncated_quotient,
-    "arith.floordivsi": np.floor_divide,
-    "arith.extsi": np.asarray,
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-    "arith.muli": np.multiply,
-    "arith.remsi": np.fmod,
-    "arith.shli": np.left_shift,
-    "arith.shrsi": np.right_shift,
-    "arith.sitofp": np.asarray,
-    "arith.subi": np.subtract,
-    # The interpreter's conversion to the result's type keeps the low bits.
-    "arith.trunci": np.asarray,
-}
-_ON_UNSIGNED: dict[str, _Function] = {
-    "arith.ceildivui": _raised_quotient,
-    "arith.divui": np.floor_divide,
-    "arith.extui": np.asarray,
-    "arith.maxui": np.maximum,
-    "arith.minui": np.minimum,
-    "arith.remui": np.remainder,
-    "arith.shrui": np.right_shift,
-    "arith.uitofp": np.asarray,
-}
-
-
-def _evaluator(function: _Function, prepare: Callable[[Array], Array] = np.asarray) -> Callable[[Any, Arrays], Array]:
+def _evaluator(
+    function: ArrayFunction, prepare: Callable[[Array], Array] = np.asarray
+) -> Callable[[Any, Arrays], Array]:
     def evaluate(op: ir.OpView, operands: Arrays) -> Array:
         with np.errstate(all="ignore"):
             value = function(*(prepare(operand) for operand in operands))
@@ -197,9 +93,9 @@ def _constant(op: ir.OpView, _: Arrays) -> Array:
 
 for _name, _function in FLOAT_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function))
-for _name, _function in _ON_SIGNED.items():
+for _name, _function in SIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _signed))
-for _name, _function in _ON_UNSIGNED.items():
+for _name, _function in UNSIGNED_FUNCTIONS.items():
     EVALUATORS.add([_name], _evaluator(_function, _unsigned))
 EVALUATORS.add(["arith.bitcast"], _bitcast)
 EVALUATORS.add(["arith.cmpf"], _compare)

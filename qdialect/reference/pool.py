@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.quant_math import (
     Division,
     IntArray,
     Multiplier,
+    QuantizedArray,
     Rounding,
+    folded_count_multiplier,
     multiply_by_quantized_multiplier,
-    quantize_multiplier,
     real_multiplier,
     requantize,
     requantize_parameters,
 )
-from qdialect.reference.convolution import output_size
+from qdialect.quant_math.convolution import output_size
 
-_Codes = NDArray[np.integer[Any]]
 _Padding = tuple[int, int, int, int]
 
 
 def avg_pool2d(
-    data: _Codes,
+    data: QuantizedArray,
     kernel: tuple[int, int],
     strides: tuple[int, int],
     padding: _Padding,
@@ -60,7 +58,7 @@ def avg_pool2d(
 
 
 def max_pool2d(
-    data: _Codes,
+    data: QuantizedArray,
     kernel: tuple[int, int],
     strides: tuple[int, int],
     padding: _Padding,
@@ -91,7 +89,7 @@ def _windows(
 
 
 def mean(
-    data: _Codes,
+    data: QuantizedArray,
     axes: Sequence[int],
     keep_dims: bool,
     input_scale: float,
@@ -117,13 +115,3 @@ def mean(
         return requantize(total, requantize_parameters(rounding, f32 / count), output_zero_point, lo, hi, rounding)
     q, e = folded_count_multiplier(float(f32[0]), count)
     return np.clip(multiply_by_quantized_multiplier(total, q, e, rounding) + output_zero_point, lo, hi)
-
-
-def folded_count_multiplier(m: float, count: int) -> tuple[int, int]:
-    """(q, e) of m / count as TFLite's MEAN forms it: q shifted up by floor(log2(count)), divided by count, truncated.
-
-    The shift keeps q at 2^29 or more, unless it meets its bounds: at most 32, and never taking e below -31.
-    """
-    q, e = quantize_multiplier(m)
-    shift = min(count.bit_length() - 1, 32, 31 + e)
-    return (q << shift) // count, e - shift

@@ -6,6 +6,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
+    UNARY_OPS,
     AddOp,
     AvgPool2DOp,
     BroadcastOp,
@@ -28,24 +29,25 @@ from qdialect.dialect import (
     UnaryOp,
 )
 from qdialect.dialect.constants import elements_array
-from qdialect.dialect.elementwise_ops import BinaryOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import dtype_of, range_of, shape_of
 from qdialect.quant_math import (
     AddArithmetic,
     Division,
     FloatRounding,
+    QuantParams,
     Scaling,
     Table,
     dequantize_array,
+    elementwise,
     quantize_array,
     real_multiplier,
     requantize,
     requantize_parameters,
+    softmax_tables,
 )
-from qdialect.reference import data_movement, elementwise, pool, softmax
+from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.reference import data_movement, pool, softmax
 from qdialect.reference.evaluators import EVALUATORS, Array, Arrays, evaluates, last_axis
-from qdialect.reference.unary import UNARY_OPS, unary_table
 
 
 @evaluates(ConstantOp)
@@ -84,31 +86,25 @@ def _clip(op: ClipOp, operands: Arrays) -> Array:
     return np.clip(operands[0], op.min, op.max)
 
 
-def _affines(op: BinaryOp) -> tuple[elementwise.Affine, elementwise.Affine, elementwise.Affine]:
-    lhs = elementwise.Affine(op.lhs_scale, op.lhs_zero_point)
-    rhs = elementwise.Affine(op.rhs_scale, op.rhs_zero_point)
-    return lhs, rhs, elementwise.Affine(op.output_scale, op.output_zero_point)
-
-
 @evaluates(AddOp)
 def _add(op: AddOp, operands: Arrays) -> Array:
-    arithmetic, bounds = AddArithmetic(op.arithmetic), (op.output_min, op.output_max)
-    return elementwise.add(operands[0], operands[1], *_affines(op), *bounds, arithmetic, op.rounding, op.multiplier)
+    how = (AddArithmetic(op.arithmetic), op.rounding, op.multiplier)
+    return elementwise.add(operands[0], operands[1], *op.quant_params, *op.output_bounds, *how)
 
 
 @evaluates(MulOp)
 def _mul(op: MulOp, operands: Arrays) -> Array:
-    bounds = (op.output_min, op.output_max)
-    return elementwise.mul(operands[0], operands[1], *_affines(op), *bounds, op.rounding, op.multiplier)
+    how = (op.rounding, op.multiplier)
+    return elementwise.mul(operands[0], operands[1], *op.quant_params, *op.output_bounds, *how)
 
 
 @evaluates(ConcatOp)
 def _concat(op: ConcatOp, operands: Arrays) -> Array:
     pairs = zip(op.input_scales, op.input_zero_points, strict=True)
-    affines = [elementwise.Affine(scale, zero_point) for scale, zero_point in pairs]
-    output = elementwise.Affine(op.output_scale, op.output_zero_point)
+    params = [QuantParams(scale, zero_point) for scale, zero_point in pairs]
+    output = QuantParams(op.output_scale, op.output_zero_point)
     bounds = range_of(op.output.type)
-    return elementwise.concat(operands, affines, op.axis, output, *bounds, op.rounding, op.multiplier)
+    return elementwise.concat(operands, params, op.axis, output, *bounds, op.rounding, op.multiplier)
 
 
 @evaluates(MaxPool2DOp)
@@ -154,11 +150,11 @@ def _mean(op: MeanOp, operands: Arrays) -> Array:
 @evaluates(SoftmaxOp)
 def _softmax(op: SoftmaxOp, operands: Arrays) -> Array:
     if op.arithmetic is SoftmaxArithmetic.TFLITE_FIXED:
-        return softmax.softmax_fixed(operands[0], op.axis, softmax.softmax_tables(op.input_scale, op.beta))
+        return softmax.softmax_fixed(operands[0], op.axis, softmax_tables.softmax_tables(op.input_scale, op.beta))
     output = (op.output_zero_point, *range_of(op.output.type))
     if op.arithmetic is SoftmaxArithmetic.ORT_TABLE:
-        entries = softmax.ort_entries(op.input_scale, op.beta, operands[0].shape[op.axis])
-        return softmax.softmax_ort(operands[0], op.axis, entries, softmax.ort_factor(op.output_scale), *output)
+        entries = softmax_tables.ort_entries(op.input_scale, op.beta, operands[0].shape[op.axis])
+        return softmax.softmax_ort(operands[0], op.axis, entries, softmax_tables.ort_factor(op.output_scale), *output)
     return softmax.softmax_float(operands[0], op.axis, op.input_scale, op.beta, op.output_scale, *output)
 
 
@@ -203,7 +199,7 @@ def _lut(op: LutOp, operands: Arrays) -> Array:
 
 
 def _unary(op: UnaryOp, operands: Arrays) -> Array:
-    return look_up(unary_table(op), operands[0], dtype_of(op.output.type))
+    return look_up(op.to_table(), operands[0], dtype_of(op.output.type))
 
 
 EVALUATORS.add([op_class.OPERATION_NAME for op_class in UNARY_OPS], _unary)

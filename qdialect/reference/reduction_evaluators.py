@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qdialect.dialect import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.type_constraints import range_of
+from qdialect.quant_math import QuantParams
 from qdialect.reference import reductions
-from qdialect.reference.elementwise import Affine
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 
@@ -21,7 +21,10 @@ def _arg_min(op: ArgMinOp, operands: Arrays) -> Array:
 
 @evaluates(SumOp)
 def _sum(op: SumOp, operands: Arrays) -> Array:
-    source, output = Affine(op.input_scale, op.input_zero_point), Affine(op.output_scale, op.output_zero_point)
+    source, output = (
+        QuantParams(op.input_scale, op.input_zero_point),
+        QuantParams(op.output_scale, op.output_zero_point),
+    )
     bounds = range_of(op.output.type)
     return reductions.sum_over(operands[0], op.axes, op.keep_dims, source, output, *bounds, op.rounding, op.multiplier)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qdialect.quant_math import (
     IntArray,
     Multiplier,
+    QuantizedArray,
+    QuantParams,
     Rounding,
     doubling_high_multiply,
     real_multiplier,
@@ -19,12 +19,9 @@ from qdialect.quant_math import (
     rounding_shift_right,
 )
 from qdialect.quant_math.inverse_root import inverse_root
-from qdialect.reference.elementwise import Affine
-
-_Codes = NDArray[np.integer[Any]]
 
 
-def arg_max(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
+def arg_max(codes: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """Index along `axis` of the largest code, int64; of equal ones the first, or the last with `last`.
 
     TFLite ARG_MAX takes the first, ONNX ArgMax the one that `select_last_index` names.
@@ -34,17 +31,17 @@ def arg_max(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
     return codes.shape[axis] - 1 - np.argmax(np.flip(codes, axis), axis=axis, keepdims=keep_dims)
 
 
-def arg_min(codes: _Codes, axis: int, keep_dims: bool, last: bool) -> IntArray:
+def arg_min(codes: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """`arg_max` of the quantized values in reverse order."""
     return arg_max(-codes.astype(np.int64), axis, keep_dims, last)
 
 
 def sum_over(
-    codes: _Codes,
+    codes: QuantizedArray,
     axes: Sequence[int],
     keep_dims: bool,
-    source: Affine,
-    output: Affine,
+    source: QuantParams,
+    output: QuantParams,
     lo: int,
     hi: int,
     rounding: Rounding,
@@ -59,7 +56,7 @@ def sum_over(
     return requantize(total, params, output.zero_point, lo, hi, rounding)
 
 
-def l2_normalize(codes: _Codes, zero_point: int) -> IntArray:
+def l2_normalize(codes: QuantizedArray, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
     Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and is part of

@@ -2,121 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math import (
     IntArray,
+    QuantizedArray,
     activations,
     doubling_high_multiply,
-    quantize_multiplier,
     rounding_shift_right,
-    saturating_shift_left,
 )
-
-_Codes = NDArray[np.integer[Any]]
-
-_ONE_Q31 = 2**31 - 1
-# Scaled differences are Q5.26; sums of exponentials are Q12.19.
-_DIFF_INTEGER_BITS = 5
-_DIFF_FRACTION_BITS = 26
-_SUM_INTEGER_BITS = 12
-# e^-(2^k) in Q0.31 for k = -2..4: one factor for each bit of the difference above a quarter.
-_POWERS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
-_EXP_MINUS_EIGHTH = round(math.exp(-0.125) * 2**31)
-_ONE_THIRD = round(2**31 / 3)
-# First guess of Newton's division, 48/17 - 32/17 * d, in Q2.29.
-_NEWTON_CONSTANT = round(48 / 17 * 2**29)
-_NEWTON_SLOPE = round(-32 / 17 * 2**29)
+from qdialect.quant_math.softmax_tables import SoftmaxTables, reciprocal
 
 
-@dataclass(frozen=True)
-class SoftmaxTables:
-    """e^(-d * scale * beta) for the distance d = 0..255 of a code from the row's maximum.
-
-    `exponentials` are Q0.31, zero beyond the radius the fixed point can hold; `addends` are the same in Q12.19, the
-    format of the sum.  Both are int32[256].
-    """
-
-    exponentials: NDArray[np.int32]
-    addends: NDArray[np.int32]
-
-
-def softmax_tables(input_scale: float, beta: float) -> SoftmaxTables:
-    """Tables of TFLite's SOFTMAX: input_scale * beta in Q5.26 multiplies the distance, then a fixed-point exponential.
-
-    The multiplier input_scale * beta * 2^26, at most 2^31 - 1, has a left shift e.  Distances above
-    floor(31 * 2^26 / 2^e) would leave Q5.26 and count as zero probability.
-
-    Raises:
-        ValueError: input_scale * beta * 2^26 is not above 1, which the kernel refuses.
-    """
-    f32 = min(beta * input_scale * 2**_DIFF_FRACTION_BITS, float(_ONE_Q31))
-    if not f32 > 1:
-        raise ValueError(f"input scale times beta must exceed 2^-{_DIFF_FRACTION_BITS}, but got {beta * input_scale}")
-    q, e = quantize_multiplier(f32)
-    radius = (((1 << _DIFF_INTEGER_BITS) - 1) << _DIFF_FRACTION_BITS) >> e
-    distances = np.arange(256, dtype=np.int64)
-    inside = distances <= radius
-    scaled = doubling_high_multiply(-np.where(inside, distances, 0) << e, q)
-    exponentials = np.where(inside, exp_on_negative_values(scaled), 0)
-    addends = rounding_shift_right(exponentials, _SUM_INTEGER_BITS)
-    return SoftmaxTables(exponentials.astype(np.int32), addends.astype(np.int32))
-
-
-def exp_on_negative_values(values: IntArray) -> IntArray:
-    """e^x in Q0.31 for x <= 0 in Q5.26 (gemmlowp).
-
-    x = r - m with r in [-1/4, 0) and m a multiple of a quarter: a polynomial gives e^r, and each bit of m multiplies by
-    its power.  x = 0 is the largest Q0.31 number.
-    """
-    quarter = 1 << (_DIFF_FRACTION_BITS - 2)
-    remainder = (values & (quarter - 1)) - quarter
-    result = _exp_on_quarter(saturating_shift_left(remainder, _DIFF_INTEGER_BITS))
-    whole = remainder - values
-    for power, factor in _POWERS.items():
-        has_bit = (whole >> (_DIFF_FRACTION_BITS + power)) & 1
-        result = np.where(has_bit == 1, doubling_high_multiply(result, factor), result)
-    return np.where(values == 0, _ONE_Q31, result)
-
-
-def _exp_on_quarter(values: IntArray) -> IntArray:
-    """e^a in Q0.31 for a in [-1/4, 0), Q0.31: with x = a + 1/8, e^-1/8 * (1 + x + x^2/2 + x^3/6 + x^4/24)."""
-    x = values + (1 << 28)
-    x2 = doubling_high_multiply(x, x)
-    x3 = doubling_high_multiply(x2, x)
-    x4 = doubling_high_multiply(x2, x2)
-    # (x^4/4 + x^3) / 3 + x^2, halved, is the sum of the three higher terms.
-    cubic = doubling_high_multiply(rounding_shift_right(x4, 2) + x3, _ONE_THIRD)
-    higher = rounding_shift_right(cubic + x2, 1)
-    return _EXP_MINUS_EIGHTH + doubling_high_multiply(_EXP_MINUS_EIGHTH, x + higher)
-
-
-def reciprocal(total: IntArray) -> tuple[IntArray, IntArray]:
-    """(r, n) with 1 / total ~ r * 2^-31 * 2^-n, for a positive Q12.19 `total` below 2^31; r is Q0.31.
-
-    The leading zeros of `total` normalize it to 1 + f with f in [0, 1), and n counts the integer bits it used.
-    """
-    zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
-    fraction = ((total << zeros) & 0xFFFFFFFF) - (1 << 31)
-    return _one_over_one_plus(fraction), _SUM_INTEGER_BITS - zeros
-
-
-def _one_over_one_plus(fraction: IntArray) -> IntArray:
-    """1 / (1 + f) in Q0.31 for f in [0, 1), Q0.31 (gemmlowp): three Newton steps on d = (1 + f) / 2, x in Q2.29."""
-    half_denominator = (fraction + _ONE_Q31 + 1) >> 1
-    x = _NEWTON_CONSTANT + doubling_high_multiply(half_denominator, _NEWTON_SLOPE)
-    for _ in range(3):
-        error = (1 << 29) - doubling_high_multiply(half_denominator, x)
-        x = x + saturating_shift_left(doubling_high_multiply(x, error), 2)
-    return saturating_shift_left(x, 1)
-
-
-def softmax_fixed(data: _Codes, axis: int, tables: SoftmaxTables) -> IntArray:
+def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
     """TFLite SOFTMAX (reference softmax.h), int64 quantized values of the dtype's range; output scale 1/256, zero at the minimum.
 
     y = round(e_i * (1 / sum of e)) in Q0.8 plus the smallest code, saturated.  Exact for rows whose sum stays below
@@ -133,7 +32,7 @@ def softmax_fixed(data: _Codes, axis: int, tables: SoftmaxTables) -> IntArray:
 
 
 def softmax_float(
-    data: _Codes,
+    data: QuantizedArray,
     axis: int,
     input_scale: float,
     beta: float,
@@ -156,30 +55,14 @@ def softmax_float(
     return np.clip(np.rint(scaled).astype(np.float64) + output_zero_point, lo, hi).astype(np.int64)
 
 
-# How far, in powers of e, ONNX Runtime keeps the largest sum of a row below the largest float32.
-_RESERVE = np.float32(5)
-
-
-def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.float32]:
-    """float32[256]: e^(t - d * s) for the distance d from the row's maximum, s = float32(s_x) * float32(beta).
-
-    t = log(largest float32 / extent) - 5, in float32, keeps the sum of `extent` entries finite.  Exponents are formed
-    in float64 as ``(b - d) * s`` with b = t / s.
-    """
-    step = float(np.float32(input_scale) * np.float32(beta))
-    maximum = np.finfo(np.float32).max / np.float32(extent)
-    shift = max(0.0, float(np.float32(math.log(maximum)) - _RESERVE)) / step
-    # The math library's exponential: entries must not depend on NumPy's.
-    return np.array([math.exp((shift - distance) * step) for distance in range(256)]).astype(np.float32)
-
-
-def ort_factor(output_scale: float) -> np.float32:
-    """What an entry is multiplied by: ``floor(float32(1 / s_y))``."""
-    return np.floor(np.float32(1) / np.float32(output_scale))
-
-
 def softmax_ort(
-    data: _Codes, axis: int, entries: NDArray[np.float32], factor: np.float32, output_zero_point: int, lo: int, hi: int
+    data: QuantizedArray,
+    axis: int,
+    entries: NDArray[np.float32],
+    factor: np.float32,
+    output_zero_point: int,
+    lo: int,
+    hi: int,
 ) -> IntArray:
     """half_even(e_i * factor / sum) + z_y in float32, clamped to [lo, hi], int64 (ONNX Runtime's QLinearSoftmax).
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_Codes = NDArray[np.integer[Any]]
+from qdialect.quant_math import QuantizedArray
 
 
 def conv_transpose2d_accumulate(
-    data: _Codes,
-    weight: _Codes,
+    data: QuantizedArray,
+    weight: QuantizedArray,
     input_zero_point: int,
     weight_zero_points: Sequence[int],
     strides: tuple[int, int],

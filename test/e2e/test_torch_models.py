@@ -15,9 +15,9 @@ import qdialect
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp
 from qdialect.frontends.torch import import_torch
-from qdialect.frontends.torch.backend import compile_captured
 from qdialect.passes.matching import producer
 from qdialect.reference.interpreter import run
+from qdialect.torch_backend import compile_captured
 
 # Results are floats. What an element may be away from PyTorch's is a step of its own quantization where it has one;
 # without one, what float32 loses in a sum of a hundred numbers.

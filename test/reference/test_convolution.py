@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 
 from qdialect.quant_math import code_range
-from qdialect.reference.convolution import conv2d_accumulate
+from qdialect.quant_math.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
 

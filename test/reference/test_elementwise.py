@@ -9,17 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import AddArithmetic, Multiplier, Rounding, SumFactors, quantize_multiplier, sum_factors
+from qdialect.quant_math import (
+    AddArithmetic,
+    Multiplier,
+    QuantParams,
+    Rounding,
+    SumFactors,
+    quantize_multiplier,
+    sum_factors,
+)
+from qdialect.quant_math.elementwise import add, concat, mul, rescale
 from qdialect.reference.data_movement import pad, reshape, transpose
-from qdialect.reference.elementwise import Affine, add, concat, mul, rescale
 
-AFFINES = st.builds(Affine, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
+AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
 CODES = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda codes: np.array(codes, dtype=np.int8))
 
 
 @given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_every_addition_is_near_the_real_sum(
-    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+    lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
     f32 = left.scale * (lhs.astype(float) - left.zero_point) + right.scale * (rhs.astype(float) - right.zero_point)
     wanted = np.clip(f32 / output.scale + output.zero_point, -128, 127)
@@ -50,9 +58,9 @@ def test_shifted_addition_equals_exact_arithmetic(
     sums: Rounding,
     lhs: np.ndarray,
     rhs: np.ndarray,
-    left: Affine,
-    right: Affine,
-    output: Affine,
+    left: QuantParams,
+    right: QuantParams,
+    output: QuantParams,
 ) -> None:
     got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.F32_RNE_ZP_LAST, Multiplier.F64)
     twice = 2 * max(left.scale, right.scale)
@@ -68,7 +76,7 @@ def test_shifted_addition_equals_exact_arithmetic(
 
 @given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_addition_of_one_shift_equals_exact_arithmetic(
-    lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+    lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
     got = add(lhs, rhs, left, right, output, -128, 127, AddArithmetic.FIXED_ONCE, Rounding.FIXED64_UP, Multiplier.F64)
     ratios = [np.float32(affine.scale) / np.float32(output.scale) for affine in (left, right)]
@@ -88,7 +96,7 @@ def test_sum_factors_beyond_the_range_of_xnnpack_fit_64_bits() -> None:
 
 def test_each_operand_is_rounded_alone() -> None:
     """1/2 + 1/2 is two where both halves round up, and one where the sum is rounded."""
-    one, half, unit = np.array([1], dtype=np.uint8), Affine(0.5, 0), Affine(1.0, 0)
+    one, half, unit = np.array([1], dtype=np.uint8), QuantParams(0.5, 0), QuantParams(1.0, 0)
     results = {
         arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
         for arithmetic in AddArithmetic
@@ -100,7 +108,7 @@ def test_each_operand_is_rounded_alone() -> None:
 @pytest.mark.parametrize("multiplier", list(Multiplier))
 @given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_products_round_once(
-    multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: Affine, right: Affine, output: Affine
+    multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
     got = mul(lhs, rhs, left, right, output, -128, 127, Rounding.FIXED64_NEAREST, multiplier)
     ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
@@ -111,7 +119,7 @@ def test_products_round_once(
 
 def test_operands_broadcast() -> None:
     lhs, rhs = np.arange(6, dtype=np.int8).reshape(2, 3), np.array([[10], [20]], dtype=np.int8)
-    unit = Affine(1.0, 0)
+    unit = QuantParams(1.0, 0)
     how = (Rounding.FIXED64_UP, Multiplier.F64)
     assert add(lhs, rhs, unit, unit, unit, -128, 127, AddArithmetic.REQUANTIZE_EACH, *how).tolist() == [
         [10, 11, 12],
@@ -122,13 +130,13 @@ def test_operands_broadcast() -> None:
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 def test_equal_parameters_are_never_rescaled(rounding: Rounding) -> None:
-    codes, affine = np.arange(-128, 128, dtype=np.int8), Affine(0.1, 5)
+    codes, affine = np.arange(-128, 128, dtype=np.int8), QuantParams(0.1, 5)
     assert rescale(codes, affine, affine, rounding, Multiplier.F32).tolist() == codes.tolist()
 
 
 def test_concat_rescales_what_differs_and_clamps() -> None:
     first, second = np.array([[100, -100]], dtype=np.int8), np.array([[100, -3]], dtype=np.int8)
-    same, coarse = Affine(0.5, 1), Affine(1.0, 0)
+    same, coarse = QuantParams(0.5, 1), QuantParams(1.0, 0)
     how = (Rounding.FIXED64_UP, Multiplier.F64)
     assert concat([first, second], [same, coarse], 1, same, -128, 127, *how).tolist() == [[100, -100, 127, -5]]
     assert concat([first, second], [same, coarse], 0, same, -128, 127, *how).tolist() == [[100, -100], [127, -5]]

@@ -21,7 +21,7 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
 )
-from qdialect.reference.convolution import conv2d_accumulate
+from qdialect.quant_math.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 
 # The standard's evaluator adds the zero point first, ONNX Runtime last; no row has an exact tie to tell them apart.

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import Division, Multiplier, Rounding, requantize, requantize_parameters
-from qdialect.reference.pool import avg_pool2d, folded_count_multiplier, max_pool2d, mean
+from qdialect.quant_math import (
+    Division,
+    Multiplier,
+    Rounding,
+    folded_count_multiplier,
+    requantize,
+    requantize_parameters,
+)
+from qdialect.reference.pool import avg_pool2d, max_pool2d, mean
 
 Window = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
 

@@ -14,6 +14,7 @@ from qdialect.quant_math import (
     Entries,
     Multiplier,
     NanPolicy,
+    QuantParams,
     Rounding,
     activations,
     build_table,
@@ -25,10 +26,11 @@ from qdialect.quant_math import (
     tflite_hard_swish_table,
     tflite_leaky_relu_table,
 )
+from qdialect.quant_math.elementwise import add, mul
+from qdialect.quant_math.softmax_tables import softmax_tables
 from qdialect.reference.dense import dense_accumulate
-from qdialect.reference.elementwise import Affine, add, mul
 from qdialect.reference.pool import avg_pool2d, max_pool2d, mean
-from qdialect.reference.softmax import softmax_fixed, softmax_tables
+from qdialect.reference.softmax import softmax_fixed
 
 DOUBLE = Rounding.FIXED32_DOUBLE
 
@@ -45,10 +47,10 @@ def input_of(row: Row) -> NDArray[Any]:
     return np.array(row["input"], dtype=row["dtype"]).reshape(row["shape"])
 
 
-def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], Affine, Affine, Affine, int, int]:
+def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], QuantParams, QuantParams, QuantParams, int, int]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
-    rhs_affine = Affine(row["rhs_scale"], row["rhs_zero_point"])
-    return lhs, rhs, Affine(*source(row)[:2]), rhs_affine, Affine(*target(row)[:2]), *code_range(row["dtype"])
+    rhs_affine = QuantParams(row["rhs_scale"], row["rhs_zero_point"])
+    return lhs, rhs, QuantParams(*source(row)[:2]), rhs_affine, QuantParams(*target(row)[:2]), *code_range(row["dtype"])
 
 
 def run_add(row: Row) -> NDArray[Any]:

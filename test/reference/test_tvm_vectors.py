@@ -19,6 +19,7 @@ from qdialect.quant_math import (
     FloatRounding,
     Multiplier,
     NanPolicy,
+    QuantParams,
     Rounding,
     Scaling,
     activations,
@@ -31,9 +32,9 @@ from qdialect.quant_math import (
     requantize_parameters,
     tvm_leaky_relu_table,
 )
-from qdialect.reference.convolution import conv2d_accumulate
+from qdialect.quant_math.convolution import conv2d_accumulate
+from qdialect.quant_math.elementwise import add, concat, mul
 from qdialect.reference.dense import dense_accumulate
-from qdialect.reference.elementwise import Affine, add, concat, mul
 
 ROUNDING_MODES = {
     ("UPWARD", "int64"): Rounding.FIXED64_UP,
@@ -110,9 +111,11 @@ def test_dequantize(row: Row) -> None:
     assert np.array_equal(got, np.array(row["expected"], dtype=row["out_dtype"]))
 
 
-def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], Affine, Affine, Affine]:
+def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], QuantParams, QuantParams, QuantParams]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
-    left, right, output = (Affine(row[f"{side}_scale"], row[f"{side}_zero_point"]) for side in ("lhs", "rhs", "output"))
+    left, right, output = (
+        QuantParams(row[f"{side}_scale"], row[f"{side}_zero_point"]) for side in ("lhs", "rhs", "output")
+    )
     return lhs, rhs, left, right, output
 
 
@@ -231,8 +234,8 @@ def test_batch_matmul_as_dense(row: Row) -> None:
 @pytest.mark.parametrize("row", tvm_rows("concatenate"), ids=row_id)
 def test_concatenate(row: Row) -> None:
     operands = [np.array(part, dtype=row["dtype"]) for part in row.get("inputs") or (row["x"], row["y"])]
-    affines = [Affine(*pair) for pair in zip(row["input_scales"], row["input_zero_points"], strict=True)]
-    output = Affine(row["output_scale"], row["output_zero_point"])
+    affines = [QuantParams(*pair) for pair in zip(row["input_scales"], row["input_zero_points"], strict=True)]
+    output = QuantParams(row["output_scale"], row["output_zero_point"])
     how = (*code_range(row["dtype"]), Rounding.FIXED64_UP, Multiplier.F32_PRODUCT)
     got = concat(operands, affines, row["axis"], output, *how)
     expected = row.get("expected") or row["expected_rows"]

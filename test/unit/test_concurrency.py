@@ -131,7 +131,7 @@ in_threads(8, work)
 BACKEND = """
 import torch
 import torch.ao.quantization.fx._decomposed
-from qdialect.frontends.torch.backend import compile_captured
+from qdialect.torch_backend import compile_captured
 ops = torch.ops.quantized_decomposed
 def work(index):
     scale = 0.5

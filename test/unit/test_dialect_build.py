@@ -24,12 +24,12 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.quant_math import Entries, NanPolicy, Rounding
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 PARAMETERS: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 3, "output_scale": 0.25, "output_zero_point": -4}
 CONTRACTION: dict[str, Any] = {"input_scale": 0.5, "input_zero_point": 0, "weight_scales": (0.25,)}
@@ -138,9 +138,9 @@ def test_an_epilogue_is_read_as_it_was_written(module: ir.Module) -> None:
     assert op.epilogue == epilogue
     assert op.residual is None
     assert [(one.before, one.after) for one in op.stages()] == [
-        (None, Quantized(0.5, 0, "ui8")),
-        (Quantized(0.5, 0, "ui8"), Quantized(0.5, 0, "ui8")),
-        (Quantized(0.5, 0, "ui8"), Quantized(0.25, 0, "i8")),
+        (None, QuantizedType(0.5, 0, "ui8")),
+        (QuantizedType(0.5, 0, "ui8"), QuantizedType(0.5, 0, "ui8")),
+        (QuantizedType(0.5, 0, "ui8"), QuantizedType(0.25, 0, "i8")),
     ]
     assert str(parse(str(module))) == str(module)
     other = (*epilogue[:-1], LutStage(table=table[::-1].copy()))

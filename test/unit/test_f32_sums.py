@@ -11,8 +11,8 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import DequantizeOp, QuantizeOp, build
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.profiles import ONNX_REFERENCE, PYTORCH, Profile
-from qdialect.quant_math import AddArithmetic
-from qdialect.reference.elementwise import Affine, add
+from qdialect.quant_math import AddArithmetic, QuantParams
+from qdialect.quant_math.elementwise import add
 
 CODES = "tensor<16x16xui8>"
 
@@ -46,7 +46,7 @@ def test_every_sum_is_an_add(profile: Profile) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_pytorch_adds_the_same() -> None:
-    left, right, output = Affine(0.0371, 3), Affine(0.0123, 201), Affine(0.0449, 97)
+    left, right, output = QuantParams(0.0371, 3), QuantParams(0.0123, 201), QuantParams(0.0449, 97)
     rows, columns = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
     found = add(rows, columns, left, right, output, 0, 255, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
     first, second = (

@@ -24,6 +24,7 @@ from qdialect import target
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import (
+    UNARY_OPS,
     AddOp,
     AvgPool2DOp,
     ClipOp,
@@ -40,7 +41,6 @@ from qdialect.dialect import (
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.lowering.pipeline import lower
 from qdialect.quant_math import AddArithmetic, Division, FloatRounding, NanPolicy, Rounding, Scaling
-from qdialect.reference.unary import UNARY_OPS
 
 SHAPES = [(), (1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 19), (1, 2, 2, 64)]
 

@@ -8,9 +8,9 @@ from graphs import graph
 
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, ClipOp, ResizeBilinearOp, ResizeNearestOp, build
-from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.lowering.pipeline import Phase, lower
+from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.target import GENERIC
 
 CLIP, RESIZE, ARG_MAX = "qnn.clip", "qnn.resize_bilinear", "qnn.arg_max"

@@ -29,10 +29,10 @@ from quantized_layers import (
 from qdialect._mlir import arith, ir
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp, PadOp, Relu6Op, ReluOp, build
 from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.dialect.stages.lut import LutStage
 from qdialect.dialect.stages.requantize import RequantizeStage
-from qdialect.dialect.stages.stage_base import Quantized
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
@@ -276,8 +276,8 @@ def test_table_fuses_for_every_code(middle: str, final: str) -> None:
     assert op_names(after) == ["qnn.fused_conv2d"]
     first, last = op.stages()
     assert (op.output_scale, op.output_zero_point) == (0.125, 11)
-    assert first.after == last.before == Quantized(SCALE, ZERO_POINT, middle)
-    assert last.after == Quantized(0.125, 11, final)
+    assert first.after == last.before == QuantizedType(SCALE, ZERO_POINT, middle)
+    assert last.after == QuantizedType(0.125, 11, final)
 
 
 def test_second_table_is_composed_with_the_first() -> None:

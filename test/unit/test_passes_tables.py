@@ -13,16 +13,15 @@ from qdialect._mlir import arith, ir
 from qdialect._mlir import math as math_dialect
 from qdialect.context import parse
 from qdialect.diagnostics import PipelineError
-from qdialect.dialect import DequantizeOp, LeakyReluOp, MulOp, QuantizeOp, ReluOp, RequantizeOp, build
+from qdialect.dialect import UNARY_OPS, DequantizeOp, LeakyReluOp, MulOp, QuantizeOp, ReluOp, RequantizeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.enums import LeakyMode
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.passes.tabulate_unary import TabulateUnaryPass
 from qdialect.quant_math import FloatRounding, Rounding, identity_table
-from qdialect.reference.unary import UNARY_OPS, unary_table
+from qdialect.quant_math.choices import LeakyMode
 
 EVERY = "tensor<16x20xui8>"
 EVERY_SIGNED = "tensor<16x20xi8>"
@@ -105,7 +104,7 @@ def leaky(x: ir.Value, alpha: float = 0.01, mode: LeakyMode = LeakyMode.LUT) -> 
 @pytest.mark.parametrize("mode", list(LeakyMode))
 def test_leaky_relu_follows_the_option(mode: LeakyMode) -> None:
     follows = graph([EVERY], lambda x: leaky(x, mode=mode))
-    wanted = unary_table(ops_of(follows, "qnn.leaky_relu")[0])
+    wanted = ops_of(follows, "qnn.leaky_relu")[0].to_table()
     for own in LeakyMode:
         module = graph([EVERY], partial(leaky, mode=own))
         TabulateUnaryPass(leaky_relu=str(mode)).run(module)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch_models import dequantized, quantized
 
-from qdialect.frontends.torch.backend import compile_captured
+from qdialect.torch_backend import compile_captured
 
 COMPILE: Any = import_module("torch").compile
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -94,7 +94,7 @@ def test_other_devices_are_refused() -> None:
 def test_pytorch_finds_it_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the entry point that the package declares."""
     declared = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["torch_dynamo_backends"]
-    assert declared == {"qdialect": "qdialect.frontends.torch.backend:compile_captured"}
+    assert declared == {"qdialect": "qdialect.torch_backend:compile_captured"}
     metadata = tmp_path / "declared-1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: declared\nVersion: 1\n")

@@ -23,6 +23,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import ELEMENT_TYPE, I64, SCALE, AttributeKind
 from qdialect.dialect.fields import attribute_violations
 from qdialect.dialect.op_base import require
+from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 
 
@@ -38,26 +39,12 @@ class Domain(StrEnum):
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """What 8-bit values mean: ``scale * (value - zero_point)``, and their element type, ``i8`` or ``ui8``."""
-
-    scale: float
-    zero_point: int
-    element: str
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """The smallest and the largest value that the element type holds."""
-        return ELEMENT_RANGES[self.element]
-
-
-@dataclass(frozen=True)
 class StagePosition:
     """Where a stage stands in its op, for its constraints."""
 
     path: str
     """What messages call the stage: ``epilogue[1] 'clamp'``."""
-    before: Quantized | None
+    before: QuantizedType | None
     """What the values mean that it takes; None where they are not quantized."""
     residual: str | None
     """Element type of the residual operand, None without one."""
@@ -76,15 +63,15 @@ class Stage:
     def check(self, position: StagePosition) -> None:
         """Check the labelled constraints of the docstring; raise `ConstraintError` at the first that fails."""
 
-    def resolved(self, output: Quantized) -> Self:
+    def resolved(self, output: QuantizedType) -> Self:
         """The stage with everything said that was left out because the op's `output` says it."""
         return self
 
-    def shortened(self, output: Quantized) -> Self:
+    def shortened(self, output: QuantizedType) -> Self:
         """The stage with everything left out that the op's `output` says."""
         return self
 
-    def meaning(self, before: Quantized | None) -> Quantized | None:
+    def meaning(self, before: QuantizedType | None) -> QuantizedType | None:
         """What the values mean that a resolved stage leaves; None where they are not quantized."""
         return before if self.leaves is Domain.QUANTIZED else None
 
@@ -111,7 +98,7 @@ class QuantizedStage(Stage):
         text = f"{position.path} zero_point must be in [{low}, {high}], but got {found}"
         require(low <= found <= high, "C1", text)
 
-    def resolved(self, output: Quantized) -> Self:
+    def resolved(self, output: QuantizedType) -> Self:
         return replace(
             self,
             scale=output.scale if self.scale is None else self.scale,
@@ -119,7 +106,7 @@ class QuantizedStage(Stage):
             element=output.element if self.element is None else self.element,
         )
 
-    def shortened(self, output: Quantized) -> Self:
+    def shortened(self, output: QuantizedType) -> Self:
         return replace(
             self,
             scale=None if self.scale == output.scale else self.scale,
@@ -127,16 +114,16 @@ class QuantizedStage(Stage):
             element=None if self.element == output.element else self.element,
         )
 
-    def meaning(self, before: Quantized | None) -> Quantized:
+    def meaning(self, before: QuantizedType | None) -> QuantizedType:
         return self.quantized
 
     @property
-    def quantized(self) -> Quantized:
+    def quantized(self) -> QuantizedType:
         """What the values mean that a resolved stage leaves."""
         assert self.scale is not None, "resolved"
         assert self.zero_point is not None, "resolved"
         assert self.element is not None, "resolved"
-        return Quantized(self.scale, self.zero_point, self.element)
+        return QuantizedType(self.scale, self.zero_point, self.element)
 
 
 def check_residual_zero_point(label: str, position: StagePosition, zero_point: int) -> None:

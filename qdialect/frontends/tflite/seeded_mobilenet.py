@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
-from qdialect.reference.convolution import conv2d_accumulate
+from qdialect.quant_math.convolution import conv2d_accumulate
 
 # Output channels and stride of each pair of a depthwise and a pointwise convolution, at width 0.25.
 _BLOCKS = (

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, ResizeBilinearOp, SubOp, build
-from qdialect.dialect.enums import Interpolation, LeakyMode
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
 from qdialect.passes.tabulate import is_eight_bit
 from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_codes
+from qdialect.quant_math.choices import Interpolation, LeakyMode
 
 # What the delegate's subgraph accepts of each kind of factor: least, and the first that is too large.
 _CONTRACTIONS = (0.0, 2.0**8)

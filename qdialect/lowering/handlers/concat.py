@@ -18,8 +18,8 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.table import stored_table
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import Table, encode_table, identity_table, table_codes
-from qdialect.reference.elementwise import Affine, rescale
+from qdialect.quant_math import QuantParams, Table, encode_table, identity_table, table_codes
+from qdialect.quant_math.elementwise import rescale
 
 
 @lowers(ConcatOp)
@@ -58,8 +58,8 @@ def _write_parts(lowering: GraphLowering, op: ir.Operation, axis: int, emit_of: 
 def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
     """The way of an input's stored quantized values to stored quantized values of the result."""
     affine, output = (
-        Affine(op.input_scales[index], op.input_zero_points[index]),
-        Affine(op.output_scale, op.output_zero_point),
+        QuantParams(op.input_scales[index], op.input_zero_points[index]),
+        QuantParams(op.output_scale, op.output_zero_point),
     )
     quantized = rescale(table_codes(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
     table = encode_table(np.clip(quantized, *range_of(op.output.type)), dtype_of(op.output.type))

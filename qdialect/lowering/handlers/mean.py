@@ -18,8 +18,7 @@ from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import FixedMultiplier, real_multiplier, requantize_parameters
-from qdialect.reference.pool import folded_count_multiplier
+from qdialect.quant_math import FixedMultiplier, folded_count_multiplier, real_multiplier, requantize_parameters
 
 _LANES = 16
 _MAX_ELEMENTS = 2**23

@@ -25,9 +25,7 @@ from qdialect.lowering.kernels.f32_pair import (
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import AddArithmetic, PairArithmetic, SubArithmetic
-from qdialect.reference import pairs
-from qdialect.reference.pair_evaluators import pair_parameters
+from qdialect.quant_math import AddArithmetic, PairArithmetic, SubArithmetic, pairs
 
 _LANES, _BYTES = 16, 64
 _SQUARE_LEFT_SHIFT = 7
@@ -53,7 +51,8 @@ def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
 
 def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
-    lhs, rhs, output, low, high = pair_parameters(op)
+    lhs, rhs, output = op.quant_params
+    low, high = op.output_bounds
     if not lhs == rhs == output or len(shifts) > 1:
         _lower_f32(lowering, op, of_f32)
         return
@@ -78,7 +77,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
         return
 
     def declare(kernel: Kernel) -> Emit:
-        lhs, rhs, output, _, _ = pair_parameters(op)
+        lhs, rhs, output = op.quant_params
         rescales = [
             Rescale.fixed(kernel, name, pairs.prelu_multiplier(slope, lhs, output))
             for name, slope in (("positive", 1.0), ("negative", rhs.scale))
@@ -129,7 +128,8 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
         return
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
-    quantized = pairs.div_fixed(stored[:, None] - shifts[0], stored[None, :] - shifts[1], *pair_parameters(op))
+    operands = (stored[:, None] - shifts[0], stored[None, :] - shifts[1])
+    quantized = pairs.div_fixed(*operands, *op.quant_params, *op.output_bounds)
     table = (quantized + shifts[2]).astype(np.uint8).reshape(-1)
 
     def declare(kernel: Kernel) -> Emit:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.dialect import ArgMaxOp, ArgMinOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.enums import Interpolation
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.kernels.elementwise import VECTOR
@@ -16,8 +15,8 @@ from qdialect.lowering.kernels.resampling import AxisTap, Emit, Weight, emit_res
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
-from qdialect.reference.resize import Taps
-from qdialect.reference.resize_evaluators import bilinear_axes, nearest_axes
+from qdialect.quant_math.choices import Interpolation
+from qdialect.quant_math.resize import Taps
 
 _LANES = 16
 _CHANNELS = 3
@@ -31,7 +30,7 @@ _FRACTION_BITS = {Interpolation.TFLITE_FIXED: 10, Interpolation.XNNPACK_FIXED: 1
 @lowers(ResizeNearestOp)
 def _nearest(lowering: GraphLowering, op: ResizeNearestOp) -> None:
     data, output = lowering.slot(op.input), lowering.result(op.output)
-    rows, columns = nearest_axes(op)
+    rows, columns = op.nearest_indices
     kernel = Kernel(lowering.program)
     emit_resampling(kernel, data, output, [AxisTap(rows)], [AxisTap(columns)], lambda _, values, __: values[0], VECTOR)
     lowering.program.call(kernel, op.operation.name)
@@ -45,7 +44,7 @@ def _bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> None:
     kernel, exact = Kernel(lowering.program), exact_bilinear(lowering, op)
     if exact is None:
         emit = _float(op.arithmetic, signed_shift(op.input.type), element_of(op.input.type) == "f32")
-        rows, columns = (_taps_of(taps) for taps in bilinear_axes(op))
+        rows, columns = (_taps_of(taps) for taps in op.taps)
         emit_resampling(kernel, data, output, rows, columns, emit, _LANES)
     else:
         emit_interpolation(kernel, exact, output)
@@ -69,7 +68,7 @@ def exact_bilinear(lowering: GraphLowering, op: ResizeBilinearOp) -> Bilinear | 
 
 
 def _exact_axes(op: ResizeBilinearOp) -> tuple[Blends, Blends] | None:
-    rows, columns = (_blends(op.arithmetic, taps) for taps in bilinear_axes(op))
+    rows, columns = (_blends(op.arithmetic, taps) for taps in op.taps)
     if rows is None or columns is None or element_of(op.input.type) == "f32":
         return None
     return rows, columns

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import range_of, shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernel_text import Tensor
@@ -28,7 +27,8 @@ from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage, signed_shift
 from qdialect.lowering.strides import row_major
 from qdialect.quant_math import activations
-from qdialect.reference.softmax import ort_entries, ort_factor, softmax_tables
+from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.quant_math.softmax_tables import ort_entries, ort_factor, softmax_tables
 
 _MAX_LANES, _SUM_LANES, _ROWS = 64, 16, 4
 

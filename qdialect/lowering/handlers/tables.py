@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import ClipOp, LutOp, RequantizeOp, UnaryOp
+from qdialect.dialect import UNARY_OPS, ClipOp, LutOp, RequantizeOp, UnaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import Declare, Stored, map_stored, map_values
@@ -18,7 +18,6 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import STORAGE_ELEMENTS, is_stored_unsigned, signed_shift
 from qdialect.quant_math import Table
-from qdialect.reference.unary import UNARY_OPS, unary_table
 
 
 @lowers(LutOp, takes_arrays=True)
@@ -27,7 +26,7 @@ def _lut(lowering: GraphLowering, op: LutOp) -> None:
 
 
 def _unary(lowering: GraphLowering, op: UnaryOp) -> None:
-    lower_table(lowering, op, unary_table(op))
+    lower_table(lowering, op, op.to_table())
 
 
 for _op_class in UNARY_OPS:

@@ -1,4 +1,4 @@
-"""Quantized addition of two stored quantized values, in the arithmetics of `qdialect.reference.elementwise.add`."""
+"""Quantized addition of two stored quantized values, in the arithmetics of `qdialect.quant_math.elementwise.add`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
     Multiplier,
+    QuantParams,
     Rounding,
     Scaling,
     float_sum_numbers,
@@ -24,8 +25,8 @@ from qdialect.quant_math import (
     requantize_parameters,
     sum_factors,
 )
+from qdialect.quant_math.elementwise import add
 from qdialect.quant_math.multipliers import FixedMultiplier
-from qdialect.reference.elementwise import Affine, add
 
 EmitSum = Callable[[Body, Value, Value], Value]
 """(body, stored lhs as i32, stored rhs as i8) -> clamped sum as i32."""
@@ -77,8 +78,8 @@ class Addition:
     def _fixed_point_sum(self) -> FixedPointSum | None:
         """The sum in fixed point, where that is exact and cheaper; it never is where each operand is rounded."""
         arithmetic, rounds_each = self.arithmetic, self.arithmetic is AddArithmetic.REQUANTIZE_EACH
-        sides = [Affine(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
-        output = Affine(self.output.scale, self.output.zero_point)
+        sides = [QuantParams(q.scale, q.zero_point) for q in (self.lhs, self.rhs)]
+        output = QuantParams(self.output.scale, self.output.zero_point)
         if self.is_difference or arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
             return None
         lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_CODE)))

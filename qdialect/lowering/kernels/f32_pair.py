@@ -1,4 +1,4 @@
-"""A float32 function of two stored quantized values, rounded once: `qdialect.reference.pairs.real_pair`."""
+"""A float32 function of two stored quantized values, rounded once: `qdialect.quant_math.pairs.real_pair`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import AnyFused
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
@@ -37,8 +38,8 @@ class StageSite:
 
     op: AnyFused
     stage: Any
-    before: Quantized | None
-    after: Quantized | None
+    before: QuantizedType | None
+    after: QuantizedType | None
     before_bounds: Bounds
     """Of the quantized values that the stage takes."""
     bounds: Bounds
@@ -129,6 +130,6 @@ def lowers_stage(stage_class: type[Stage]) -> Callable[[K], K]:
     return register
 
 
-def _quantization(values: Quantized | None, shift: int) -> Quantization:
+def _quantization(values: QuantizedType | None, shift: int) -> Quantization:
     assert values is not None, "the verifier has seen that values are quantized here"
     return Quantization(values.scale, values.zero_point, shift)

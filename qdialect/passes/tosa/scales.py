@@ -82,4 +82,4 @@ def _known(function: ir.Operation) -> Iterator[tuple[ir.Value, float]]:
     for value in (*block.arguments, *(result for op in body for result in op.results)):
         parameters = parameters_of(value.type)
         if parameters is not None:
-            yield value, parameters[0]
+            yield value, parameters.scale

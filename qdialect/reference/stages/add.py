@@ -1,11 +1,12 @@
-"""`add`: see `qdialect.reference.elementwise.add`."""
+"""`add`: see `qdialect.quant_math.elementwise.add`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from qdialect.dialect.stages.add import AddStage
-from qdialect.reference.elementwise import Affine, add
+from qdialect.quant_math import QuantParams
+from qdialect.quant_math.elementwise import add
 from qdialect.reference.evaluators import Array
 from qdialect.reference.stages.stage_evaluators import StageInputs, evaluates_stage
 
@@ -16,11 +17,11 @@ def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
     assert inputs.before is not None, "the verifier has seen that values are quantized here"
     before, after = inputs.before, stage.quantized
     sides = [
-        (values.astype(np.int64), Affine(before.scale, before.zero_point)),
-        (inputs.residual, Affine(stage.residual_scale, stage.residual_zero_point)),
+        (values.astype(np.int64), QuantParams(before.scale, before.zero_point)),
+        (inputs.residual, QuantParams(stage.residual_scale, stage.residual_zero_point)),
     ]
     if stage.residual_is_lhs:
         sides.reverse()
     (lhs, lhs_affine), (rhs, rhs_affine) = sides
     how = (stage.arithmetic, stage.rounding, stage.multiplier)
-    return add(lhs, rhs, lhs_affine, rhs_affine, Affine(after.scale, after.zero_point), *after.range, *how)
+    return add(lhs, rhs, lhs_affine, rhs_affine, QuantParams(after.scale, after.zero_point), *after.range, *how)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdialect.dialect import FusedOp
-from qdialect.dialect.stages.stage_base import Quantized, Stage
+from qdialect.dialect.quantized_type import QuantizedType
+from qdialect.dialect.stages.stage_base import Stage
 from qdialect.reference.evaluators import Array
 
 
@@ -16,7 +17,7 @@ class StageInputs:
     """What a stage may read beside its values; `before` is what these mean, where they are quantized."""
 
     op: FusedOp
-    before: Quantized | None
+    before: QuantizedType | None
     bias: Array
     """int32 or float32, of one entry for each channel; an int32 one is in the accumulators already."""
     residual: Array | None

@@ -29,7 +29,7 @@ from qdialect.quant_math import (
     SubArithmetic,
     activations,
 )
-from qdialect.reference.pairs import prelu_f32
+from qdialect.quant_math.pairs import prelu_f32
 
 _FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf", "Pow": "math.powf"}
 _TABLE_SIZE = 256

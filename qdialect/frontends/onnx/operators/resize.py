@@ -10,7 +10,6 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
@@ -21,7 +20,8 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, quantize
 from qdialect.frontends.slices import check_indices
-from qdialect.reference.resize import nearest_cells, places
+from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
+from qdialect.quant_math.resize import nearest_indices, source_coordinates
 
 _COORDINATES = {
     "asymmetric": Coordinates.ASYMMETRIC,
@@ -63,8 +63,8 @@ class NearestResizing(Movement):
 
     def array(self, array: Array) -> Array:
         for axis, extent in zip((_ROWS, _COLUMNS), self.extents, strict=True):
-            found = places(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
-            array = np.take(array, nearest_cells(found, self.nearest, extent), axis=axis)
+            found = source_coordinates(self.coordinates, Ratio.DIVIDE, extent, self.shape[axis])
+            array = np.take(array, nearest_indices(found, self.nearest, extent), axis=axis)
         return array
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
@@ -176,8 +176,8 @@ def _nearest(
     for axis in moving:
         one = dimensions[axis]
         check_indices(one.size, call.plan.budget)
-        found = places(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
-        indices = tuple(int(index) for index in nearest_cells(found, kinds[axis], one.extent))
+        found = source_coordinates(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
+        indices = tuple(int(index) for index in nearest_indices(found, kinds[axis], one.extent))
         before = source.shape
         grown = (*before[:axis], one.size, *before[axis + 1 :])
         source = move(call.plan, call.name, source, Gathering(grown, axis, indices))

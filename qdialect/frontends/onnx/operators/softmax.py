@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from qdialect.dialect import SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -14,6 +13,7 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 ALONG_AXIS = 13
 """From this operator set on rows run along the axis alone; before, along all dimensions from the axis on."""

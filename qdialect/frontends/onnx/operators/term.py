@@ -11,7 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.quant_math import FloatArray
-from qdialect.reference.float_evaluators import FLOAT_FUNCTIONS
+from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS
 
 
 class Term(ABC):

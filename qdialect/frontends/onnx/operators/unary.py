@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
-from qdialect.dialect.enums import HardswishMode, LeakyMode
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.formula import (
     Applied,
@@ -28,6 +27,7 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quant_params import QuantParams
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
 from qdialect.profiles import ORT
+from qdialect.quant_math.choices import HardswishMode, LeakyMode
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _OPS: dict[str, type[UnaryOp]] = {

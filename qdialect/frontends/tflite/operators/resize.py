@@ -8,13 +8,13 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import QnnOp, ResizeBilinearOp, ResizeNearestOp
-from qdialect.dialect.enums import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
 
 _INTERPOLATIONS = {
     "i8": Interpolation.TFLITE_FIXED,

@@ -6,13 +6,13 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import code_range, eight_bit, operands, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 _OUTPUT_SCALE = 1 / 256
 # In the kernel's Q5.26 the scaled distance of two quantized values must not vanish.

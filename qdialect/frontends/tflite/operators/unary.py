@@ -11,7 +11,6 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import EluOp, ExpOp, HardswishOp, LeakyReluOp, LogOp, LutOp, SigmoidOp, TanhOp, UnaryOp
-from qdialect.dialect.enums import HardswishMode, LeakyMode
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -22,6 +21,7 @@ from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.profiles import TFLITE
 from qdialect.quant_math import Multiplier, Table, hard_swish_bound
+from qdialect.quant_math.choices import HardswishMode, LeakyMode
 from qdialect.quant_math.tflite_unary import (
     tflite_abs_table,
     tflite_gelu_table,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -16,6 +15,7 @@ from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limi
 from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 
 @dataclass(frozen=True, eq=False)

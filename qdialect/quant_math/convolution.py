@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_Codes = NDArray[np.integer[Any]]
+from qdialect.quant_math.quant_params import QuantizedArray
 
 
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -17,8 +16,8 @@ def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int
 
 
 def conv2d_accumulate(
-    data: _Codes,
-    weight: _Codes,
+    data: QuantizedArray,
+    weight: QuantizedArray,
     input_zero_point: int,
     weight_zero_points: Sequence[int],
     strides: tuple[int, int],

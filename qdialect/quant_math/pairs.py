@@ -3,62 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qdialect.quant_math import (
-    FloatArray,
-    FloatRounding,
+from qdialect.quant_math.affine import FloatArray, dequantize_array, quantize_array
+from qdialect.quant_math.choices import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling, SubArithmetic
+from qdialect.quant_math.elementwise import add_fixed, at_common_scale, rescale, shifted_operands
+from qdialect.quant_math.fixed_point import (
     IntArray,
-    Multiplier,
-    NanPolicy,
-    Rounding,
-    Scaling,
-    SubArithmetic,
-    dequantize_array,
     doubling_high_multiply,
     multiply_by_quantized_multiplier,
-    quantize_array,
-    quantize_multiplier,
-    real_multiplier,
     rounding_shift_right,
 )
-from qdialect.reference.elementwise import Affine, add_fixed, at_common_scale, rescale, shifted_operands
-from qdialect.reference.softmax import reciprocal
+from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
+from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.softmax_tables import reciprocal
 
-_Codes = NDArray[np.integer[Any]]
 F32Function = Callable[[FloatArray, FloatArray], FloatArray]
 
 _DOUBLE = Rounding.FIXED32_DOUBLE
-# Places by which TFLite lifts 8-bit operands of a squared difference before rescaling them.
+# Bits by which TFLite shifts 8-bit operands of a squared difference up before rescaling them.
 _SQUARE_LEFT_SHIFT = 7
 
 
 def f32_pair(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int, f: F32Function
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
+    lo: int,
+    hi: int,
+    f: F32Function,
 ) -> IntArray:
-    """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to [lo, hi], every step in float32.
+    """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to [lo, hi], every operation in float32.
 
     What ONNX Runtime computes for an operator between DequantizeLinear and QuantizeLinear that it has no integer kernel
     for.  NaN becomes `lo`.
     """
-    left = dequantize_array(lhs, lhs_affine.scale, lhs_affine.zero_point, 0)
-    right = dequantize_array(rhs, rhs_affine.scale, rhs_affine.zero_point, 0)
+    left = dequantize_array(lhs, lhs_params.scale, lhs_params.zero_point, 0)
+    right = dequantize_array(rhs, rhs_params.scale, rhs_params.zero_point, 0)
     with np.errstate(all="ignore"):
         values = np.asarray(f(left, right), dtype=np.float32)
     how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
-    codes = quantize_array(values, output.scale, output.zero_point, 0, np.int32, *how)
-    return np.clip(codes.astype(np.int64), lo, hi)
+    quantized = quantize_array(values, output.scale, output.zero_point, 0, np.int32, *how)
+    return np.clip(quantized.astype(np.int64), lo, hi)
 
 
 def sub(
-    lhs: _Codes,
-    rhs: _Codes,
-    lhs_affine: Affine,
-    rhs_affine: Affine,
-    output: Affine,
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
     lo: int,
     hi: int,
     arithmetic: SubArithmetic,
@@ -70,67 +67,79 @@ def sub(
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic is SubArithmetic.FLOAT:
-        return f32_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, np.subtract)
+        return f32_pair(lhs, rhs, lhs_params, rhs_params, output, lo, hi, np.subtract)
     if arithmetic is SubArithmetic.FIXED_ONCE:
-        return np.clip(add_fixed(lhs, rhs, lhs_affine, rhs_affine, output, -1), lo, hi)
+        return np.clip(add_fixed(lhs, rhs, lhs_params, rhs_params, output, -1), lo, hi)
     if arithmetic is SubArithmetic.SHIFTED_FIXED:
-        operands = shifted_operands(lhs, rhs, lhs_affine, rhs_affine, output)
+        operands = shifted_operands(lhs, rhs, lhs_params, rhs_params, output)
         difference = multiply_by_quantized_multiplier(operands.lhs - operands.rhs, *operands.multiplier, _DOUBLE)
         return np.clip(difference + output.zero_point, lo, hi)
-    left = rescale(lhs, lhs_affine, output, rounding, multiplier)
-    return np.clip(left - rescale(rhs, rhs_affine, output, rounding, multiplier) + output.zero_point, lo, hi)
+    left = rescale(lhs, lhs_params, output, rounding, multiplier)
+    return np.clip(left - rescale(rhs, rhs_params, output, rounding, multiplier) + output.zero_point, lo, hi)
 
 
 def extreme(
-    lhs: _Codes,
-    rhs: _Codes,
-    lhs_affine: Affine,
-    rhs_affine: Affine,
-    output: Affine,
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
     lo: int,
     hi: int,
     is_max: bool,
 ) -> IntArray:
-    """The larger, or the smaller, f32 value, clamped to [lo, hi]; the code itself where all parameters are equal."""
+    """The larger, or the smaller, f32 value, clamped to [lo, hi]; compared as integers where all parameters are equal."""
     function = np.maximum if is_max else np.minimum
-    if lhs_affine == rhs_affine == output:
+    if lhs_params == rhs_params == output:
         return np.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)), lo, hi)
-    return f32_pair(lhs, rhs, lhs_affine, rhs_affine, output, lo, hi, function)
+    return f32_pair(lhs, rhs, lhs_params, rhs_params, output, lo, hi, function)
 
 
 def squared_difference(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
+    lo: int,
+    hi: int,
 ) -> IntArray:
     """TFLite SQUARED_DIFFERENCE.  With t = 2 * max(s_l, s_r), the operands become round((x - z) * 2^7 * s / t).
 
     The square of their difference is multiplied by t^2 / (2^14 * s_y); multipliers are formed in float64, every
     rounding is `fixed32_double`.
     """
-    left, right, twice_max = at_common_scale(lhs, rhs, lhs_affine, rhs_affine, _SQUARE_LEFT_SHIFT, _DOUBLE)
+    left, right, twice_max = at_common_scale(lhs, rhs, lhs_params, rhs_params, _SQUARE_LEFT_SHIFT, _DOUBLE)
     f32 = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * output.scale)
     square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(f32), _DOUBLE)
     return np.clip(square + output.zero_point, lo, hi)
 
 
 def prelu_fixed(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
+    lo: int,
+    hi: int,
 ) -> IntArray:
     """TFLite PRELU: (l - z_l) times s_l / s_y where not negative, (l - z_l) * (r - z_r) times s_l * s_r / s_y else.
 
     Multipliers are evaluated in float32, every rounding is `fixed32_double`.
     """
-    offsets = lhs.astype(np.int64) - lhs_affine.zero_point
-    products = offsets * (rhs.astype(np.int64) - rhs_affine.zero_point)
+    offsets = lhs.astype(np.int64) - lhs_params.zero_point
+    products = offsets * (rhs.astype(np.int64) - rhs_params.zero_point)
     values = [
         multiply_by_quantized_multiplier(
-            factors, *quantize_multiplier(prelu_multiplier(slope, lhs_affine, output)), _DOUBLE
+            factors, *quantize_multiplier(prelu_multiplier(slope, lhs_params, output)), _DOUBLE
         )
-        for factors, slope in ((offsets, 1.0), (products, rhs_affine.scale))
+        for factors, slope in ((offsets, 1.0), (products, rhs_params.scale))
     ]
     return np.clip(np.where(offsets >= 0, *values) + output.zero_point, lo, hi)
 
 
-def prelu_multiplier(slope_scale: float, data: Affine, output: Affine) -> float:
+def prelu_multiplier(slope_scale: float, data: QuantParams, output: QuantParams) -> float:
     """s_l * slope_scale / s_y as TFLite's PRELU evaluates it."""
     return float(real_multiplier(data.scale, [slope_scale], output.scale, Multiplier.F32)[0])
 
@@ -141,25 +150,31 @@ def prelu_f32(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
 
 
 def div_fixed(
-    lhs: _Codes, rhs: _Codes, lhs_affine: Affine, rhs_affine: Affine, output: Affine, lo: int, hi: int
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
+    lo: int,
+    hi: int,
 ) -> IntArray:
     """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
 
     The dividend is first shifted up as far as 32 bits allow; the multiplier is evaluated in float64.  A divisor of zero
     gives the end of the clamp on the dividend's side; nothing divided by nothing gives the zero point.  Quotients so
-    small that more than 31 places are shifted out are zero, where the kernel's shift is undefined in C++.
+    small that more than 31 bits are shifted out are zero, where the kernel's shift is undefined in C++.
     """
     dividends, divisors = np.broadcast_arrays(
-        lhs.astype(np.int64) - lhs_affine.zero_point, rhs.astype(np.int64) - rhs_affine.zero_point
+        lhs.astype(np.int64) - lhs_params.zero_point, rhs.astype(np.int64) - rhs_params.zero_point
     )
     dividends = np.where(divisors < 0, -dividends, dividends)
     divisors = np.abs(divisors)
-    q, e = quantize_multiplier(lhs_affine.scale / (rhs_affine.scale * output.scale))
-    inverses, places = reciprocal(np.maximum(divisors, 1))
+    q, e = quantize_multiplier(lhs_params.scale / (rhs_params.scale * output.scale))
+    inverses, bits = reciprocal(np.maximum(divisors, 1))
     headroom = _leading_sign_bits(dividends)
     quotients = doubling_high_multiply(dividends << headroom, inverses)
     # The sum of a softmax, for which the reciprocal is, has 12 integer bits, and a divisor 31.
-    shift = e - (places + 19) - headroom
+    shift = e - (bits + 19) - headroom
     scaled = doubling_high_multiply(quotients, q)
     values = rounding_shift_right(scaled, np.clip(-shift, 0, 62)) << np.clip(shift, 0, 31)
     values = np.where(divisors == 0, np.sign(dividends) * 2**31, values)

@@ -1,0 +1,122 @@
+"""What the element-wise ops of the dialects `arith`, `math` and `tensor` compute, as NumPy functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math import activations
+from qdialect.quant_math.affine import round_f32
+from qdialect.quant_math.choices import FloatRounding
+
+Array = NDArray[Any]
+ArrayFunction = Callable[..., Array]
+
+
+def _larger(x: Array, y: Array) -> Array:
+    """IEEE 754 maximum: NaN where an operand is, and plus zero is larger than minus zero."""
+    return np.where((x == 0) & (y == 0), x + y, np.maximum(x, y))
+
+
+def _smaller(x: Array, y: Array) -> Array:
+    return -_larger(-x, -y)
+
+
+def _larger_number(x: Array, y: Array) -> Array:
+    """As `_larger`, but the other operand where one is NaN."""
+    return np.where(np.isnan(x), y, np.where(np.isnan(y), x, _larger(x, y)))
+
+
+def _smaller_number(x: Array, y: Array) -> Array:
+    return -_larger_number(-x, -y)
+
+
+def _half_away(x: Array) -> Array:
+    return round_f32(x, FloatRounding.HALF_AWAY)
+
+
+def _truncated_quotient(x: Array, y: Array) -> Array:
+    """x / y rounded towards zero, where NumPy's rounds down."""
+    return x // y + ((x % y != 0) & ((x < 0) != (y < 0)))
+
+
+def _raised_quotient(x: Array, y: Array) -> Array:
+    return x // y + (x % y != 0)
+
+
+def _as_unsigned_integer(x: Array) -> Array:
+    """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
+    return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
+
+
+FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.addf": np.add,
+    "arith.andi": np.bitwise_and,
+    "arith.divf": np.divide,
+    "arith.fptosi": np.trunc,
+    "arith.fptoui": _as_unsigned_integer,
+    "arith.maximumf": _larger,
+    "arith.maxnumf": _larger_number,
+    "arith.minimumf": _smaller,
+    "arith.minnumf": _smaller_number,
+    "arith.mulf": np.multiply,
+    "arith.negf": np.negative,
+    "arith.ori": np.bitwise_or,
+    "arith.select": np.where,
+    "arith.subf": np.subtract,
+    "arith.xori": np.bitwise_xor,
+    "math.absf": np.abs,
+    "math.absi": np.abs,
+    "math.ceil": np.ceil,
+    "math.copysign": np.copysign,
+    "math.erf": activations.erf,
+    "math.exp": activations.exp,
+    "math.exp2": activations.exp2,
+    "math.expm1": activations.expm1,
+    "math.floor": np.floor,
+    "math.log": activations.log,
+    "math.log10": activations.log10,
+    "math.log1p": activations.log1p,
+    "math.log2": activations.log2,
+    "math.powf": activations.power,
+    "math.round": _half_away,
+    "math.roundeven": np.rint,
+    "math.rsqrt": activations.rsqrt,
+    "math.sqrt": activations.sqrt,
+    "math.tanh": activations.tanh,
+    "math.trunc": np.trunc,
+    "tensor.bitcast": np.asarray,
+}
+"""Of floats, and of bits whatever their sign."""
+SIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.addi": np.add,
+    "arith.ceildivsi": _raised_quotient,
+    "arith.divsi": _truncated_quotient,
+    "arith.floordivsi": np.floor_divide,
+    "arith.extsi": np.asarray,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.muli": np.multiply,
+    "arith.remsi": np.fmod,
+    "arith.shli": np.left_shift,
+    "arith.shrsi": np.right_shift,
+    "arith.sitofp": np.asarray,
+    "arith.subi": np.subtract,
+    # The interpreter's conversion to the result's type keeps the low bits.
+    "arith.trunci": np.asarray,
+}
+"""Of integers that are read as signed."""
+UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    "arith.ceildivui": _raised_quotient,
+    "arith.divui": np.floor_divide,
+    "arith.extui": np.asarray,
+    "arith.maxui": np.maximum,
+    "arith.minui": np.minimum,
+    "arith.remui": np.remainder,
+    "arith.shrui": np.right_shift,
+    "arith.uitofp": np.asarray,
+}
+"""Of integers that are read as unsigned."""
