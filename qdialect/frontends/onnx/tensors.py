@@ -9,7 +9,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Table, clip
 from qdialect.profiles import ORT
 
@@ -39,7 +39,7 @@ class Clamped(F32Tensor):
         table = self.source.table()
         return None if table is None else table.then(lambda f32_values: np.clip(f32_values, self.minimum, self.maximum))
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self.source.quantized(plan, name, to)
         return clip(plan, name, source, to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum))
 

@@ -20,7 +20,7 @@ from qdialect.frontends.budget import Budget, check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.demands import Demands
 from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.profiles import Profile
 from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_codes
 
@@ -86,7 +86,7 @@ class F32Tensor(ABC):
         # Operands come first, so that a table is made of tables that are known, however long the chain.
         self.table()
 
-    def quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         """Their quantized values, once for all readers; raises `UnsupportedError` where no op computes them."""
         return plan.ask((self, to), lambda: self._quantized(plan, name, to))
 
@@ -103,7 +103,7 @@ class F32Tensor(ABC):
         return self._table()
 
     @abstractmethod
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value: ...
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value: ...
 
     def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
@@ -132,10 +132,10 @@ class Quantized(F32Tensor):
         return len(self.scales) == 1 and self.values.element in EIGHT_BIT
 
     @property
-    def parameters(self) -> QuantParams:
+    def parameters(self) -> QuantizedTensorType:
         """Of quantized values that are quantized per tensor; raises `UnsupportedError` where they are not."""
         require(len(self.scales) == 1, f"tensor must have one scale, but got {len(self.scales)}")
-        return QuantParams.full_range(self.profile, self.values.element, self.scales[0], self.zero_points[0])
+        return QuantizedTensorType.full_range(self.profile, self.values.element, self.scales[0], self.zero_points[0])
 
     @property
     def key(self) -> tuple[Value, Floats, Integers]:
@@ -160,7 +160,7 @@ class Quantized(F32Tensor):
         is_computed = self.is_eight_bit and self.values.data is None
         return Table(self.shape, self, lambda f32_values: f32_values) if is_computed else None
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         f32_values = self.f32_values()
         if f32_values is not None:
             return Value(name, self.shape, to.element, data=to.quantize(f32_values))
@@ -186,7 +186,7 @@ class Computed(F32Tensor):
 
     value: Value
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return quantize(plan, name, self.value, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
@@ -218,7 +218,7 @@ class Table(F32Tensor):
     def _table(self) -> Table | None:
         return self
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return look_up(plan, name, self.source, to, self.function)
 
 
@@ -248,12 +248,12 @@ def clip(plan: Plan, name: str, values: Value, minimum: int, maximum: int) -> Va
     return plan.compute(name, values.shape, values.element, emit)
 
 
-def limit(plan: Plan, name: str, values: Value, to: QuantParams) -> Value:
+def limit(plan: Plan, name: str, values: Value, to: QuantizedTensorType) -> Value:
     """`values`, of the parameters `to`, between its bounds."""
     return clip(plan, name, values, to.minimum, to.maximum) if to.is_narrow else values
 
 
-def quantize(plan: Plan, name: str, value: Value, to: QuantParams) -> Value:
+def quantize(plan: Plan, name: str, value: Value, to: QuantizedTensorType) -> Value:
     """The quantized values of an f32 value, by the rounding of the profile of `to`."""
     attributes = {"scales": (to.scale,), "zero_points": (to.zero_point,), **to.profile.quantization}
     return limit(plan, name, quantize_along(plan, name, value, to.element, 0, attributes), to)
@@ -280,7 +280,7 @@ def evaluate(function: ElementFunction, source: Quantized) -> FloatArray:
         return function(before.dequantize(table_codes(NUMPY_DTYPES[before.element]))).astype(np.float32)
 
 
-def look_up(plan: Plan, name: str, source: Quantized, to: QuantParams, function: ElementFunction) -> Value:
+def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, function: ElementFunction) -> Value:
     """The quantized values of `function` of 8-bit numbers: a table whose entries are quantized as f32 values are."""
     require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
     table = to.quantize(evaluate(function, source)).view(np.uint8)
@@ -293,7 +293,7 @@ def look_up(plan: Plan, name: str, source: Quantized, to: QuantParams, function:
     return plan.compute(name, source.shape, to.element, emit)
 
 
-def mapping(before: QuantParams, to: QuantParams) -> Mapping[str, Any]:
+def mapping(before: QuantizedTensorType, to: QuantizedTensorType) -> Mapping[str, Any]:
     """The attributes that name both quantizations of an 8-bit function."""
     return {
         "input_scale": before.scale,

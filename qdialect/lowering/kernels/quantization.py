@@ -9,24 +9,15 @@ import numpy as np
 
 from qdialect.lowering.arithmetic import ROUND_HALF_EVEN, ZERO_POINT_FIRST
 from qdialect.lowering.program import Kernel
-<<<<<<< HEAD:qdialect/lowering/kernels/quantization.py
 from qdialect.lowering.scalar_body import Body, Value
-from qdialect.quant_math import Rounding, Scaling, scale_factors
-=======
 from qdialect.quant_math import QuantParams, Rounding, Scaling, scale_factors
->>>>>>> layers2:qdialect/lowering/kernels/f32_codes.py
 
 Emit = Callable[[Body, Value], Value]
 
 
 @dataclass(frozen=True)
-<<<<<<< HEAD:qdialect/lowering/kernels/quantization.py
-class Quantization:
-    """Scale and zero point of quantized values, and what is added to a value when it is stored."""
-=======
 class Quantization(QuantParams):
     """Parameters of quantized values, and what is added to a value when it is stored."""
->>>>>>> layers2:qdialect/lowering/kernels/f32_codes.py
 
     shift: int = 0
 

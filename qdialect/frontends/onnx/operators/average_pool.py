@@ -18,7 +18,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
@@ -39,11 +39,13 @@ class Average(F32Tensor):
     window: Window
     counts_padding: bool
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         counts = self._counts()
         if counts.min() != counts.max():
-            return quantize(plan, name, self._shifted(plan, name, to), QuantParams.full_range(ORT, to.element, 1.0, 0))
+            return quantize(
+                plan, name, self._shifted(plan, name, to), QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
+            )
         share = 1 / int(counts.flat[0])
 
         def emit(emitter: Emitter) -> Emitted:
@@ -63,7 +65,7 @@ class Average(F32Tensor):
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def _shifted(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _shifted(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         """What is rounded to quantized values, the zero point added before."""
         mean = self.f32(plan, name)
 
@@ -157,7 +159,7 @@ class GlobalAverage(F32Tensor):
 
     source: Quantized
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         before = self.source.parameters
         parameters = {**mapping(before, to), "rounding": ORT.rounding}

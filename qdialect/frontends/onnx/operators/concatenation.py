@@ -11,7 +11,7 @@ from qdialect.frontends.onnx.operators.quantization import dequantized, paramete
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.profiles import ORT
 
@@ -25,7 +25,7 @@ class Joined(F32Tensor):
     parts: tuple[F32Tensor, ...]
     axis: int
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
         values = [part.quantized(plan, name, to) for part in self.parts]
         return _joined(plan, name, values, to, self)
@@ -41,7 +41,7 @@ class Joined(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
 
-def _joined(plan: Plan, name: str, values: Sequence[Value], to: QuantParams, joined: Joined) -> Value:
+def _joined(plan: Plan, name: str, values: Sequence[Value], to: QuantizedTensorType, joined: Joined) -> Value:
     def emit(emitter: Emitter) -> Emitted:
         operands, is_channels_last = emitter.alike(values)
         rank = len(joined.shape)

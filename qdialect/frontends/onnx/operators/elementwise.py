@@ -18,7 +18,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
@@ -65,7 +65,7 @@ class Binary(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
             table = self.table() if to.element in EIGHT_BIT else None
@@ -101,7 +101,7 @@ class Binary(F32Tensor):
             return None
         return found[0].of_entries(self.shape, _FUNCTIONS[self.kind], lhs, rhs)
 
-    def _integer_operands(self, to: QuantParams) -> tuple[Quantized, Quantized] | None:
+    def _integer_operands(self, to: QuantizedTensorType) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.lhs, self.rhs
         if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None

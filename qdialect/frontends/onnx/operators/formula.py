@@ -16,7 +16,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built, Evaluated, Term
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, Tensor, quantize
 from qdialect.quant_math import FloatArray
 
@@ -41,7 +41,7 @@ class Applied(F32Tensor):
         assert isinstance(result, Evaluated)
         return result.array
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         table = self.table() if to.element in EIGHT_BIT else None
         return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
 

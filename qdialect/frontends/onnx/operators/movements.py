@@ -18,7 +18,7 @@ from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.slices import Slice, gather, take_slices
 
@@ -41,7 +41,7 @@ class Movement(ABC):
         """A moved array."""
 
     @abstractmethod
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         """Quantized values moved by ops; `to` says what they mean, where that is known."""
 
     def ordered(self, order: Sequence[int]) -> Movement | None:
@@ -62,7 +62,7 @@ class Transposition(Movement):
     def array(self, array: Array) -> Array:
         return np.ascontiguousarray(array.transpose(self.order))
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return emitter.transpose(value, self.order)
 
     def axis(self, axis: int) -> int:
@@ -76,7 +76,7 @@ class Reshaping(Movement):
     def array(self, array: Array) -> Array:
         return array.reshape(self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return emitter.reshape(value, self.shape)
 
 
@@ -87,7 +87,7 @@ class Broadcasting(Movement):
     def array(self, array: Array) -> Array:
         return np.broadcast_to(array, self.shape)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=self.shape)
 
 
@@ -102,7 +102,7 @@ class Padding(Movement):
     def array(self, array: Array) -> Array:
         return np.pad(array, list(zip(self.low, self.high, strict=True)), constant_values=self.fill)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         quantized = int(self.fill) if to is None else to.quantize_scalar(self.fill)
         attributes = {"low": self.low, "high": self.high, "value": quantized}
         return emitter.build(PadOp, value, element=element_of(value.type), **attributes)
@@ -129,7 +129,7 @@ class Slicing(Movement):
     def array(self, array: Array) -> Array:
         return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.slices))]) if self.slices else array
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return take_slices(emitter, value, self.slices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -153,7 +153,7 @@ class Gathering(Movement):
     def array(self, array: Array) -> Array:
         return np.take(array, self.indices, axis=self.along)
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return gather(emitter, value, self.along, self.indices)
 
     def ordered(self, order: Sequence[int]) -> Movement:
@@ -167,7 +167,7 @@ class Moved(F32Tensor):
     source: F32Tensor
     movement: Movement
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return move_value(plan, name, self.source.quantized(plan, name, to), self.movement, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
@@ -195,7 +195,7 @@ def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
     return movement.array(array)
 
 
-def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantParams | None) -> Value:
+def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: QuantizedTensorType | None) -> Value:
     """Integers or floats, moved; `to` says what quantized values mean, where that is known."""
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE

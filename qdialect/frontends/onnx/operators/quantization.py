@@ -9,7 +9,7 @@ from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
@@ -43,12 +43,12 @@ def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[In
     return points, value.element
 
 
-def parameters_of(call: Call, index: int, element: str) -> QuantParams:
+def parameters_of(call: Call, index: int, element: str) -> QuantizedTensorType:
     """Inputs `index` and `index` + 1 as the scale and zero point of a tensor that is quantized per tensor."""
     scales = scales_of(call, index)
     require(len(scales) == 1, f"scale must have 1 entry, but got {len(scales)}")
     (zero_point,), found = zero_points_of(call, index + 1, 1, element)
-    return QuantParams.full_range(ORT, found, scales[0], zero_point)
+    return QuantizedTensorType.full_range(ORT, found, scales[0], zero_point)
 
 
 def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
@@ -84,7 +84,7 @@ def _quantize_linear(call: Call) -> Tensor:
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
     if len(scales) == 1:
-        to = QuantParams.full_range(ORT, element, scales[0], zero_points[0])
+        to = QuantizedTensorType.full_range(ORT, element, scales[0], zero_points[0])
         if isinstance(source, Constant):
             return Constant(to.quantize(source.array.astype(np.float32)))
         return call.f32(0).quantized(call.plan, call.name, to)

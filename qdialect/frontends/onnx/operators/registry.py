@@ -11,7 +11,7 @@ from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import check_type, type_name
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known, quantize
 from qdialect.registry import Registry
 
@@ -181,7 +181,7 @@ class Computable(F32Tensor):
     call: Call
     planner: F32Planner
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         try:
             return self.qdq_group.quantized(plan, name, to)
         except UnsupportedError as error:

@@ -17,7 +17,7 @@ from qdialect.frontends.onnx.operators.movements import Gathering, Movement, mov
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, quantize
 from qdialect.frontends.slices import check_indices
 from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
@@ -67,7 +67,7 @@ class NearestResizing(Movement):
             array = np.take(array, nearest_indices(found, self.nearest, extent), axis=axis)
         return array
 
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantParams | None) -> ir.Value:
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         choices = {"coordinates": self.coordinates, "nearest": self.nearest, "ratio": Ratio.DIVIDE}
         size = self.shape[_ROWS:]
         return emitter.build(ResizeNearestOp, value, element=element_of(value.type), size=size, **choices)
@@ -80,7 +80,7 @@ class Interpolated(F32Tensor):
     source: F32Tensor
     coordinates: Coordinates
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:

@@ -10,7 +10,7 @@ from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
 
 # Numbers of arith.cmpf's ordered predicates; a comparison with NaN does not hold.
@@ -25,7 +25,7 @@ class Condition(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         raise UnsupportedError("a comparison must be used by a Where")
 
     def _f32(self, plan: Plan, name: str) -> Value:
@@ -40,7 +40,7 @@ class Chosen(F32Tensor):
     lhs: F32Tensor
     rhs: F32Tensor
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:

@@ -24,7 +24,7 @@ from qdialect.frontends.onnx.operators.quantization import dequantized, paramete
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
 from qdialect.profiles import ORT
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
@@ -45,7 +45,7 @@ class Function(Applied):
     op_class: type[UnaryOp]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         if to.element not in EIGHT_BIT or not isinstance(self.source, Quantized):
             return super()._quantized(plan, name, to)
         before, values = self.source.parameters, self.source.values

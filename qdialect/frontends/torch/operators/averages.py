@@ -16,7 +16,7 @@ from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, Req
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.elementwise import FloatOps
@@ -32,7 +32,7 @@ def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
     return ops("div", total, ops.number(count, total))
 
 
-def _quantized_of(source: F32Tensor, to: QuantParams) -> Quantized | None:
+def _quantized_of(source: F32Tensor, to: QuantizedTensorType) -> Quantized | None:
     """`source` where integers give its means."""
     holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
     return source if isinstance(source, Quantized) and holds else None
@@ -55,7 +55,7 @@ class Average(F32Tensor):
     def _count(self) -> int:
         return math.prod(self.window.kernel)
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = _quantized_of(self.source, to)
         if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
             return quantize(plan, name, self.f32(plan, self.name), to)
@@ -128,7 +128,7 @@ class Mean(F32Tensor):
     axes: tuple[int, ...]
     keeps: bool
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = _quantized_of(self.source, to)
         if source is None:
             return quantize(plan, name, self.f32(plan, self.name), to)

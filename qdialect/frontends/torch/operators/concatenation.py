@@ -11,7 +11,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, quantize, stored_axis
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
@@ -28,12 +28,12 @@ class Joined(F32Tensor):
     parts: tuple[F32Tensor, ...]
     axis: int
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         if to.element not in EIGHT_BIT:
             return quantize(plan, name, self.f32(plan, self.name), to)
         return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
-    def joined(self, plan: Plan, name: str, values: list[Value], to: QuantParams) -> Value:
+    def joined(self, plan: Plan, name: str, values: list[Value], to: QuantizedTensorType) -> Value:
         """Quantized values side by side."""
         parameters: dict[str, Any] = {
             "input_scales": (to.scale,) * len(values),
@@ -73,7 +73,7 @@ class Joined(F32Tensor):
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
-def _have_one_meaning(parameters: Sequence[QuantParams]) -> bool:
+def _have_one_meaning(parameters: Sequence[QuantizedTensorType]) -> bool:
     return all(own.same_meaning(parameters[0]) for own in parameters)
 
 

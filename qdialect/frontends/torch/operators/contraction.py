@@ -12,7 +12,7 @@ from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, limit, quantize
 from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight, ordered_weight
 from qdialect.frontends.torch.operators.registry import Call
@@ -53,7 +53,7 @@ class Contraction(F32Tensor):
         holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS))
         return rounded.astype(np.int32) if holds else None
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         whole = self._whole_bias()
         if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
             return quantize(plan, name, self.f32(plan, name), to)

@@ -17,7 +17,7 @@ from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
     Computed,
@@ -80,21 +80,21 @@ class Pointwise(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self._single(to)
         if source is not None:
             key = source.key
             return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
         return self._joined(plan, name, to) or quantize(plan, name, self.f32(plan, name), to)
 
-    def _single(self, to: QuantParams) -> Quantized | None:
+    def _single(self, to: QuantizedTensorType) -> Quantized | None:
         """The one quantized tensor of which this is a function."""
         if self.leaves is None or len(self.leaves) != 1 or to.element not in EIGHT_BIT:
             return None
         source = next(iter(self.leaves.values()))
         return source if source.is_eight_bit and source.shape == self.shape else None
 
-    def _joined(self, plan: Plan, name: str, to: QuantParams) -> Value | None:
+    def _joined(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value | None:
         """Quantized values of a sum or product of two quantized tensors."""
         pair = [operand for operand in self.operands if isinstance(operand, Quantized) and operand.is_eight_bit]
         joins = _JOINS.get(self.node.kind.split(".")[1])
@@ -189,7 +189,7 @@ class Clamped(F32Tensor):
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves((self.source,)))
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self.source.quantized(plan, name, to)
         low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
         return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
@@ -213,7 +213,7 @@ class _Joined:
     op_class: type[AddOp | MulOp]
     lhs: Quantized
     rhs: Quantized
-    to: QuantParams
+    to: QuantizedTensorType
 
     def _all_values(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]

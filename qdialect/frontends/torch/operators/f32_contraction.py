@@ -15,7 +15,7 @@ from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, quantize
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.tensors import Quantized
@@ -31,7 +31,7 @@ class F32Contraction(F32Tensor):
     contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
     finish: Callable[[Emitter, ir.Value], Emitted]
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return quantize(plan, name, self.f32(plan, self.name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:

@@ -16,7 +16,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
@@ -42,7 +42,7 @@ class Moved(F32Tensor):
     source: F32Tensor
     movement: Movement
 
-    def _quantized(self, plan: Plan, name: str, to: QuantParams) -> Value:
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
 
     def _f32(self, plan: Plan, name: str) -> Value:

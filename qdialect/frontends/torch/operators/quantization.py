@@ -10,7 +10,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quant_params import QuantParams
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known, quantize_along
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
@@ -34,7 +34,7 @@ def _element(call: Call) -> str:
     return found
 
 
-def _parameters(call: Call) -> QuantParams:
+def _parameters(call: Call) -> QuantizedTensorType:
     element = _element(call)
     scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
     check_scale(scale, "scale")
@@ -43,7 +43,7 @@ def _parameters(call: Call) -> QuantParams:
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return QuantParams(PYTORCH, element, scale, zero_point, minimum, maximum)
+    return QuantizedTensorType(PYTORCH, element, scale, zero_point, minimum, maximum)
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))

@@ -14,7 +14,7 @@ from qdialect.quant_math import dequantize_array, quantize_array, same_scale
 
 
 @dataclass(frozen=True)
-class QuantParams:
+class QuantizedTensorType:
     """``q = clip(round(x / scale) + zero_point, minimum, maximum)`` with the rounding and division of `profile`.
 
     `element` is the dialect's name of the quantized type (``"ui8"``).
@@ -37,7 +37,7 @@ class QuantParams:
         """Whether the quantized values leave out some of the type's."""
         return (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]
 
-    def same_meaning(self, other: QuantParams) -> bool:
+    def same_meaning(self, other: QuantizedTensorType) -> bool:
         """Whether a quantized value stands for the same f32 value in both."""
         same_points = (self.element, self.zero_point) == (other.element, other.zero_point)
         return same_points and same_scale(self.scale, other.scale)
