@@ -42,7 +42,7 @@ func.func @add_scale(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: ten
 // -----
 
 func.func @add_arithmetic(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi8>) {
-  // expected-error @+1 {{'qnn.fused_dense' op epilogue[1] 'add' arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "f32_divide", "f32_reciprocal", but got "exact"}}
+  // expected-error @+1 {{'qnn.fused_dense' op epilogue[1] 'add' arithmetic must be one of "requantize_each", "shifted_fixed", "shifted_single", "shifted_double", "float_once", "fixed_once", "f32_divide", "f32_reciprocal", "f32_reciprocal_f32", but got "exact"}}
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
     output_scale = 0.25 : f64, output_zero_point = 5 : i64,
