@@ -79,11 +79,19 @@ def clamp_faults(label: str) -> Iterator[Fault]:
         yield attributes(label, message, output_min=f"{low} : i64", output_max=f"{high} : i64")
 
 
-def axes_faults(label: str) -> Iterator[Fault]:
-    """Axes of an input with three dimensions that are out of range, out of order, double or not there."""
+def axes_faults(label: str, element: str) -> Iterator[Fault]:
+    """Axes of an input with three dimensions that are out of range, out of order, double or not there; a scalar's."""
     for axes in ([3], [-1], [2, 1], [1, 1], []):
         written = f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
         yield attributes(label, f"axes must be distinct, ascending and in [0, 3), but got {axes}", axes=written)
+    scalar = Change({"input": f"tensor<{element}>"})
+    yield Fault(label, "axes must be distinct, ascending and in [0, 0), but got [1]", scalar)
+
+
+def unsigned_weight(shape: str) -> Fault:
+    """A zero point of an `i8` weight in an `ui8` one."""
+    change = Change({"weight": f"tensor<{shape}xui8>"}, None, {"weight_zero_points": "array<i64: -1>"})
+    return Fault("C5", "weight_zero_points must be in [0, 255], but got -1", change)
 
 
 def list_faults(label: str, name: str, count: int, minimum: int, lists: tuple[list[int], ...]) -> Iterator[Fault]:
@@ -117,6 +125,11 @@ BINARY = Family(
         Fault("C1", "operand shapes must broadcast, but got [4, 1, 2] and [2, 3]", Change({"lhs": "tensor<4x1x2xi8>"})),
         *zero_point_faults("C2", ("lhs", "rhs"), "2x3"),
         *clamp_faults("C3"),
+        Fault(
+            "C3",
+            "output_min and output_max must be ordered and in [0, 255], but got -128 and 127",
+            Change(result="tensor<2x3xui8>"),
+        ),
     ),
 )
 WINDOW = {"kernel": "array<i64: 2, 2>", "strides": "array<i64: 1, 1>", "padding": "array<i64: 0, 0, 0, 0>"}
@@ -150,7 +163,7 @@ OVER_AXES = {"axes": "array<i64: 1>", "keep_dims": "false"}
 RESCALED = Family(
     ops_of(RescaledReductionOp),
     Change({"input": CUBE}, PLANE, {**OVER_AXES, "input_zero_point": "0", "output_zero_point": "0"}),
-    (*axes_faults("C1"), *zero_point_faults("C2", (), "2x4"), *zero_point_faults("C2", ("input",), "2x3x4")),
+    (*axes_faults("C1", "i8"), *zero_point_faults("C2", (), "2x4"), *zero_point_faults("C2", ("input",), "2x3x4")),
 )
 ARG = Family(
     ops_of(ArgOp),
@@ -165,14 +178,14 @@ EXTREME = Family(
     ops_of(ExtremeOp),
     Change({"input": CUBE}, PLANE, OVER_AXES),
     (
-        *axes_faults("C1"),
+        *axes_faults("C1", "i8"),
         Fault("C2", "result element type must be i8, but got ui8", Change(result="tensor<2x4xui8>")),
     ),
 )
 F32_REDUCE = Family(
     ops_of(F32ReduceOp),
     Change({"input": "tensor<2x3x4xf32>"}, "tensor<2x4xf32>", OVER_AXES),
-    tuple(axes_faults("C1")),
+    tuple(axes_faults("C1", "f32")),
 )
 RESIZE = Family(ops_of(ResizeOp), Change(), tuple(list_faults("C2", "size", 2, 1, PAIRS)))
 
@@ -201,6 +214,7 @@ DENSE = Family(
         Fault("C1", "weight depth must be 4, but got 5", Change({"weight": "tensor<3x5xi8>"})),
         Fault("C1", "data must have at least 1 dimension, but got 0", Change({"data": "tensor<ui8>"})),
         *CONTRACTION_FAULTS,
+        unsigned_weight("3x4"),
     ),
 )
 MATMUL = Family(
@@ -216,6 +230,7 @@ MATMUL = Family(
             Change({"data": "tensor<2x2x4xui8>", "weight": "tensor<3x4x3xi8>"}),
         ),
         *CONTRACTION_FAULTS,
+        unsigned_weight("4x3"),
     ),
 )
 WINDOWS = {"strides": "array<i64: 1, 1>", "dilation": "array<i64: 1, 1>", "groups": "1 : i64"}
@@ -253,6 +268,7 @@ CONV = Family(
         *FITTING_FAULTS,
         *list_faults("C1", "padding", 4, 0, BORDERS),
         *CONTRACTION_FAULTS,
+        unsigned_weight("3x2x2x2"),
     ),
 )
 CONV_TRANSPOSE = Family(
@@ -274,6 +290,7 @@ CONV_TRANSPOSE = Family(
             padding="array<i64: 0, 9223372036854775807, 0, 9223372036854775807>",
         ),
         *CONTRACTION_FAULTS,
+        unsigned_weight("3x2x2x2"),
     ),
 )
 F32_CONV = Family(

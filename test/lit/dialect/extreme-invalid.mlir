@@ -10,30 +10,6 @@ func.func @extreme_c1(%input: tensor<1x4x4x2xi8>) {
 
 // -----
 
-func.func @extreme_c1_order(%input: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.reduce_max' op axes must be distinct, ascending and in [0, 4), but got [2, 1]}}
-  %y = "qnn.reduce_max"(%input) {axes = array<i64: 2, 1>} : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>
-  return
-}
-
-// -----
-
-func.func @extreme_c1_negative(%input: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.reduce_max' op axes must be distinct, ascending and in [0, 4), but got [-1]}}
-  %y = "qnn.reduce_max"(%input) {axes = array<i64: -1>} : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>
-  return
-}
-
-// -----
-
-func.func @extreme_c1_range(%input: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.reduce_max' op axes must be distinct, ascending and in [0, 4), but got [4]}}
-  %y = "qnn.reduce_max"(%input) {axes = array<i64: 4>} : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>
-  return
-}
-
-// -----
-
 func.func @extreme_c1_none(%input: tensor<1x4x4x2xi8>) {
   // expected-error @+1 {{'qnn.reduce_max' op axes must be distinct, ascending and in [0, 4), but got []}}
   %y = "qnn.reduce_max"(%input) {axes = array<i64>} : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>

@@ -10,30 +10,10 @@ func.func @f32_conv2d_c1(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32
 
 // -----
 
-func.func @f32_conv2d_c1_dilation(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>) {
-  // expected-error @+1 {{'qnn.f32_conv2d' op dilation must be 2 integers of at least 1, but got [1]}}
-  %y = "qnn.f32_conv2d"(%data, %weight) {
-    dilation = array<i64: 1>
-  } : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x3x3x8xf32>
-  return
-}
-
-// -----
-
 func.func @f32_conv2d_c2(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>) {
   // expected-error @+1 {{'qnn.f32_conv2d' op groups must divide 4 input and 8 output channels, but got 3}}
   %y = "qnn.f32_conv2d"(%data, %weight) {
     groups = 3 : i64
-  } : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x3x3x8xf32>
-  return
-}
-
-// -----
-
-func.func @f32_conv2d_c2_depth(%data: tensor<1x5x5x4xf32>, %weight: tensor<8x3x3x4xf32>) {
-  // expected-error @+1 {{'qnn.f32_conv2d' op weight depth must be 2, but got 4}}
-  %y = "qnn.f32_conv2d"(%data, %weight) {
-    groups = 2 : i64
   } : (tensor<1x5x5x4xf32>, tensor<8x3x3x4xf32>) -> tensor<1x3x3x8xf32>
   return
 }

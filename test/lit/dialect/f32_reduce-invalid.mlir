@@ -15,19 +15,3 @@ func.func @f32_reduce_c1_none(%input: tensor<2x3xf32>) {
   %y = "qnn.f32_sum"(%input) {axes = array<i64>} : (tensor<2x3xf32>) -> tensor<2xf32>
   return
 }
-
-// -----
-
-func.func @f32_reduce_c1_twice(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.f32_sum' op axes must be distinct, ascending and in [0, 2), but got [1, 1]}}
-  %y = "qnn.f32_sum"(%input) {axes = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<2xf32>
-  return
-}
-
-// -----
-
-func.func @f32_reduce_c1_negative(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.f32_sum' op axes must be distinct, ascending and in [0, 2), but got [-1]}}
-  %y = "qnn.f32_sum"(%input) {axes = array<i64: -1>} : (tensor<2x3xf32>) -> tensor<2xf32>
-  return
-}

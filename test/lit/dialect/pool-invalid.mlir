@@ -32,16 +32,6 @@ func.func @pool_c1_padding(%data: tensor<1x4x4x2xi8>) {
 
 // -----
 
-func.func @pool_c1_count(%data: tensor<1x4x4x2xi8>) {
-  // expected-error @+1 {{'qnn.max_pool2d' op kernel must be 2 integers of at least 1, but got [2, 2, 2]}}
-  %y = "qnn.max_pool2d"(%data) {
-    kernel = array<i64: 2, 2, 2>, output_min = -128 : i64, output_max = 127 : i64
-  } : (tensor<1x4x4x2xi8>) -> tensor<1x3x3x2xi8>
-  return
-}
-
-// -----
-
 func.func @pool_c2(%data: tensor<1x4x4x2xi8>) {
   // expected-error @+1 {{'qnn.max_pool2d' op input height must be at least 5 with padding, but got 4}}
   %y = "qnn.max_pool2d"(%data) {

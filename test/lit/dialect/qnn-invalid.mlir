@@ -34,16 +34,6 @@ func.func @qnn_input_scale_nan(%input: tensor<2x3xi8>) {
 
 // -----
 
-func.func @qnn_input_scale_too_small(%input: tensor<2x3xi8>) {
-  // expected-error @+1 {{'qnn.relu' op input_scale must be an f64 in [2^-60, 2^30], but got 9.9999999999999998E-20 : f64}}
-  %y = "qnn.relu"(%input) {
-    input_scale = 1.0e-19 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64, output_zero_point = -128 : i64
-  } : (tensor<2x3xi8>) -> tensor<2x3xi8>
-  return
-}
-
-// -----
-
 func.func @qnn_input_scale_f32(%input: tensor<2x3xi8>) {
   // expected-error @+1 {{'qnn.relu' op input_scale must be an f64 in [2^-60, 2^30], but got 5.000000e-01 : f32}}
   %y = "qnn.relu"(%input) {
@@ -130,16 +120,6 @@ func.func @qnn_memref(%input: memref<2x3xi8>) {
   %y = "qnn.relu"(%input) {
     input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64, output_zero_point = -128 : i64
   } : (memref<2x3xi8>) -> tensor<2x3xi8>
-  return
-}
-
-// -----
-
-func.func @qnn_vector(%input: vector<2x3xi8>) {
-  // expected-error @+1 {{'qnn.relu' op operand 'input' must be a non-empty static tensor of i8 or ui8, but got vector<2x3xi8>}}
-  %y = "qnn.relu"(%input) {
-    input_scale = 0.5 : f64, input_zero_point = 3 : i64, output_scale = 0.25 : f64, output_zero_point = -128 : i64
-  } : (vector<2x3xi8>) -> tensor<2x3xi8>
   return
 }
 
@@ -236,26 +216,6 @@ func.func @qnn_conv2d_too_few_operands(%data: tensor<1x4x4x2xui8>) {
 
 // -----
 
-func.func @qnn_conv2d_too_many_operands(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>) {
-  // expected-error @+1 {{'qnn.conv2d' op must have 2 or 3 operands, but got 4}}
-  %y = "qnn.conv2d"(%data, %weight, %weight, %weight) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3x2x2x2xi8>, tensor<3x2x2x2xi8>) -> tensor<1x3x3x3xi32>
-  return
-}
-
-// -----
-
-func.func @qnn_conv2d_bias_type(%data: tensor<1x4x4x2xui8>, %weight: tensor<3x2x2x2xi8>, %bias: tensor<3xi64>) {
-  // expected-error @+1 {{'qnn.conv2d' op operand 'bias' must be a 1-d non-empty static tensor of i32, but got tensor<3xi64>}}
-  %y = "qnn.conv2d"(%data, %weight, %bias) {
-    input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>
-  } : (tensor<1x4x4x2xui8>, tensor<3x2x2x2xi8>, tensor<3xi64>) -> tensor<1x3x3x3xi32>
-  return
-}
-
-// -----
-
 func.func @qnn_lut_table_short(%input: tensor<2x3xi8>) {
   // expected-error @+1 {{'qnn.lut' op table must be a dense tensor<256xi8>, but got dense<0> : tensor<255xi8>}}
   %y = "qnn.lut"(%input) {
@@ -307,26 +267,6 @@ func.func @qnn_quantize_scales_zero(%input: tensor<2x3xf32>) {
 
 // -----
 
-func.func @qnn_quantize_scales_f32(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.quantize' op scales must be a non-empty array<f64> of positive scales up to 2^30, but got array<f32: 5.000000e-01>}}
-  %y = "qnn.quantize"(%input) {
-    scales = array<f32: 0.5>, zero_points = array<i64: 3>
-  } : (tensor<2x3xf32>) -> tensor<2x3xi8>
-  return
-}
-
-// -----
-
-func.func @qnn_quantize_zero_points_i32(%input: tensor<2x3xf32>) {
-  // expected-error @+1 {{'qnn.quantize' op zero_points must be an array<i64>, but got array<i32: 0>}}
-  %y = "qnn.quantize"(%input) {
-    scales = array<f64: 0.5>, zero_points = array<i32: 0>
-  } : (tensor<2x3xf32>) -> tensor<2x3xi8>
-  return
-}
-
-// -----
-
 func.func @qnn_avg_pool2d_count_include_pad(%data: tensor<1x4x4x2xi8>) {
   // expected-error @+1 {{'qnn.avg_pool2d' op count_include_pad must be a bool, but got 1 : i64}}
   %y = "qnn.avg_pool2d"(%data) {
@@ -341,14 +281,6 @@ func.func @qnn_avg_pool2d_count_include_pad(%data: tensor<1x4x4x2xi8>) {
 func.func @qnn_constant_value_sparse() {
   // expected-error @+1 {{'qnn.constant' op value must be dense elements, but got sparse<0, 1> : tensor<3xi8>}}
   %y = "qnn.constant"() {value = sparse<[[0]], 1> : tensor<3xi8>} : () -> tensor<3xi8>
-  return
-}
-
-// -----
-
-func.func @qnn_constant_operand(%x: tensor<3xi8>) {
-  // expected-error @+1 {{'qnn.constant' op must have 0 operands, but got 1}}
-  %y = "qnn.constant"(%x) {value = dense<[1, -2, 3]> : tensor<3xi8>} : (tensor<3xi8>) -> tensor<3xi8>
   return
 }
 

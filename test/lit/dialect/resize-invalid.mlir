@@ -9,13 +9,3 @@ func.func @resize_c2(%input: tensor<1x4x6x3xi8>) {
   } : (tensor<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
   return
 }
-
-// -----
-
-func.func @resize_c2_zero(%input: tensor<1x4x6x3xi8>) {
-  // expected-error @+1 {{'qnn.resize_nearest' op size must be 2 integers of at least 1, but got [0, 5]}}
-  %y = "qnn.resize_nearest"(%input) {
-    size = array<i64: 0, 5>, coordinates = "half_pixel", nearest = "floor", ratio = "divide"
-  } : (tensor<1x4x6x3xi8>) -> tensor<1x8x5x3xi8>
-  return
-}
