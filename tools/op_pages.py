@@ -10,7 +10,7 @@ from typing import cast
 
 from lit_tests import first_function, op_lines, shortened
 
-from qdialect.dialect import OPS, FusedOp, QnnOp
+from qdialect.dialect import OPS, QnnOp
 from qdialect.dialect.fields import AttributeField, OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MAX_VARIADIC
 
@@ -44,7 +44,7 @@ def pages(tests: Path) -> Iterator[tuple[str, str]]:
 
 def _section(op_class: type[QnnOp], tests: Path) -> str:
     # The docstring of the class itself: an inherited one would speak of another op.
-    text, _, constraints = inspect.cleandoc(op_class.__doc__ or "").partition("Constraints:")
+    text = inspect.cleandoc(op_class.__doc__ or "").partition("Constraints:")[0]
     shared = _shared_meaning(op_class)
     parts = [
         f"## `{op_class.OPERATION_NAME}`",
@@ -53,7 +53,7 @@ def _section(op_class: type[QnnOp], tests: Path) -> str:
         _operands(op_class),
         _attributes(op_class),
         "Constraints:",
-        "\n".join([*constraint_lines(constraints), *_shared_constraints(op_class)]),
+        "\n".join(constraints_of(op_class)),
         "Example:",
         f"```mlir\n{_example(op_class, tests)}\n```",
     ]
@@ -68,19 +68,24 @@ def _shared_meaning(op_class: type[QnnOp]) -> str:
     return inspect.cleandoc(base.__doc__ or "").partition("Constraints:")[0].strip()
 
 
-def _shared_constraints(op_class: type[QnnOp]) -> Iterator[str]:
-    """The constraints that the base of the family states for all its ops, where the op does not repeat them."""
-    base = op_class.__mro__[1]
-    _, _, constraints = inspect.cleandoc(base.__doc__ or "").partition("Constraints:")
-    if base.__module__ == op_class.__module__ and issubclass(op_class, FusedOp):
-        yield from constraint_lines(constraints)
+def constraints_of(op_class: type[QnnOp]) -> list[str]:
+    """A list item for each constraint that the op or a base class of it states, by label."""
+    documents = [inspect.cleandoc(vars(one).get("__doc__") or "") for one in op_class.__mro__]
+    items = [item for text in documents for item in constraint_lines(text.partition("Constraints:")[2])]
+    return sorted(items, key=lambda item: labels_of(item)[0])
+
+
+def labels_of(item: str) -> range:
+    """The numbers of the labels of an item: 1, 2 and 3 of ``C1 to C3``."""
+    first, last = re.findall(r"\*\*C(\d+)(?: to C(\d+))?\*\*", item)[0]
+    return range(int(first), int(last or first) + 1)
 
 
 def constraint_lines(constraints: str) -> Iterator[str]:
     """A list item for each constraint; a line that is indented further continues the one before."""
-    for line in inspect.cleandoc(constraints).splitlines():
-        label, _, rule = line.partition(": ")
-        yield f"- **{label}** {rule}" if label.startswith("C") else f"  {line.strip()}"
+    for rule in re.split(r"\n(?=C\d)", inspect.cleandoc(constraints)) if constraints.strip() else []:
+        label, _, text = rule.partition(": ")
+        yield f"- **{label}** " + "\n  ".join(line.strip() for line in text.splitlines())
 
 
 def _operands(op_class: type[QnnOp]) -> str:

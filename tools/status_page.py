@@ -6,7 +6,7 @@ from pathlib import Path
 
 import operator_tables
 from lit_tests import first_function
-from op_pages import family_of, short_name
+from op_pages import constraints_of, family_of, labels_of, short_name
 
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
@@ -21,8 +21,13 @@ INTRODUCTION = """\
 
 What exists for each op.
 
+<<<<<<< HEAD
 - **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message; what
   fused ops share, their stages among it, counts for each of them.
+=======
+- **verifier**: how many labelled constraints it checks; each has texts that are refused, in the `-invalid.mlir` of
+  the op or of its base class. Counts, attributes and types are checked and tested for every op.
+>>>>>>> negatives
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
 - **vectorized**: those kernels are vector code at the phase `vector`.
@@ -55,7 +60,7 @@ def page(root: Path, tests: Path) -> str:
     rows = ["| op | verifier | reference | lowering | vectorized | front ends |", "|---|---|---|---|---|---|"]
     context = make_context()
     lowered = {short_name(op_class): _lowered(op_class, tests, context) for op_class in OPS}
-    rows += [_row(op_class, tests, formats, lowered[short_name(op_class)]) for op_class in OPS]
+    rows += [_row(op_class, formats, lowered[short_name(op_class)]) for op_class in OPS]
     vectors = root / "test" / "unit" / "vectors"
     return "\n".join([INTRODUCTION, *rows, "", OPERATORS, *operator_tables.tables(vectors, lowered)])
 
@@ -64,12 +69,17 @@ def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[s
     return ("data", "data") if op_class is ConstantOp else _lowering(tests / f"{short_name(op_class)}.mlir", context)
 
 
-def _row(op_class: type[QnnOp], tests: Path, formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
+def _row(op_class: type[QnnOp], formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
     name = short_name(op_class)
+<<<<<<< HEAD
     shared = [tests / "fused-invalid.mlir", *(tests / "stages").glob("*.mlir")] if issubclass(op_class, FusedOp) else []
     refused = sum(path.read_text().count("expected-error") for path in (tests / f"{name}-invalid.mlir", *shared))
+=======
+    count = sum(len(labels_of(item)) for item in constraints_of(op_class))
+    verified = f"{count} constraint{'s' * (count > 1)}"
+>>>>>>> negatives
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
-    cells = [f"{refused} texts", _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
+    cells = [verified, _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
     link = f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"
     return f"| {link} | {' | '.join(cells)} |"
 

@@ -129,7 +129,7 @@ BOOL: AttributeKind[bool] = AttributeKind(
 )
 
 ELEMENTS: AttributeKind[ir.Attribute] = AttributeKind(
-    "an elements attribute",
+    "dense elements",
     lambda value: value,
     lambda attr: attr,
     lambda attr: None if isinstance(attr, ir.DenseElementsAttr) or is_resource(attr) else "dense elements",

@@ -83,7 +83,13 @@ def matmul_shape(shapes: Sequence[Shape], _: Mapping[str, Any]) -> Shape:
 
 
 class ContractionOp(QnnOp):
-    """What convolution and dense share: parameters of data and weights, both scales kept on the op."""
+    """What convolution and dense share: parameters of data and weights, both scales kept on the op.
+
+    Constraints:
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: zero points must lie in the range of their tensor
+      C6: bias must have one entry for each output channel
+    """
 
     input_scale = attribute(SCALE)
     input_zero_point = attribute(I64)
@@ -113,9 +119,6 @@ class Conv2DOp(ContractionOp, name="conv2d"):
       C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) of at least 0
       C2: groups must divide the channels and the weight's depth must be input channels / groups
       C3: the dilated kernel must fit into the padded data
-      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
-      C5: zero points must lie in the range of their tensor
-      C6: bias must have one entry for each output channel
     """
 
     data = operand(IMAGE)
@@ -149,9 +152,6 @@ class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
         2 of at least 0
       C2: groups must divide the channels and the weight's depth must be input channels / groups
       C3: padding must leave something of the result
-      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
-      C5: zero points must lie in the range of their tensor
-      C6: bias must have one entry for each output channel
     """
 
     data = operand(IMAGE)
@@ -179,9 +179,6 @@ class DenseOp(ContractionOp, name="dense"):
 
     Constraints:
       C1: the weight's depth must be the data's last dimension
-      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
-      C5: zero points must lie in the range of their tensor
-      C6: bias must have one entry for each output channel
     """
 
     data = operand(EIGHT_BIT)
@@ -207,9 +204,6 @@ class MatMulOp(ContractionOp, name="matmul"):
       C1: data and weight must have at least 2 dimensions
       C2: the weight's second to last dimension must be the data's last one
       C3: the dimensions before the last two must broadcast against each other
-      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
-      C5: zero points must lie in the range of their tensor
-      C6: bias must have one entry for each output channel
     """
 
     data = operand(EIGHT_BIT)

@@ -33,7 +33,13 @@ class ClipOp(QnnOp, name="clip"):
 
 
 class BinaryOp(QnnOp):
-    """Two tensors that broadcast against each other, each with its own parameters, to one output quantization."""
+    """Two tensors that broadcast against each other, each with its own parameters, to one output quantization.
+
+    Constraints:
+      C1: the operands' shapes must broadcast against each other
+      C2: zero points must lie in the range of their tensor
+      C3: output_min and output_max must be ordered and lie in the result's range
+    """
 
     lhs = operand(EIGHT_BIT)
     rhs = operand(EIGHT_BIT)
@@ -87,11 +93,6 @@ class AddOp(BinaryOp, name="add"):
     """Quantized sum, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
     `rounding` and `multiplier` govern ``requantize_each`` alone: the other arithmetics fix theirs.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
     arithmetic = attribute(choice(AddArithmetic), AddArithmetic.REQUANTIZE_EACH)
@@ -100,13 +101,7 @@ class AddOp(BinaryOp, name="add"):
 
 
 class MulOp(BinaryOp, name="mul"):
-    """Quantized product: ``(lhs - z_l) * (rhs - z_r)`` requantized from ``lhs_scale * rhs_scale``, clamped.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
-    """
+    """Quantized product: ``(lhs - z_l) * (rhs - z_r)`` requantized from ``lhs_scale * rhs_scale``, clamped."""
 
     rounding = attribute(choice(Rounding))
     multiplier = attribute(choice(Multiplier), Multiplier.F64)
@@ -116,11 +111,6 @@ class SubOp(BinaryOp, name="sub"):
     """Quantized difference, clamped to [`output_min`, `output_max`]; `arithmetic` says how it is formed.
 
     `rounding` and `multiplier` govern ``requantize_each`` alone: the other arithmetics fix theirs.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
     arithmetic = attribute(choice(SubArithmetic))
@@ -133,11 +123,6 @@ class DivOp(BinaryOp, name="div"):
 
     A divisor of zero gives the end of the clamp on the dividend's side. Nothing divided by nothing gives the zero
     point, clamped, in ``tflite_fixed``, and `output_min` in ``float``, as NaN does in ONNX Runtime.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
     arithmetic = attribute(choice(PairArithmetic))
@@ -147,11 +132,6 @@ class MaximumOp(BinaryOp, name="maximum"):
     """The larger of two f32 values, clamped: that code itself where all three quantizations are one.
 
     Else f32 values are compared in float32, and the larger divided by the output scale, ties to even.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
 
@@ -159,11 +139,6 @@ class MinimumOp(BinaryOp, name="minimum"):
     """The smaller of two f32 values, clamped: that code itself where all three quantizations are one.
 
     Else f32 values are compared in float32, and the smaller divided by the output scale, ties to even.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
 
@@ -171,11 +146,6 @@ class SquaredDifferenceOp(BinaryOp, name="squared_difference"):
     """``(lhs - rhs)^2``, clamped, in the fixed point of TFLite's reference kernel.
 
     Operands meet at twice the larger input scale with 7 more bits; the square of their difference is rescaled.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
 
@@ -183,11 +153,6 @@ class PreluOp(BinaryOp, name="prelu"):
     """``lhs`` where it is positive, ``lhs * rhs`` elsewhere, clamped; `arithmetic` says how it is formed.
 
     The slopes `rhs` are quantized like any tensor, often with one for each channel.
-
-    Constraints:
-      C1: the operands' shapes must broadcast against each other
-      C2: zero points must lie in the range of their tensor
-      C3: output_min and output_max must be ordered and lie in the result's range
     """
 
     arithmetic = attribute(choice(PairArithmetic))

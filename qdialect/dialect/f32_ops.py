@@ -17,7 +17,11 @@ from qdialect.dialect.type_constraints import FLOAT, FLOAT_4D
 
 
 class F32ReduceOp(QnnOp):
-    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`."""
+    """A reduction over `axes`, which stay as extents of 1 with `keep_dims`.
+
+    Constraints:
+      C1: axes must be distinct, ascending dimensions of the input, at least one
+    """
 
     input = operand(FLOAT)
     axes = attribute(INTEGERS)
@@ -35,27 +39,15 @@ class F32ReduceOp(QnnOp):
 
 
 class F32SumOp(F32ReduceOp, name="f32_sum"):
-    """Sum over `axes` in row-major order, from zero.
-
-    Constraints:
-      C1: axes must be distinct, ascending dimensions of the input, at least one
-    """
+    """Sum over `axes` in row-major order, from zero."""
 
 
 class F32MaxOp(F32ReduceOp, name="f32_max"):
-    """Largest number over `axes`; NaN where there is one.
-
-    Constraints:
-      C1: axes must be distinct, ascending dimensions of the input, at least one
-    """
+    """Largest number over `axes`; NaN where there is one."""
 
 
 class F32MinOp(F32ReduceOp, name="f32_min"):
-    """Smallest number over `axes`; NaN where there is one.
-
-    Constraints:
-      C1: axes must be distinct, ascending dimensions of the input, at least one
-    """
+    """Smallest number over `axes`; NaN where there is one."""
 
 
 class F32MatmulOp(QnnOp, name="f32_matmul"):

@@ -88,7 +88,7 @@ class FusedConv2DOp(FusedOp, name="fused_conv2d"):
     Data, residual and result are 8-bit: no wider tensor ever passes from kernel to kernel.
 
     Constraints:
-      C1 to C6: those of `qnn.conv2d`
+      C1 to C3: those of `qnn.conv2d`
     """
 
     data = operand(IMAGE)
@@ -114,7 +114,7 @@ class FusedConvTranspose2DOp(FusedOp, name="fused_conv_transpose2d"):
     """A transposed convolution's kernels: `qnn.conv_transpose2d` and the stages of a fused op.
 
     Constraints:
-      C1 to C6: those of `qnn.conv_transpose2d`
+      C1 to C3: those of `qnn.conv_transpose2d`
     """
 
     data = operand(IMAGE)
@@ -141,7 +141,7 @@ class FusedDenseOp(FusedOp, name="fused_dense"):
     """A matrix-product kernel: `qnn.dense` and the stages of a fused op, every scale and zero point kept.
 
     Constraints:
-      C1, C4 to C6: those of `qnn.dense`
+      C1: that of `qnn.dense`
     """
 
     data = operand(EIGHT_BIT)
@@ -163,7 +163,7 @@ class FusedMatMulOp(FusedOp, name="fused_matmul"):
     """The kernels of a product of two tensors: `qnn.matmul` and the stages of a fused op.
 
     Constraints:
-      C1 to C6: those of `qnn.matmul`
+      C1 to C3: those of `qnn.matmul`
     """
 
     data = operand(EIGHT_BIT)

@@ -22,7 +22,14 @@ from qdialect.quant_math.choices import SoftmaxArithmetic
 
 
 class PoolOp(QnnOp):
-    """A window over NHWC data; input and result have the same parameters."""
+    """A window over NHWC data; input and result have the same parameters.
+
+    Constraints:
+      C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0
+      C2: the window must fit into the padded data, and the padding be smaller than the window
+      C3: input and result must have the same element type
+      C4: output_min and output_max must be ordered and lie in the result's range
+    """
 
     data = operand(IMAGE)
     kernel = attribute(INTEGERS)
@@ -53,14 +60,7 @@ class PoolOp(QnnOp):
 
 
 class MaxPool2DOp(PoolOp, name="max_pool2d"):
-    """Largest code of each window, clamped; cells of the padding do not take part.
-
-    Constraints:
-      C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0
-      C2: the window must fit into the padded data, and the padding be smaller than the window
-      C3: input and result must have the same element type
-      C4: output_min and output_max must be ordered and lie in the result's range
-    """
+    """Largest code of each window, clamped; cells of the padding do not take part."""
 
 
 class AvgPool2DOp(PoolOp, name="avg_pool2d"):
@@ -69,10 +69,6 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
     `count_include_pad`: the padding's cells count, as quantized values of `zero_point`; otherwise they do not take part.
 
     Constraints:
-      C1: kernel and strides must be 2 integers of at least 1, padding 4 of at least 0
-      C2: the window must fit into the padded data, and the padding be smaller than the window
-      C3: input and result must have the same element type
-      C4: output_min and output_max must be ordered and lie in the result's range
       C5: zero_point must lie in the tensor's range
     """
 
@@ -86,12 +82,7 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
 
 
 class MeanOp(RescaledReductionOp, name="mean"):
-    """Mean over `axes`, requantized; the number of cells is part of the multiplier.
-
-    Constraints:
-      C1: axes must be distinct, ascending and name dimensions of the input
-      C2: zero points must lie in the range of their tensor
-    """
+    """Mean over `axes`, requantized; the number of cells is part of the multiplier."""
 
 
 class SoftmaxOp(QnnOp, name="softmax"):

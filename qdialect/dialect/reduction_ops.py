@@ -14,7 +14,11 @@ from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
-    """Where along `axis` an extreme code is; quantized values compare as the numbers they stand for, so no parameters enter."""
+    """Where along `axis` an extreme code is; quantized values compare as the numbers they stand for, so no parameters enter.
+
+    Constraints:
+      C1: axis must name a dimension of the input
+    """
 
     input = operand(EIGHT_BIT)
     axis = attribute(I64)
@@ -31,23 +35,20 @@ class ArgOp(QnnOp):
 
 
 class ArgMaxOp(ArgOp, name="arg_max"):
-    """Index along `axis` of the largest code; of equal ones the first, or the last with `last`.
-
-    Constraints:
-      C1: axis must name a dimension of the input
-    """
+    """Index along `axis` of the largest code; of equal ones the first, or the last with `last`."""
 
 
 class ArgMinOp(ArgOp, name="arg_min"):
-    """Index along `axis` of the smallest code; of equal ones the first, or the last with `last`.
-
-    Constraints:
-      C1: axis must name a dimension of the input
-    """
+    """Index along `axis` of the smallest code; of equal ones the first, or the last with `last`."""
 
 
 class RescaledReductionOp(QnnOp):
-    """One number of all quantized values over `axes`, at parameters of its own."""
+    """One number of all quantized values over `axes`, at parameters of its own.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: zero points must lie in the range of their tensor
+    """
 
     input = operand(EIGHT_BIT)
     axes = attribute(INTEGERS)
@@ -70,16 +71,16 @@ class RescaledReductionOp(QnnOp):
 
 
 class SumOp(RescaledReductionOp, name="sum"):
-    """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``.
-
-    Constraints:
-      C1: axes must be distinct, ascending and name dimensions of the input
-      C2: zero points must lie in the range of their tensor
-    """
+    """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``."""
 
 
 class ExtremeOp(QnnOp):
-    """An extreme code over `axes`; input and result have the same parameters."""
+    """An extreme code over `axes`; input and result have the same parameters.
+
+    Constraints:
+      C1: axes must be distinct, ascending and name dimensions of the input
+      C2: input and result must have the same element type
+    """
 
     input = operand(EIGHT_BIT)
     axes = attribute(INTEGERS)
@@ -96,21 +97,11 @@ class ExtremeOp(QnnOp):
 
 
 class ReduceMaxOp(ExtremeOp, name="reduce_max"):
-    """Largest code over `axes`.
-
-    Constraints:
-      C1: axes must be distinct, ascending and name dimensions of the input
-      C2: input and result must have the same element type
-    """
+    """Largest code over `axes`."""
 
 
 class ReduceMinOp(ExtremeOp, name="reduce_min"):
-    """Smallest code over `axes`.
-
-    Constraints:
-      C1: axes must be distinct, ascending and name dimensions of the input
-      C2: input and result must have the same element type
-    """
+    """Smallest code over `axes`."""
 
 
 _LONGEST_ROW = (2**31 - 1) // 255**2

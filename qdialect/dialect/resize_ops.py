@@ -29,7 +29,11 @@ _ELEMENTS = {
 
 
 class ResizeOp(SameElementOp):
-    """Height and width become `size`."""
+    """Height and width become `size`.
+
+    Constraints:
+      C2: size must be 2 integers of at least 1
+    """
 
     size = attribute(INTEGERS)
     coordinates = attribute(choice(Coordinates))
@@ -46,10 +50,6 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
     """An image [N, H, W, C] of height and width `size`: every cell is the one that is nearest to its place.
 
     `coordinates` and `ratio` say where that is, `nearest` which cell; places outside mean the cell at the edge.
-
-    Constraints:
-      C1: input and result must have the same element type
-      C2: size must be 2 integers of at least 1
     """
 
     input = operand(_ANY_IMAGE)
@@ -74,8 +74,6 @@ class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
     computed.
 
     Constraints:
-      C1: input and result must have the same element type
-      C2: size must be 2 integers of at least 1
       C3: arithmetic tflite_fixed and xnnpack_fixed take i8 and ui8, tflite_float ui8 and f32, onnx_float all three
       C4: arithmetic tflite_fixed and xnnpack_fixed take the coordinates asymmetric, half_pixel and align_corners
     """

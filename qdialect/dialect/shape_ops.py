@@ -34,7 +34,11 @@ class ConstantOp(QnnOp, name="constant"):
 
 
 class SameElementOp(QnnOp):
-    """Input and result have the same element type."""
+    """Input and result have the same element type.
+
+    Constraints:
+      C1: input and result must have the same element type
+    """
 
     input = operand(ANY)
     output = result(ANY)
@@ -54,7 +58,6 @@ class PadOp(SameElementOp, name="pad"):
     A tensor of f32 is filled with that whole number.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: low and high must have one entry of at least 0 for each dimension
       C3: value must lie in the tensor's range, that of f32 being all whole numbers up to 2^24
     """
@@ -80,7 +83,6 @@ class SliceOp(SameElementOp, name="slice"):
     """`size` elements of each dimension from `begin` on, `strides` apart.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: begin must have one entry of at least 0 for each dimension, size and strides one of at least 1
       C3: the last element, begin + (size - 1) * strides, must lie in the input
     """
@@ -106,7 +108,6 @@ class GatherOp(SameElementOp, name="gather"):
     """Element i along `axis` is the input's element ``indices[i]``.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: axis must be a dimension of the input
       C3: indices must have at least one entry, all in [0, n) for the input's extent n along axis
     """
@@ -129,7 +130,6 @@ class ReshapeOp(SameElementOp, name="reshape"):
     """The same quantized values in the same order under the shape `shape`.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: shape must have as many elements as the input
     """
 
@@ -147,7 +147,6 @@ class TransposeOp(SameElementOp, name="transpose"):
     """Dimension i of the result is dimension ``permutation[i]`` of the input.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: permutation must be one of the input's dimensions
     """
 
@@ -166,7 +165,6 @@ class BroadcastOp(SameElementOp, name="broadcast"):
     """The input repeated along its dimensions of extent 1, and along new dimensions before them, up to `shape`.
 
     Constraints:
-      C1: input and result must have the same element type
       C2: shape must be one that the input broadcasts to by NumPy's rules: aligned at the last dimension, each extent
           of the input is 1 or that of shape
     """

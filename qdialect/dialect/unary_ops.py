@@ -30,7 +30,11 @@ DType = np.dtype[np.generic]
 
 
 class EightBitFunction(QnnOp):
-    """A function between two 8-bit quantizations."""
+    """A function between two 8-bit quantizations.
+
+    Constraints:
+      C1: zero points must lie in the range of their tensor
+    """
 
     input = operand(EIGHT_BIT)
     input_scale = attribute(SCALE)
@@ -60,9 +64,6 @@ class LutOp(EightBitFunction, name="lut"):
     Entry 255 belongs to the code 255 of a `ui8` tensor and to the code -1 of an `i8` one; entries are bit patterns of
     the result's element type, which may differ from the input's.  The scales and zero points do not enter the look-up:
     they say what the quantized values mean.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
     """
 
     table = attribute(TABLE)
@@ -73,9 +74,6 @@ class UnaryOp(EightBitFunction):
 
     ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
     and rounded, `nan` what a result that is not a number becomes.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
     """
 
     entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
@@ -99,143 +97,91 @@ class UnaryOp(EightBitFunction):
 
 
 class ReluOp(UnaryOp, name="relu"):
-    """``max(x, 0)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``max(x, 0)``."""
 
     def function(self) -> ElementFunction:
         return activations.relu
 
 
 class Relu6Op(UnaryOp, name="relu6"):
-    """``min(max(x, 0), 6)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``min(max(x, 0), 6)``."""
 
     def function(self) -> ElementFunction:
         return activations.relu6
 
 
 class SiluOp(UnaryOp, name="silu"):
-    """``x * sigmoid(x)``, also called swish.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``x * sigmoid(x)``, also called swish."""
 
     def function(self) -> ElementFunction:
         return activations.silu
 
 
 class SigmoidOp(UnaryOp, name="sigmoid"):
-    """``1 / (1 + exp(-x))``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``1 / (1 + exp(-x))``."""
 
     def function(self) -> ElementFunction:
         return activations.sigmoid
 
 
 class TanhOp(UnaryOp, name="tanh"):
-    """``tanh(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``tanh(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.tanh
 
 
 class GeluOp(UnaryOp, name="gelu"):
-    """``x / 2 * (1 + erf(x / sqrt(2)))``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``x / 2 * (1 + erf(x / sqrt(2)))``."""
 
     def function(self) -> ElementFunction:
         return activations.gelu
 
 
 class ExpOp(UnaryOp, name="exp"):
-    """``exp(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``exp(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.exp
 
 
 class ErfOp(UnaryOp, name="erf"):
-    """``erf(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``erf(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.erf
 
 
 class LogOp(UnaryOp, name="log"):
-    """``log(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``log(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.log
 
 
 class SqrtOp(UnaryOp, name="sqrt"):
-    """``sqrt(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``sqrt(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.sqrt
 
 
 class RsqrtOp(UnaryOp, name="rsqrt"):
-    """``1 / sqrt(x)``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``1 / sqrt(x)``."""
 
     def function(self) -> ElementFunction:
         return activations.rsqrt
 
 
 class AbsOp(UnaryOp, name="abs"):
-    """``|x|``.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``|x|``."""
 
     def function(self) -> ElementFunction:
         return activations.absolute
 
 
 class EluOp(UnaryOp, name="elu"):
-    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
-
-    Constraints:
-      C1: zero points must lie in the range of their tensor
-    """
+    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
 
     alpha = attribute(F64, 1.0)
 
@@ -249,7 +195,6 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
     `entries` governs the mode ``lut`` alone: ``fixed`` and ``tflite`` are integer arithmetics.
 
     Constraints:
-      C1: zero points must lie in the range of their tensor
       C2: alpha must lie in [0, 1] in mode ``fixed`` and in [0, 2^30] in mode ``tflite``
     """
 
@@ -278,7 +223,6 @@ class HardswishOp(UnaryOp, name="hardswish"):
     `entries` governs the mode ``lut`` alone: ``tflite`` is a fixed-point arithmetic.
 
     Constraints:
-      C1: zero points must lie in the range of their tensor
       C2: output_scale must exceed input_scale / 128 in mode ``tflite``, which only ever shifts right
     """
 

@@ -1,7 +1,8 @@
 """What a docstring claims, a test shows: a constraint cannot be added without its negative test.
 
 Constraints stand in the docstrings of ops and of stages, and in those of base classes for all that inherit them; each
-class has one file of negative tests.
+class with constraints of its own has one file of negative tests. What the base of all ops checks has no labels: it is
+in the file of that base.
 """
 
 import re
@@ -68,7 +69,7 @@ def bases(classes: Iterator[type]) -> list[type]:
 def specs() -> Iterator[Spec]:
     for name, op_class in BY_NAME.items():
         yield Spec(name, op_class, OP_TESTS, (f"qnn.{name}",))
-    for base in bases(iter(BY_NAME.values())):
+    for base in [QnnOp, *bases(iter(BY_NAME.values()))]:
         yield Spec(snake(base), base, OP_TESTS, tuple(f"qnn.{n}" for n, op in BY_NAME.items() if issubclass(op, base)))
     fused = tuple(f"qnn.{name}" for name in BY_NAME if name.startswith("fused_"))
     stages = [one for one in STAGES.values() if constraint_labels(one)]
@@ -80,7 +81,9 @@ SPECS = {f"{spec.folder.name}/{spec.name}": spec for spec in specs()}
 
 
 def negative_tests(spec: Spec) -> dict[str, str]:
-    """The pieces of a negative test, by the name of their function."""
+    """The pieces of a negative test, by the name of their function; none where a class needs no such test."""
+    if not spec.path.exists():
+        return {}
     return {FUNCTION.findall(piece)[0]: piece for piece in spec.path.read_text().split("// -----")}
 
 
@@ -95,7 +98,6 @@ def labelled_tests() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("key", SPECS)
 def test_labels_are_distinct_and_ascending(key: str) -> None:
     numbers = [int(label[1:]) for label in constraint_labels(SPECS[key].own)]
-    assert numbers
     assert numbers == sorted(set(numbers))
 
 
@@ -163,18 +165,25 @@ def test_some_lit_test_prints_every_attribute_of_a_stage(name: str) -> None:
 
 
 def test_no_file_tests_what_is_not_there() -> None:
-    known = {spec.path for spec in SPECS.values()} | {OP_TESTS / f"{name}.mlir" for name in BY_NAME}
-    assert set(OP_TESTS.rglob("*.mlir")) == known
+    round_trips = {OP_TESTS / f"{name}.mlir" for name in BY_NAME}
+    found = set(OP_TESTS.rglob("*.mlir"))
+    assert round_trips <= found
+    assert found <= round_trips | {spec.path for spec in SPECS.values()}
 
 
 def test_an_included_label_is_spelled_out() -> None:
-    assert constraint_labels(BY_NAME["fused_dense"]) == ["C1", "C4", "C5", "C6"]
+    assert constraint_labels(BY_NAME["fused_conv2d"]) == ["C1", "C2", "C3"]
 
 
 def test_the_name_of_a_base_is_that_of_its_file() -> None:
     assert snake(QuantizedStage) == "quantized"
-    assert {spec.name for spec in SPECS.values() if spec.own not in (*OPS, *STAGES.values())} >= {"fused", "quantized"}
+    assert {spec.name for spec in SPECS.values() if spec.own not in (*OPS, *STAGES.values())} >= {
+        "qnn",
+        "fused",
+        "quantized",
+    }
 
 
 def test_every_op_has_constraints() -> None:
-    assert all(issubclass(op_class, QnnOp) and constraint_labels(op_class) for op_class in OPS)
+    for op_class in OPS:
+        assert any(constraint_labels(one) for one in [op_class, *bases(iter([op_class]))]), op_class

@@ -17,55 +17,35 @@ func.func @signed(%data: tensor<1x4x4x2xi8>) -> tensor<1x3x3x2xi8> {
 }
 
 // CHECK-LABEL: func.func @unsigned(
-// CHECK: "qnn.avg_pool2d"(%arg0) {count_include_pad = false, division = "half_away", kernel = array<i64: 2, 2>,
-// CHECK-SAME: output_max = 255 : i64, output_min = 0 : i64, padding = array<i64: 0, 0, 0, 0>,
-// CHECK-SAME: strides = array<i64: 1, 1>, zero_point = 3 : i64
-// CHECK-SAME: } : (tensor<1x4x4x2xui8>) -> tensor<1x3x3x2xui8>
 func.func @unsigned(%data: tensor<1x4x4x2xui8>) -> tensor<1x3x3x2xui8> {
   %y = "qnn.avg_pool2d"(%data) {
-    kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, output_min = 0 : i64,
-    output_max = 255 : i64, zero_point = 3 : i64, division = "half_away", count_include_pad = false
+    kernel = array<i64: 2, 2>, output_min = 0 : i64, output_max = 255 : i64, zero_point = 3 : i64
   } : (tensor<1x4x4x2xui8>) -> tensor<1x3x3x2xui8>
   return %y : tensor<1x3x3x2xui8>
 }
 
 // CHECK-LABEL: func.func @padded(
-// CHECK: "qnn.avg_pool2d"(%arg0) {count_include_pad = false, division = "half_away", kernel = array<i64: 3, 2>,
-// CHECK-SAME: output_max = 127 : i64, output_min = 3 : i64, padding = array<i64: 2, 1, 1, 0>,
-// CHECK-SAME: strides = array<i64: 2, 3>, zero_point = 3 : i64
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<1x3x2x2xi8>
 func.func @padded(%data: tensor<1x4x4x2xi8>) -> tensor<1x3x2x2xi8> {
   %y = "qnn.avg_pool2d"(%data) {
     kernel = array<i64: 3, 2>, strides = array<i64: 2, 3>, padding = array<i64: 2, 1, 1, 0>, output_min = 3 : i64,
-    output_max = 127 : i64, zero_point = 3 : i64, division = "half_away", count_include_pad = false
+    output_max = 127 : i64, zero_point = 3 : i64
   } : (tensor<1x4x4x2xi8>) -> tensor<1x3x2x2xi8>
   return %y : tensor<1x3x2x2xi8>
 }
 
 // CHECK-LABEL: func.func @global(
-// CHECK: "qnn.avg_pool2d"(%arg0) {count_include_pad = false, division = "half_away", kernel = array<i64: 4, 4>,
-// CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, padding = array<i64: 0, 0, 0, 0>,
-// CHECK-SAME: strides = array<i64: 1, 1>, zero_point = 3 : i64
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8>
 func.func @global(%data: tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8> {
   %y = "qnn.avg_pool2d"(%data) {
-    kernel = array<i64: 4, 4>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
-    output_min = -128 : i64, output_max = 127 : i64, zero_point = 3 : i64, division = "half_away",
-    count_include_pad = false
+    kernel = array<i64: 4, 4>, output_min = -128 : i64, output_max = 127 : i64, zero_point = 3 : i64
   } : (tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8>
   return %y : tensor<1x1x1x2xi8>
 }
 
 // CHECK-LABEL: func.func @include_pad(
-// CHECK: "qnn.avg_pool2d"(%arg0) {count_include_pad = true, division = "truncate", kernel = array<i64: 3, 3>,
-// CHECK-SAME: output_max = 127 : i64, output_min = -128 : i64, padding = array<i64: 1, 1, 1, 1>,
-// CHECK-SAME: strides = array<i64: 1, 1>, zero_point = 3 : i64
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<1x4x4x2xi8>
 func.func @include_pad(%data: tensor<1x4x4x2xi8>) -> tensor<1x4x4x2xi8> {
   %y = "qnn.avg_pool2d"(%data) {
-    kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>,
-    output_min = -128 : i64, output_max = 127 : i64, zero_point = 3 : i64, division = "truncate",
-    count_include_pad = true
+    kernel = array<i64: 3, 3>, padding = array<i64: 1, 1, 1, 1>, output_min = -128 : i64, output_max = 127 : i64,
+    zero_point = 3 : i64, division = "truncate", count_include_pad = true
   } : (tensor<1x4x4x2xi8>) -> tensor<1x4x4x2xi8>
   return %y : tensor<1x4x4x2xi8>
 }

@@ -6,17 +6,3 @@ func.func @rows(%input: tensor<2x3x5xf32>) -> tensor<2x5xf32> {
   %y = "qnn.f32_max"(%input) {axes = array<i64: 1>, keep_dims = false} : (tensor<2x3x5xf32>) -> tensor<2x5xf32>
   return %y : tensor<2x5xf32>
 }
-
-// CHECK-LABEL: func.func @all(
-// CHECK: "qnn.f32_max"(%arg0) {axes = array<i64: 0, 1, 2>, keep_dims = false} : (tensor<2x3x5xf32>) -> tensor<f32>
-func.func @all(%input: tensor<2x3x5xf32>) -> tensor<f32> {
-  %y = "qnn.f32_max"(%input) {axes = array<i64: 0, 1, 2>, keep_dims = false} : (tensor<2x3x5xf32>) -> tensor<f32>
-  return %y : tensor<f32>
-}
-
-// CHECK-LABEL: func.func @kept(
-// CHECK: "qnn.f32_max"(%arg0) {axes = array<i64: 0, 2>, keep_dims = true} : (tensor<2x3x5xf32>) -> tensor<1x3x1xf32>
-func.func @kept(%input: tensor<2x3x5xf32>) -> tensor<1x3x1xf32> {
-  %y = "qnn.f32_max"(%input) {axes = array<i64: 0, 2>, keep_dims = true} : (tensor<2x3x5xf32>) -> tensor<1x3x1xf32>
-  return %y : tensor<1x3x1xf32>
-}

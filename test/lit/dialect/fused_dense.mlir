@@ -17,11 +17,6 @@ func.func @requantize_only(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bia
 }
 
 // CHECK-LABEL: func.func @clamped(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {rounding = "fixed32_double"}},
-// CHECK-SAME: {clamp = {max = 29 : i64, min = 5 : i64}}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 2.500000e-01 : f64, output_zero_point = 5 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<3x4xi8>,
-// CHECK-SAME: tensor<3xi32>) -> tensor<2x3xi8>
 func.func @clamped(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) -> tensor<2x3xi8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
@@ -32,11 +27,6 @@ func.func @clamped(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tenso
 }
 
 // CHECK-LABEL: func.func @table(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {rounding = "fixed64_up",
-// CHECK-SAME: scale = 2.500000e-01 : f64, zero_point = 5 : i64}}, {lut = {table = dense<0> : tensor<256xi8>}}],
-// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 7.812500e-03 : f64,
-// CHECK-SAME: output_zero_point = -128 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
-// CHECK-SAME: tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xi8>
 func.func @table(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) -> tensor<2x3xi8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
@@ -48,12 +38,6 @@ func.func @table(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<
 }
 
 // CHECK-LABEL: func.func @table_to_unsigned(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {element = i8,
-// CHECK-SAME: rounding = "fixed64_up", scale = 2.500000e-01 : f64, zero_point = 5 : i64}},
-// CHECK-SAME: {lut = {table = dense<0> : tensor<256xi8>}}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 7.812500e-03 : f64, output_zero_point = 255 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<3x4xi8>,
-// CHECK-SAME: tensor<3xi32>) -> tensor<2x3xui8>
 func.func @table_to_unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) -> tensor<2x3xui8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
@@ -65,12 +49,6 @@ func.func @table_to_unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %b
 }
 
 // CHECK-LABEL: func.func @residual(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{requantize = {rounding = "fixed64_up",
-// CHECK-SAME: scale = 2.500000e-01 : f64, zero_point = 5 : i64}}, {add = {residual_scale = 1.250000e-01 : f64,
-// CHECK-SAME: residual_zero_point = -7 : i64}}, {clamp = {max = 100 : i64, min = 1 : i64}}],
-// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64,
-// CHECK-SAME: output_zero_point = 1 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
-// CHECK-SAME: tensor<3x4xi8>, tensor<3xi32>, tensor<2x3xi8>) -> tensor<2x3xi8>
 func.func @residual(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
@@ -83,14 +61,6 @@ func.func @residual(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tens
 }
 
 // CHECK-LABEL: func.func @residual_and_table(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{requantize = {rounding = "fixed64_up",
-// CHECK-SAME: scale = 2.500000e-01 : f64, zero_point = 5 : i64}}, {add = {arithmetic = "shifted_fixed",
-// CHECK-SAME: residual_scale = 1.250000e-01 : f64, residual_zero_point = -7 : i64, rounding = "fixed32_double",
-// CHECK-SAME: scale = 5.000000e-01 : f64, zero_point = 1 : i64}}, {clamp = {max = 100 : i64, min = 1 : i64}},
-// CHECK-SAME: {lut = {table = dense<0> : tensor<256xi8>}}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 7.812500e-03 : f64, output_zero_point = -128 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>,
-// CHECK-SAME: tensor<2x3xi8>) -> tensor<2x3xi8>
 func.func @residual_and_table(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xi8>) -> tensor<2x3xi8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,
@@ -104,13 +74,6 @@ func.func @residual_and_table(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %
 }
 
 // CHECK-LABEL: func.func @unsigned_residual(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2, %arg3) {epilogue = [{requantize = {rounding = "fixed64_up",
-// CHECK-SAME: scale = 2.500000e-01 : f64, zero_point = 5 : i64}}, {add = {arithmetic = "float_once",
-// CHECK-SAME: multiplier = "f32", residual_scale = 1.250000e-01 : f64, residual_zero_point = 200 : i64}},
-// CHECK-SAME: {clamp = {max = 100 : i64, min = 1 : i64}}], input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 128 : i64, output_scale = 5.000000e-01 : f64, output_zero_point = 1 : i64,
-// CHECK-SAME: weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>, tensor<3x4xi8>, tensor<3xi32>,
-// CHECK-SAME: tensor<2x3xui8>) -> tensor<2x3xi8>
 func.func @unsigned_residual(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>, %residual: tensor<2x3xui8>) -> tensor<2x3xi8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias, %residual) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>, output_scale = 0.5 : f64,
@@ -139,10 +102,6 @@ func.func @per_channel(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: t
 }
 
 // CHECK-LABEL: func.func @unsigned(
-// CHECK: "qnn.fused_dense"(%arg0, %arg1, %arg2) {epilogue = [{requantize = {rounding = "fixed64_up"}}],
-// CHECK-SAME: input_scale = 5.000000e-01 : f64, input_zero_point = 128 : i64, output_scale = 2.500000e-01 : f64,
-// CHECK-SAME: output_zero_point = 5 : i64, weight_scales = array<f64: 2.500000e-01>} : (tensor<2x4xui8>,
-// CHECK-SAME: tensor<3x4xi8>, tensor<3xi32>) -> tensor<2x3xui8>
 func.func @unsigned(%data: tensor<2x4xui8>, %weight: tensor<3x4xi8>, %bias: tensor<3xi32>) -> tensor<2x3xui8> {
   %y = "qnn.fused_dense"(%data, %weight, %bias) {
     input_scale = 0.5 : f64, input_zero_point = 128 : i64, weight_scales = array<f64: 0.25>,

@@ -1,7 +1,5 @@
 // RUN: %roundtrip
 
-// Some axes, all axes, kept or dropped.
-
 // CHECK-LABEL: func.func @spatial(
 // CHECK: "qnn.mean"(%arg0) {axes = array<i64: 1, 2>, input_scale = 5.000000e-01 : f64,
 // CHECK-SAME: input_zero_point = 3 : i64, keep_dims = false, multiplier = "f64",
@@ -13,43 +11,4 @@ func.func @spatial(%input: tensor<1x4x4x2xi8>) -> tensor<1x2xi8> {
     output_scale = 0.25 : f64, output_zero_point = -4 : i64, rounding = "fixed64_up", multiplier = "f64"
   } : (tensor<1x4x4x2xi8>) -> tensor<1x2xi8>
   return %y : tensor<1x2xi8>
-}
-
-// CHECK-LABEL: func.func @keep_dims(
-// CHECK: "qnn.mean"(%arg0) {axes = array<i64: 1, 2>, input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 3 : i64, keep_dims = true, multiplier = "f64",
-// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = -4 : i64, rounding = "fixed64_up"
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8>
-func.func @keep_dims(%input: tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8> {
-  %y = "qnn.mean"(%input) {
-    axes = array<i64: 1, 2>, keep_dims = true, input_scale = 0.5 : f64, input_zero_point = 3 : i64,
-    output_scale = 0.25 : f64, output_zero_point = -4 : i64, rounding = "fixed64_up", multiplier = "f64"
-  } : (tensor<1x4x4x2xi8>) -> tensor<1x1x1x2xi8>
-  return %y : tensor<1x1x1x2xi8>
-}
-
-// CHECK-LABEL: func.func @all_axes(
-// CHECK: "qnn.mean"(%arg0) {axes = array<i64: 0, 1, 2, 3>, input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 3 : i64, keep_dims = false, multiplier = "f64",
-// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = -4 : i64, rounding = "fixed64_up"
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<i8>
-func.func @all_axes(%input: tensor<1x4x4x2xi8>) -> tensor<i8> {
-  %y = "qnn.mean"(%input) {
-    axes = array<i64: 0, 1, 2, 3>, keep_dims = false, input_scale = 0.5 : f64, input_zero_point = 3 : i64,
-    output_scale = 0.25 : f64, output_zero_point = -4 : i64, rounding = "fixed64_up", multiplier = "f64"
-  } : (tensor<1x4x4x2xi8>) -> tensor<i8>
-  return %y : tensor<i8>
-}
-
-// CHECK-LABEL: func.func @signed_to_unsigned(
-// CHECK: "qnn.mean"(%arg0) {axes = array<i64: 1, 2>, input_scale = 5.000000e-01 : f64,
-// CHECK-SAME: input_zero_point = 3 : i64, keep_dims = false, multiplier = "f32",
-// CHECK-SAME: output_scale = 2.500000e-01 : f64, output_zero_point = 255 : i64, rounding = "fixed32_double"
-// CHECK-SAME: } : (tensor<1x4x4x2xi8>) -> tensor<1x2xui8>
-func.func @signed_to_unsigned(%input: tensor<1x4x4x2xi8>) -> tensor<1x2xui8> {
-  %y = "qnn.mean"(%input) {
-    axes = array<i64: 1, 2>, keep_dims = false, input_scale = 0.5 : f64, input_zero_point = 3 : i64,
-    output_scale = 0.25 : f64, output_zero_point = 255 : i64, rounding = "fixed32_double", multiplier = "f32"
-  } : (tensor<1x4x4x2xi8>) -> tensor<1x2xui8>
-  return %y : tensor<1x2xui8>
 }
