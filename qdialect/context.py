@@ -15,6 +15,7 @@ from pathlib import Path
 from qdialect import dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
+from qdialect.files import read_bytes
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
 
@@ -98,15 +99,6 @@ def _parsed(
         except ir.MLIRError as error:
             diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (silent(),)
             raise ParseError(diagnostics[0].message, diagnostics) from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file; raises `ParseError` where it cannot be read."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ParseError(f"cannot read '{path}': {reason}") from error
 
 
 def read_text(path: Path) -> str:

@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qdialect.context import BYTECODE_MAGIC, decoded, read_bytes
+from qdialect.context import BYTECODE_MAGIC, decoded
 from qdialect.diagnostics import ParseError, QDialectError, printable
+from qdialect.files import read_bytes
 
 _INTERRUPTED = 130
 
