@@ -118,7 +118,11 @@ def copy(module: ir.Module) -> ir.Module:
     """A copy of `module` in its own context, locations included."""
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
-    return ir.Module.parse(bytecode.getvalue(), module.context)
+    try:
+        return ir.Module.parse(bytecode.getvalue(), module.context)
+    except ir.MLIRError:
+        # MLIR wants the data of a `dense_resource` aligned in its bytecode, which the memory of Python's bytes is not.
+        return ir.Module.parse(module.operation.get_asm(enable_debug_info=True), module.context)
 
 
 def verify(module: ir.Module) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import resources
 from qdialect._mlir import ir
 from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
@@ -56,6 +57,14 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     if not isinstance(attr, ir.DenseElementsAttr) or ANY.problem(value.type):
         return None
     return elements_array(attr, dtype_of(value.type), shape_of(value.type))
+
+
+def missing_elements(operation: ir.Operation) -> str | None:
+    """What a constant op lacks to be computed with, to follow ``'name' op``; None for one that has its elements."""
+    if operation.name not in CONSTANT_OPS:
+        return None
+    problem = resources.problem(operation.attributes["value"])
+    return f"value must have its elements, but {problem}" if problem else None
 
 
 def constants_of(module: ir.Module) -> list[NDArray[Any]]:

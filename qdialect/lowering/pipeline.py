@@ -12,6 +12,7 @@ from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
 from qdialect.lowering import contracts, lowered
+from qdialect.lowering.constant_operands import check_elements
 from qdialect.lowering.entry import check_entry
 from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
@@ -74,6 +75,8 @@ def lower(
     start = phase_of(module)
     if start.number > until.number:
         raise error_at_module(module, f"module is at phase {start}, and cannot be lowered to phase {until}")
+    if start.number < Phase.LINALG.number <= until.number:
+        check_elements(module)
     copy = context.copy(module)
     if start is not Phase.QNN:
         _check_agreement(module, target, threads, clocked)

@@ -24,9 +24,9 @@ func.func @constant_c1_vector() {
 
 // -----
 
-func.func @constant_value_resource() {
-  // expected-error @+1 {{'qnn.constant' op value must be dense elements, but got dense_resource<blob> : tensor<3xi8>}}
-  %y = "qnn.constant"() {value = dense_resource<blob> : tensor<3xi8>} : () -> tensor<3xi8>
+func.func @constant_type_of_a_resource() {
+  // expected-error @+1 {{'qnn.constant' op value must be of type tensor<3xi8>, but got tensor<4xi8>}}
+  %y = "qnn.constant"() {value = dense_resource<blob> : tensor<4xi8>} : () -> tensor<3xi8>
   return
 }
 
