@@ -24,7 +24,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 
 _RESOURCE = "dense_resource<"
 _SUFFIXES = (".mlir", ".mlirbc")
-_PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
 # An op in a pretty form, where a line or an assignment begins.
@@ -49,7 +49,7 @@ def make_context() -> ir.Context:
 def available_dialects() -> list[str]:
     """The namespaces of all dialects that a context has, in order.
 
-    The bindings have no list; MLIR's parser names them where it meets an op of a dialect that is not there.
+    The bindings do not list them; MLIR's parser names them where it meets an op of a dialect that is not there.
     """
     with make_context():
         try:
@@ -102,12 +102,12 @@ def _parsed(
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises `ParseError` where it cannot be read or is no UTF-8."""
+    """The text of a file; raises `ParseError` where it cannot be read or is not UTF-8."""
     return decoded(read_bytes(path), str(path))
 
 
 def decoded(content: bytes, name: str) -> str:
-    """`content` as text with the line ends of this platform; raises `ParseError` where it is no UTF-8."""
+    """`content` as text with the line ends of this platform; raises `ParseError` where it is not UTF-8."""
     try:
         return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
@@ -144,8 +144,8 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
 
 
 def location_of(location: ir.Location) -> tuple[str, int, int]:
-    """File, line and column that a location starts with; empty and zeros where it has none."""
-    found = _PLACE.search(str(location))
+    """File, line and column that a location starts with; empty and zeros where it names none."""
+    found = _LOCATION.search(str(location))
     if not found:
         return "", 0, 0
     return _ESCAPES.sub(_unescaped, found[1]), int(found[2]), int(found[3])

@@ -73,7 +73,7 @@ class _Alias:
 
 
 def remainder(text: str) -> Excess | None:
-    """The first thing that `text` has too much of for MLIR to be given it; None where there is no such thing."""
+    """The first thing that `text` has too much of for MLIR to be given it; None for a text within all limits."""
     scanner = _Scanner(max(MIN_EXPANSION, MAX_GROWTH * len(text)))
     take = {
         "words": scanner.words,

@@ -1,8 +1,8 @@
 """Rewrite patterns, and the driver that applies them.
 
-The pattern driver of MLIR's bindings does not report why a pattern failed to match.  Here a pattern first *checks*, which
-is a pure function: it returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.  Only
-then does it *rewrite*, which cannot fail.  `explain_matches` collects the reasons.
+The pattern driver of MLIR's bindings does not report why a pattern failed to match.  Here a pattern first *checks*,
+which is a pure function: it returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.
+Only then does it *rewrite*, which cannot fail.  `explain_matches` collects the reasons.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Pattern(ABC, Generic[M]):
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
-        """The match at the root `op`, a reason why there is none, or None where `op` is no candidate."""
+        """The match at the root `op`, a match failure with its reason, or None where `op` is not a candidate."""
 
     @abstractmethod
     def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:

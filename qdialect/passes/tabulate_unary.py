@@ -65,7 +65,7 @@ class TabulateConstantOperand(LutPattern):
             return None
         source = op.rhs if constants[0] else op.lhs
         if shape_of(source.type) != shape_of(op.output.type):
-            return MatchFailure("must not broadcast the operand that is no constant")
+            return MatchFailure("must not broadcast the operand that is not a constant")
         lhs, rhs = (op.lhs_scale, op.lhs_zero_point), (op.rhs_scale, op.rhs_zero_point)
         after = (op.output_scale, op.output_zero_point)
         return tabulated(op, source, rhs if constants[0] else lhs, after)
