@@ -26,7 +26,7 @@ def announce_dialect(namespace: str, module: ModuleType) -> None:
 
 
 def dialect_module(namespace: str) -> ModuleType | None:
-    """The module with the op classes of a dialect; None where there is none."""
+    """The module with the op classes of a dialect; None where the dialect defines none."""
     try:
         return import_module(f"{ext.__name__.rpartition('.')[0]}.{namespace}")
     except ImportError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from qdialect import dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
+from qdialect.files import read_bytes
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
 
@@ -23,7 +24,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 
 _RESOURCE = "dense_resource<"
 _SUFFIXES = (".mlir", ".mlirbc")
-_PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
 # An op in a pretty form, where a line or an assignment begins.
@@ -48,7 +49,7 @@ def make_context() -> ir.Context:
 def available_dialects() -> list[str]:
     """The namespaces of all dialects that a context has, in order.
 
-    The bindings have no list; MLIR's parser names them where it meets an op of a dialect that is not there.
+    The bindings do not list them; MLIR's parser names them where it meets an op of a dialect that is not there.
     """
     with make_context():
         try:
@@ -100,22 +101,13 @@ def _parsed(
             raise ParseError(diagnostics[0].message, diagnostics) from error
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file; raises `ParseError` where it cannot be read."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ParseError(f"cannot read '{path}': {reason}") from error
-
-
 def read_text(path: Path) -> str:
-    """The text of a file; raises `ParseError` where it cannot be read or is no UTF-8."""
+    """The text of a file; raises `ParseError` where it cannot be read or is not UTF-8."""
     return decoded(read_bytes(path), str(path))
 
 
 def decoded(content: bytes, name: str) -> str:
-    """`content` as text with the line ends of this platform; raises `ParseError` where it is no UTF-8."""
+    """`content` as text with the line ends of this platform; raises `ParseError` where it is not UTF-8."""
     try:
         return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
@@ -126,7 +118,11 @@ def copy(module: ir.Module) -> ir.Module:
     """A copy of `module` in its own context, locations included."""
     bytecode = BytesIO()
     module.operation.write_bytecode(bytecode)
-    return ir.Module.parse(bytecode.getvalue(), module.context)
+    try:
+        return ir.Module.parse(bytecode.getvalue(), module.context)
+    except ir.MLIRError:
+        # MLIR wants the data of a `dense_resource` aligned in its bytecode, which the memory of Python's bytes is not.
+        return ir.Module.parse(module.operation.get_asm(enable_debug_info=True), module.context)
 
 
 def verify(module: ir.Module) -> None:
@@ -148,8 +144,8 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
 
 
 def location_of(location: ir.Location) -> tuple[str, int, int]:
-    """File, line and column that a location starts with; empty and zeros where it has none."""
-    found = _PLACE.search(str(location))
+    """File, line and column that a location starts with; empty and zeros where it names none."""
+    found = _LOCATION.search(str(location))
     if not found:
         return "", 0, 0
     return _ESCAPES.sub(_unescaped, found[1]), int(found[2]), int(found[3])

@@ -35,9 +35,9 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message with its place; its text is `printable`.
+    """One message with its location; its text is `printable`.
 
-    `file`, `line` and `column` are empty or zero where the place is unknown; `notes` hang below the message.
+    `file`, `line` and `column` are empty or zero where the location is unknown; `notes` hang below the message.
     """
 
     severity: Severity
@@ -48,8 +48,8 @@ class Diagnostic:
     notes: tuple[Diagnostic, ...] = field(default=())
 
     def __str__(self) -> str:
-        place = f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
-        own = f"{place}{self.severity.value}: {printable(self.message)}"
+        location = f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+        own = f"{location}{self.severity.value}: {printable(self.message)}"
         return "\n".join([own, *map(str, self.notes)])
 
 

@@ -13,7 +13,7 @@ from qdialect.frontends.common import GraphNode
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a user may say about an import; a format ignores what it has no use for."""
+    """What a user may say about an import; a format ignores what it does not use."""
 
     batch: int = 1
     """First extent of inputs that leave it open."""
@@ -143,7 +143,7 @@ _OTHER_SUFFIXES = {".mlirbc": ".mlir"}
 
 
 def format_of(path: Path) -> Format:
-    """The format of a model file, by its suffix; raises `ImportModelError` where there is none."""
+    """The format of a model file, by its suffix; raises `ImportModelError` for another suffix."""
     suffix = _OTHER_SUFFIXES.get(path.suffix, path.suffix)
     if suffix not in FORMATS:
         *others, last = FORMATS

@@ -27,7 +27,7 @@ class ModelError(QDialectError):
 
 @dataclass(frozen=True)
 class Model:
-    """A model file: its name here, its public place, and what it must be."""
+    """A model file: its name here, its public address, and what it must be."""
 
     file: str
     url: str
@@ -252,10 +252,10 @@ def _show_progress(model: Model, done: int) -> None:
         print(f"\r{model.file}: {done / 1e6:.1f} of {model.size / 1e6:.1f} MB", end=end, file=sys.stderr, flush=True)
 
 
-def _check(model: Model, data: bytes, place: str) -> None:
+def _check(model: Model, data: bytes, source: str) -> None:
     found = hashlib.sha256(data).hexdigest()
     if found != model.sha256:
-        raise ModelError(f"model '{model.file}' must have sha256 {model.sha256}, but got {found} from {place}")
+        raise ModelError(f"model '{model.file}' must have sha256 {model.sha256}, but got {found} from {source}")
 
 
 if __name__ == "__main__":

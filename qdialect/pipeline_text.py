@@ -44,9 +44,9 @@ def error_at(text: str, at: int, message: str) -> PipelineError:
     """A complaint about the character `at` of a pipeline text."""
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
-    place = f"column {column}" if line == 1 else f"line {line}, column {column}"
+    position = f"column {column}" if line == 1 else f"line {line}, column {column}"
     diagnostic = Diagnostic(Severity.ERROR, message, TEXT_NAME, line, column)
-    return PipelineError(f"{place}: {message}", (diagnostic,))
+    return PipelineError(f"{position}: {message}", (diagnostic,))
 
 
 def elements(text: str) -> list[Element]:

@@ -50,7 +50,7 @@ class NetworkReport:
 def report(path: str | Path, target: Target, options: ImportOptions | None = None) -> NetworkReport:
     """What becomes of the nodes of a model file.
 
-    A refusal of nodes does not raise here: it is said of them, and `error` is what the import raised.  Raises
+    Unsupported nodes do not raise here: they are reported, and `error` is what the import raised.  Raises
     `ImportModelError` for a file that cannot be imported for another reason, and `CompileError` for ops without a
     lowering.
     """

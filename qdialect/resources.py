@@ -15,6 +15,7 @@ from qdialect._mlir import ir
 
 # The data after the alignment, which takes 4 bytes.
 _DATA = re.compile(r'"0x[0-9A-F]{8}([0-9A-F]*)"')
+_NAME = re.compile(r'dense_resource<"?(.+?)"?>')
 _HOLDER = "qnn.resource"
 
 
@@ -37,10 +38,21 @@ def resolved(attribute: ir.Attribute) -> ir.Attribute:
     return (_dense(attribute) if is_resource(attribute) else None) or attribute
 
 
+def problem(attribute: ir.Attribute) -> str | None:
+    """Why the elements of `attribute` cannot be read, where it is a `dense_resource`; None where they can."""
+    if not is_resource(attribute) or _dense(attribute):
+        return None
+    found = _NAME.match(str(attribute))
+    name = f"dense_resource '{found[1] if found else attribute}'"
+    if _data(attribute) is None:
+        return f"{name} has no data"
+    return f"the data of {name} does not fit {ir.DenseResourceElementsAttr(attribute).type}"
+
+
 def inline(module: ir.Module) -> None:
     """Replace every `dense_resource` with data on the ops of `module` by a dense constant.
 
-    One without data, as an elided print has it, stays: it is refused where its elements are needed.
+    One without data, as an elided print has it, stays: the lowering and the interpreter refuse it.
     """
 
     def visit(op: ir.Operation) -> ir.WalkResult:

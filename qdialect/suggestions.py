@@ -39,7 +39,7 @@ strip-func-quant-types symbol-dce symbol-privatize topological-sort transform-di
 transform-infer-effects transform-interpreter transform-preload-library trivial-dce view-op-graph
 """
 UPSTREAM_PASSES = tuple(_UPSTREAM.split())
-"""Passes of MLIR that networks meet; the bindings have no list of all."""
+"""Passes of MLIR that networks meet; the bindings do not list all of them."""
 
 # What MLIR's parser says to an op that it does not know.
 _UNKNOWN_OPS = (

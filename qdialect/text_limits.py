@@ -73,7 +73,7 @@ class _Alias:
 
 
 def remainder(text: str) -> Excess | None:
-    """The first thing that `text` has too much of for MLIR to be given it; None where there is no such thing."""
+    """The first thing that `text` has too much of for MLIR to be given it; None for a text within all limits."""
     scanner = _Scanner(max(MIN_EXPANSION, MAX_GROWTH * len(text)))
     take = {
         "words": scanner.words,
@@ -149,7 +149,7 @@ class _Scanner:
             self.count(used.size)
 
     def signs(self, token: re.Match[str]) -> None:
-        """Signs in a row, each of which micro-kernels as a bracket does, or an operator."""
+        """Signs in a row, each of which nests as a bracket does, or an operator."""
         if token[0].count("-") > LIMIT:
             raise _ExcessError(_TOO_DEEP)
         before = self.previous[0].rstrip() if self.previous else ""

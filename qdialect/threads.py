@@ -9,7 +9,7 @@ MAX = 256
 
 
 def checked(threads: object) -> int:
-    """`threads` as a count; raises `CompileError` where it is none."""
+    """`threads` as a count; raises `CompileError` unless it is at least 1."""
     if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MAX:
         raise CompileError(f"threads must be an integer from 1 to {MAX}, but got {threads!r}")
     return threads

@@ -11,7 +11,7 @@ from op_pages import constraints_of, family_of, labels_of, short_name
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import QDialectError
-from qdialect.dialect import OPS, ConstantOp, FusedOp, QnnOp
+from qdialect.dialect import OPS, ConstantOp, QnnOp
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.reference.interpreter import evaluators
 from qdialect.target import GENERIC
@@ -21,13 +21,8 @@ INTRODUCTION = """\
 
 What exists for each op.
 
-<<<<<<< HEAD
-- **verifier**: how many texts of `test/lit/dialect/<op>-invalid.mlir` it must refuse, each with its message; what
-  fused ops share, their stages among it, counts for each of them.
-=======
 - **verifier**: how many labelled constraints it checks; each has texts that are refused, in the `-invalid.mlir` of
   the op or of its base class. Counts, attributes and types are checked and tested for every op.
->>>>>>> negatives
 - **reference**: `qdialect.reference` runs the op.
 - **lowering**: the example of the op's page compiles, after fusion, to kernels over planned memory.
 - **vectorized**: those kernels are vector code at the phase `vector`.
@@ -71,13 +66,8 @@ def _lowered(op_class: type[QnnOp], tests: Path, context: ir.Context) -> tuple[s
 
 def _row(op_class: type[QnnOp], formats: dict[str, set[str]], lowered: tuple[str, str]) -> str:
     name = short_name(op_class)
-<<<<<<< HEAD
-    shared = [tests / "fused-invalid.mlir", *(tests / "stages").glob("*.mlir")] if issubclass(op_class, FusedOp) else []
-    refused = sum(path.read_text().count("expected-error") for path in (tests / f"{name}-invalid.mlir", *shared))
-=======
     count = sum(len(labels_of(item)) for item in constraints_of(op_class))
     verified = f"{count} constraint{'s' * (count > 1)}"
->>>>>>> negatives
     builders = ", ".join(sorted(name for name, names in formats.items() if op_class.__name__ in names))
     cells = [verified, _tick(op_class.OPERATION_NAME in evaluators.EVALUATORS), *lowered, builders]
     link = f"[`{name}`](ops/{family_of(op_class)}.md#qnn{name})"

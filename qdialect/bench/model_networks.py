@@ -63,10 +63,10 @@ def _prepare(name: str, path: Path, folder: Path) -> Case:
 
 def _recorded(name: str, path: Path) -> tuple[list[Array], list[Array]] | None:
     """Recorded inputs and outputs of a network, where both are here."""
-    place = models.find_reference(f"{path.parent.name}/{name}") or models.find_reference(name)
-    if place is None:
+    recording = models.find_reference(f"{path.parent.name}/{name}") or models.find_reference(name)
+    if recording is None:
         return None
-    with np.load(place, allow_pickle=False) as archive:
+    with np.load(recording, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     outputs = next(filter(None, (_numbered(arrays, prefix) for prefix in _RECORDED)), None)
     return (_numbered(arrays, "in_"), outputs) if outputs else None

@@ -91,7 +91,7 @@ def boundary(shape: Sequence[int], *, channels_last: bool) -> list[int]:
 
 
 class _Quantized:
-    """The real tensors written so far; each is quantized once and dequantized where it is read."""
+    """The tensors written so far; each is quantized once, where it is written, and dequantized where it is read."""
 
     def __init__(self, network: Network, rounds_middle: bool) -> None:
         self._network = network

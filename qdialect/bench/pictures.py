@@ -100,11 +100,11 @@ class _Plot:
 
     def x(self, intensity: float) -> float:
         left, _, width, _ = _FRAME
-        return left + _place(intensity, _INTENSITIES) * width
+        return left + _position(intensity, _INTENSITIES) * width
 
     def y(self, rate: float) -> float:
         _, top, _, height = _FRAME
-        return top + (1 - _place(rate, _RATES)) * height
+        return top + (1 - _position(rate, _RATES)) * height
 
     def axes(self) -> Iterator[str]:
         left, top, width, height = _FRAME
@@ -153,7 +153,7 @@ class _Plot:
             yield _text(x + 7, y + 3, measurement.name[:_POINT_NAME_LENGTH], 'font-size="9"')
 
 
-def _place(value: float, decades: tuple[float, float]) -> float:
+def _position(value: float, decades: tuple[float, float]) -> float:
     """Where a value lies between two powers of ten, from 0 to 1."""
     low, high = decades
     return min(max((math.log10(max(value, 1e-9)) - low) / (high - low), 0.0), 1.0)

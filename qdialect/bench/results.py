@@ -93,7 +93,7 @@ class Results:
 
     @staticmethod
     def from_json(text: str) -> Results:
-        """A run from its text; raises `InputError` where it is none."""
+        """A run from its text; raises `InputError` where it is not one."""
         try:
             fields: dict[str, Any] = json.loads(text)
             if fields.pop("version") != VERSION:

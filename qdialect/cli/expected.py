@@ -1,7 +1,7 @@
 """``--verify-diagnostics``: comments that say which diagnostics a file must cause.
 
 A comment ``expected-error {{text}}`` stands on the line of the error, or says where that is: ``@+1``, ``@-2``,
-``@above`` and ``@below`` (the nearest line without such a comment) or ``@unknown`` (a diagnostic without a place).
+``@above`` and ``@below`` (the nearest line without such a comment) or ``@unknown`` (a diagnostic without a location).
 ``error`` may be ``warning``, ``note`` or ``remark``.  The message must contain the text; in ``expected-error-re`` what
 stands between inner double braces is a regular expression.
 """
@@ -18,7 +18,7 @@ _COMMENT = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)? *+"
     r"(?:@(?P<where>[+-]\d++|above|below|unknown))? *+\{\{(?P<text>.*)\}\}$"
 )
-# A line number that no diagnostic with a place has.
+# A line number that no diagnostic with a location has.
 _UNKNOWN = 0
 
 
@@ -34,8 +34,8 @@ class Expectation:
 
     def fits(self, diagnostic: Diagnostic) -> bool:
         """Whether `diagnostic` is what is expected."""
-        same_place = diagnostic.severity == self.severity and diagnostic.line == self.line
-        return same_place and self.pattern.search(diagnostic.message) is not None
+        is_same_line = diagnostic.severity == self.severity and diagnostic.line == self.line
+        return is_same_line and self.pattern.search(diagnostic.message) is not None
 
 
 def problems(text: str, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -63,7 +63,7 @@ def problems(text: str, name: str, diagnostics: Sequence[Diagnostic]) -> list[Di
 
 
 class MalformedCommentError(Exception):
-    """A comment with a regular expression that is none."""
+    """A comment with a malformed regular expression."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)

@@ -32,7 +32,7 @@ _MAX_HEADER = 10_000
 _MAX_START = _MAX_HEADER + 12
 """Bytes of the longest header, with what stands before it."""
 
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 _MAX_RANK = 32
 _KINDS = "biuf"
 _DTYPE = re.compile(r"[<>|=]?[biuf]\d{1,2}")
@@ -72,9 +72,9 @@ def read_npy(name: str) -> Array:
 def _read(file: BinaryIO) -> Array:
     content = bytearray(file.read(_MAX_START))
     header, start = _header(bytes(content))
-    # What a header claims is asked for piece by piece: no more is taken than there is.
-    while len(content) - start <= header.size and (piece := file.read(_PIECE)):
-        content += piece
+    # What a header claims is asked for chunk by chunk: no more is taken than there is.
+    while len(content) - start <= header.size and (chunk := file.read(_CHUNK)):
+        content += chunk
     found = len(content) - start
     if header.size != found:
         more = " or more" if found > header.size else ""

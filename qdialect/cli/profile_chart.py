@@ -135,8 +135,8 @@ def _hover(number: int, one: StepProfile) -> str:
 
 
 def _box(x: float, y: float, width: float, height: float, colour: str, attributes: str = "", hover: str = "") -> str:
-    place = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height}" fill="{colour}" {attributes}'.rstrip()
-    return f"<rect {place}>{_title(hover)}</rect>"
+    geometry = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height}" fill="{colour}" {attributes}'.rstrip()
+    return f"<rect {geometry}>{_title(hover)}</rect>"
 
 
 def _text(x: float, y: float, text: str, attributes: str = "", hover: str = "") -> str:

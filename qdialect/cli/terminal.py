@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qdialect.context import BYTECODE_MAGIC, decoded, read_bytes
+from qdialect.context import BYTECODE_MAGIC, decoded
 from qdialect.diagnostics import ParseError, QDialectError, printable
+from qdialect.files import read_bytes
 
 _INTERRUPTED = 130
 
@@ -38,7 +39,7 @@ def run(program: str, work: Callable[[], int]) -> int:
         say(f"{program}: error: not enough memory: {error}")
         return 1
     except Exception as error:
-        say(f"{program}: internal error: {type(error).__name__}: {error} ({_place(error)})")
+        say(f"{program}: internal error: {type(error).__name__}: {error} ({_raised_at(error)})")
         return 1
     return code
 
@@ -123,6 +124,6 @@ def _abandon_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _place(error: Exception) -> str:
+def _raised_at(error: Exception) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(last.filename).name}:{last.lineno}"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import resources
 from qdialect._mlir import ir
 from qdialect.dialect.op_base import build
 from qdialect.dialect.shape_ops import ConstantOp
 from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, dtype_of, shape_of
-from qdialect.resources import is_resource
 
 CONSTANT_OPS = ("qnn.constant", "arith.constant")
 
@@ -59,17 +59,20 @@ def constant_value(value: ir.Value) -> NDArray[Any] | None:
     return elements_array(attr, dtype_of(value.type), shape_of(value.type))
 
 
+def missing_elements(operation: ir.Operation) -> str | None:
+    """What a constant op lacks to be computed with, to follow ``'name' op``; None for one that has its elements."""
+    if operation.name not in CONSTANT_OPS:
+        return None
+    problem = resources.problem(operation.attributes["value"])
+    return f"value must have its elements, but {problem}" if problem else None
+
+
 def constants_of(module: ir.Module) -> list[NDArray[Any]]:
     """The constant tensors of every function of `module`."""
     functions = (function.operation for function in module.body.operations)
     operations = (op.operation for function in functions for op in function.regions[0].blocks[0].operations)
     values = [constant_value(op.results[0]) for op in operations if op.name in CONSTANT_OPS]
     return [value for value in values if value is not None]
-
-
-def is_absent(op: ir.Operation) -> bool:
-    """Whether `op` is a constant op that has lost its data, as in an elided print."""
-    return op.name in CONSTANT_OPS and is_resource(op.attributes["value"])
 
 
 def elements_array(attr: ir.DenseElementsAttr, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

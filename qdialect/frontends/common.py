@@ -16,6 +16,7 @@ from qdialect.diagnostics import Diagnostic, ImportModelError, QDialectError, Se
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.op_base import BuildError, ConstraintError
 from qdialect.dialect.type_constraints import MAX_ELEMENTS
+from qdialect.files import read_bytes
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -76,12 +77,7 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
     """
     if isinstance(source, bytes):
         return source, name
-    try:
-        return Path(source).read_bytes(), Path(source).name
-    except (OSError, ValueError) as error:
-        # A path with NUL is a ValueError.
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ImportModelError(f"cannot read '{source}': {reason}") from error
+    return read_bytes(Path(source), ImportModelError), Path(source).name
 
 
 def refuse(name: str, offences: Sequence[str], hints: Sequence[str] = ()) -> None:

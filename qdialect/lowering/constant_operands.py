@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
-from qdialect.dialect.constants import constant_value
+from qdialect.dialect.constants import constant_value, missing_elements
+from qdialect.lowering.errors import op_error
 
 
 def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
@@ -17,3 +18,13 @@ def required_constant(name: str, value: ir.Value) -> NDArray[Any]:
     if array is None:
         raise CompileError(f"{name} must be a constant to be compiled, but got a value that is known at run time only")
     return array
+
+
+def check_elements(module: ir.Module) -> None:
+    """Raise `CompileError` at the first constant of a function whose elements were elided."""
+    functions = [op.operation for op in module.body.operations]
+    blocks = [block for function in functions for region in function.regions for block in region.blocks]
+    for operation in (op.operation for block in blocks for op in block.operations):
+        problem = missing_elements(operation)
+        if problem:
+            raise op_error(operation, problem)

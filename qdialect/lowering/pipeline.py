@@ -11,10 +11,9 @@ from qdialect import context
 from qdialect import target as targets
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, PassError
-from qdialect.dialect.constants import is_absent
 from qdialect.lowering import contracts, lowered
+from qdialect.lowering.constant_operands import check_elements
 from qdialect.lowering.entry import check_entry
-from qdialect.lowering.errors import error_at
 from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
@@ -76,13 +75,14 @@ def lower(
     start = phase_of(module)
     if start.number > until.number:
         raise error_at_module(module, f"module is at phase {start}, and cannot be lowered to phase {until}")
+    if start.number < Phase.LINALG.number <= until.number:
+        check_elements(module)
     copy = context.copy(module)
     if start is not Phase.QNN:
         _check_agreement(module, target, threads, clocked)
         _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
     else:
         _run([InlineOutlinedPass()], copy)
-        _check_constants(main_function(copy))
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):
         _run(passes, copy)
         if phase is Phase.FUSED:
@@ -106,12 +106,6 @@ def target_of(module: ir.Module, target: str | Target) -> Target:
 def threads_of(module: ir.Module, threads: int) -> int:
     """The number of threads to lower `module` for: its own where one is asked for and it has them."""
     return lowered.read(module).threads if threads == 1 and phase_of(module).number >= Phase.VECTOR.number else threads
-
-
-def _check_constants(function: ir.Operation) -> None:
-    for op in (op.operation for op in function.regions[0].blocks[0].operations):
-        if is_absent(op):
-            raise error_at(op.location, f"'{op.name}' op value must come with its data, but the text leaves it out")
 
 
 def _check_agreement(module: ir.Module, target: Target, threads: int, clocked: bool) -> None:

@@ -30,12 +30,12 @@ from qdialect.passes.registry import register
 from qdialect.quant_math import identity_table, same_scale
 from qdialect.reference import data_movement
 
-# float32 rounding modes hold every code of these exactly, and no rounding mode saturates.
+# float32 rounding modes hold every quantized value of these exactly, and no rounding mode saturates.
 _NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 class RemoveIdentity(Pattern[ir.Value]):
-    """An op that changes no code and no parameter is its input."""
+    """An op that changes neither quantized values nor parameters is its input."""
 
     name: ClassVar[str] = "remove-identity"
     roots: ClassVar[tuple[str, ...]] = tuple(
@@ -48,7 +48,7 @@ class RemoveIdentity(Pattern[ir.Value]):
             return None
         if isinstance(op, RequantizeOp):
             return self._requantize(op)
-        holds = _keeps_codes(op)
+        holds = _keeps_values(op)
         if isinstance(holds, MatchFailure):
             return holds
         return source if holds else None
@@ -62,18 +62,18 @@ class RemoveIdentity(Pattern[ir.Value]):
         if op.input_zero_points != (op.output_zero_point,):
             return MatchFailure("keeps the scale but moves the zero point")
         if element_of(op.input.type) not in _NARROW:
-            return MatchFailure("keeps the parameters, but a 32-bit code may be rounded or saturated on the way")
+            return MatchFailure("keeps the parameters, but a 32-bit value may be rounded or saturated on the way")
         return op.input
 
 
-def _keeps_codes(op: QnnOp) -> bool | MatchFailure:
+def _keeps_values(op: QnnOp) -> bool | MatchFailure:
     if isinstance(op, LutOp):
         if not np.array_equal(op.table, identity_table()):
             return False
         return (
             True
             if same_quantization(op.input_params, op.output_params)
-            else MatchFailure("keeps every code but changes what the quantized values mean")
+            else MatchFailure("keeps every quantized value but changes its scale or zero point")
         )
     if isinstance(op, ClipOp):
         return (op.min, op.max) == range_of(op.input.type)
@@ -117,7 +117,7 @@ class MergeTransposes(Pattern[TransposeOp]):
 
 
 class TransposeToReshape(Pattern[tuple[int, ...]]):
-    """A transpose that moves only dimensions of extent 1 leaves the quantized values in their order: it is a reshape."""
+    """A transpose that moves only dimensions of extent 1 keeps the order of the elements: it is a reshape."""
 
     name: ClassVar[str] = "transpose-to-reshape"
     roots: ClassVar[tuple[str, ...]] = ("qnn.transpose",)

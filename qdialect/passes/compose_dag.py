@@ -1,4 +1,4 @@
-"""Pieces of graph between 8-bit tensors that depend on one of them alone, whatever branches they have."""
+"""Subgraphs between 8-bit tensors that depend on one of them alone, whatever branches they have."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class ComposeDag(LutPattern):
     roots: ClassVar[tuple[str, ...]] = BINARY_NAMES
 
     def check(self, op: BinaryOp) -> LutMatch | MatchFailure | None:
-        piece = _piece(op)
-        if piece is None:
+        subgraph = _subgraph(op)
+        if subgraph is None:
             return None
-        source, steps = piece
+        source, steps = subgraph
         # One function on each side, or on one, is the diamond's.
         if len(steps) < _DIAMOND or shape_of(source.type) != shape_of(op.output.type):
             return None
@@ -43,7 +43,7 @@ class ComposeDag(LutPattern):
         return None if before is None else tabulated(op, source, before, op.output_params)
 
 
-def _piece(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
+def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
     """The one tensor on which `root` depends, nearest first, and the ops between, `root` among them."""
     steps: list[Step] = [root]
     open_ = _variable_inputs(root)

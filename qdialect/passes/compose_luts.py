@@ -120,7 +120,7 @@ def _common_source(op: BinaryOp) -> ir.Value | None:
 def _parameters_at_source(
     op: BinaryOp, value: ir.Value, source: ir.Value, wanted: QuantParams
 ) -> QuantParams | MatchFailure:
-    """What the quantized values of `source` mean to the operand `value` of `op`, whose parameters `op` takes to be `wanted`."""
+    """The parameters of `source` for which `value`, an operand of `op`, has the parameters `wanted` of `op`."""
     if value == source:
         return wanted
     function = _function(producer(value))
@@ -138,7 +138,7 @@ def _parameters_at_source(
 @register
 @dataclass(frozen=True)
 class ComposeLutsPass(PatternPass):
-    """Compose chains, diamonds and larger pieces of 8-bit functions of one tensor into one table each.
+    """Compose chains, diamonds and larger subgraphs of 8-bit functions of one tensor into one table each.
 
     A table that clamps becomes a clip, one that changes nothing disappears.
     """

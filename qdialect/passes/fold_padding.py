@@ -14,7 +14,7 @@ from qdialect.passes.registry import register
 
 
 class FoldPadding(Pattern[PadOp]):
-    """``conv(pad(x))`` is ``conv(x)`` with more padding where the pad's code is the conv's input zero point.
+    """``conv(pad(x))`` is ``conv(x)`` with more padding where the pad's value is the conv's input zero point.
 
     Other users of the padded tensor keep the pad.
     """

@@ -95,8 +95,8 @@ def _note(op: ir.Operation, message: str) -> Diagnostic:
 
 
 @dataclass(frozen=True)
-class _Codes:
-    """The quantized values of a quantized value, and the type it had."""
+class _Stored:
+    """The integers that store a value of quantized type, and the type it had."""
 
     value: ir.Value
     type: ir.Type
@@ -107,16 +107,16 @@ def _convert(function: ir.Operation) -> None:
     *body, last = [op.operation for op in block.operations]
     _note_interface(function, "arg_attrs", [value.type for value in block.arguments])
     _note_interface(function, "res_attrs", [value.type for value in last.operands])
-    codes: dict[ir.Value, _Codes] = {}
+    values: dict[ir.Value, _Stored] = {}
     for argument in block.arguments:
-        codes[argument] = _Codes(argument, argument.type)
+        values[argument] = _Stored(argument, argument.type)
         argument.set_type(storage_type(argument.type))
     for op in body:
         if op.name in _CASTS:
             with ir.InsertionPoint(op), op.location:
-                _convert_cast(op, codes)
+                _convert_cast(op, values)
     for index, operand in enumerate(last.operands):
-        last.operands[index] = codes[operand].value if operand in codes else operand
+        last.operands[index] = values[operand].value if operand in values else operand
     for op in reversed(body):
         if op.name in _CASTS:
             op.erase()
@@ -125,19 +125,19 @@ def _convert(function: ir.Operation) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(types)
 
 
-def _convert_cast(op: ir.Operation, codes: dict[ir.Value, _Codes]) -> None:
-    """Say which quantized values a quantized result has; a result that is none is replaced."""
+def _convert_cast(op: ir.Operation, values: dict[ir.Value, _Stored]) -> None:
+    """Note the stored integers of a result of quantized type; any other result is replaced."""
     value, result = op.operands[0], op.results[0]
     if op.name == "quant.qcast":
-        codes[result] = _Codes(_quantized(op), result.type)
+        values[result] = _Stored(_quantized(op), result.type)
     elif op.name == "quant.dcast":
-        source = codes[value]
+        source = values[value]
         f32 = build(DequantizeOp, source.value, element="f32", **_parameters(op, source.type)).output
         result.replace_all_uses_with(_handed_on(op, f32))
     elif is_quantized(result.type):
-        codes[result] = _Codes(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
+        values[result] = _Stored(cast("tensor.bitcast", value, storage_type(result.type)), result.type)
     else:
-        result.replace_all_uses_with(cast("tensor.bitcast", codes[value].value, result.type))
+        result.replace_all_uses_with(cast("tensor.bitcast", values[value].value, result.type))
 
 
 def _quantized(op: ir.Operation) -> ir.Value:
@@ -158,7 +158,7 @@ def _text(op: ir.Operation, name: str) -> str:
 
 
 def _parameters(op: ir.Operation, type_: ir.Type) -> dict[str, Any]:
-    """Scales, zero points and axis of a quantized type; the axis of a whole tensor is noted on the cast."""
+    """Scales, zero points and axis of a quantized type; the axis of a per-tensor type is noted on the cast."""
     element = element_type_of(type_)
     if isinstance(element, quant.UniformQuantizedPerAxisType):
         return {
@@ -187,7 +187,7 @@ def _note_interface(function: ir.Operation, name: str, types: list[ir.Type]) -> 
 
 
 def _fold_bitcasts(block: ir.Block) -> None:
-    """Two casts that undo each other are none."""
+    """Two casts that undo each other are erased."""
     for op in list(block.operations):
         inner = op.operation.operands[0].owner if op.operation.name == "tensor.bitcast" else None
         if not isinstance(inner, ir.Operation | ir.OpView) or inner.name != "tensor.bitcast":

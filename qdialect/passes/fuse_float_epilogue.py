@@ -152,13 +152,13 @@ def _limit(op: QuantizeOp, value: ir.Value) -> Bounds | None:
     if number is None or np.isnan(number):
         return None
     how = (FloatRounding(op.rounding), op.scaling, op.nan)
-    code = quantize_array(number, op.scales, op.zero_points, 0, dtype_of(op.output.type), *how)
+    bound = quantize_array(number, op.scales, op.zero_points, 0, dtype_of(op.output.type), *how)
     low, high = range_of(op.output.type)
-    return (int(code), high) if clamp.operation.name == "arith.maximumf" else (low, int(code))
+    return (int(bound), high) if clamp.operation.name == "arith.maximumf" else (low, int(bound))
 
 
 def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
-    """What the activation that ends in `value` starts from; `value` itself where there is none."""
+    """What the activation that ends in `value` starts from; `value` itself without an activation."""
     epilogue.alone.append(value)
     found = match_activation(value)
     if found is None:

@@ -45,7 +45,7 @@ class FuseQnnPass(CompositePass):
     def passes(self) -> Sequence[Pass]:
         return (
             CanonicalizePass(),
-            # Float detours first: what they become takes part in everything below.
+            # Float regions first: the ops that they become take part in everything below.
             RaiseQdqPass(),
             # A transpose between a contraction and its epilogue would hide one from the other.
             SinkTransposePass(),

@@ -14,7 +14,7 @@ from qdialect.passes.registry import register
 @register
 @dataclass(frozen=True)
 class InlineOutlinedPass(Pass):
-    """Put the bodies of functions with `qnn.external` in the place of their calls, and erase them.
+    """Put the bodies of functions with `qnn.external` in place of their calls, and erase them.
 
     Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.
     """

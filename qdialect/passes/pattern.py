@@ -1,8 +1,8 @@
-"""Patterns: what to look for, why not, and how to rewrite; with the driver that applies them.
+"""Rewrite patterns, and the driver that applies them.
 
-The bindings' own pattern driver has no match-failure notes and no dynamic legality.  Here a pattern first *checks*: a
-pure function that answers with a match, a `MatchFailure` with its reason, or None where the op is no candidate at all.  Only
-then it *rewrites*, which cannot fail any more.  `explain_matches` collects the reasons.
+The pattern driver of MLIR's bindings does not report why a pattern failed to match.  Here a pattern first *checks*,
+which is a pure function: it returns a match, a `MatchFailure` with its reason, or None where the op is not a candidate.
+Only then does it *rewrite*, which cannot fail.  `explain_matches` collects the reasons.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Rewriter:
     last use with it.  The op that stands for them afterwards is located where all of them were.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, graveyard: _Graveyard) -> None:
+        self._graveyard = graveyard
         self._doomed: list[ir.Operation] = []
         self._successors: list[ir.Value] = []
 
@@ -63,19 +64,67 @@ class Rewriter:
         self.erase(op)
 
     def erase(self, op: ir.OpView) -> None:
-        """Erase `op`, whose results have no use."""
+        """Erase `op`, wherever it is; only ops that are erased by the same rewrite may use its results."""
         self._doomed.append(op.operation)
 
-    def flush(self) -> set[int]:
-        """Erase what is due; returns the hashes of the erased ops, which must not be touched any more."""
-        erased: set[int] = set()
-        places: list[ir.Location] = []
-        doomed, self._doomed = self._doomed, []
-        for operation in doomed:
-            _erase_with_producers(operation, erased, places)
+    def flush(self) -> None:
+        """Erase what is due; raises `PassError` where an op that stays uses a result of one that goes."""
+        locations = self._graveyard.bury(self._doomed)
+        self._doomed = []
         for value in self._successors:
-            _locate(value, places)
-        return erased
+            _locate(value, locations)
+
+
+class _Graveyard:
+    """Where erased ops lie until a round is over.
+
+    The walk of a round holds handles of ops that are visited later.  The bindings do not tell which of them dangle, so
+    an erased op is not freed before the round ends.
+    """
+
+    def __init__(self, context: ir.Context) -> None:
+        location = ir.Location.unknown(context)
+        self._module = ir.Module.create(location)
+        self._placeholder = self._module.body.add_argument(ir.NoneType.get(context), location)
+
+    def holds(self, operation: ir.Operation) -> bool:
+        """Whether `operation`, or an op around it, was erased."""
+        return _is_inside(operation, [self._module.operation])
+
+    def bury(self, doomed: Sequence[ir.Operation]) -> list[ir.Location]:
+        """Erase `doomed` and the producers that nobody uses without them; returns their locations, but of constants.
+
+        Raises `PassError`, and erases nothing, where an op outside of `doomed` uses a result.
+        """
+        for operation in doomed:
+            _check_users(operation, doomed)
+        locations: list[ir.Location] = []
+        cut_off = [(operation, self._cut_off(operation)) for operation in doomed]
+        for operation, producers in cut_off:
+            self._lay(operation, locations)
+            pending = producers[::-1]
+            while pending:
+                producer = pending.pop()
+                # What two erased ops used is gone with the first of them.
+                if not self.holds(producer) and _is_dead(producer):
+                    pending += self._cut_off(producer)[::-1]
+                    self._lay(producer, locations)
+        return locations
+
+    def _lay(self, operation: ir.Operation, locations: list[ir.Location]) -> None:
+        if self.holds(operation):
+            return
+        self._module.body.append(operation)
+        if operation.name not in CONSTANT_OPS:
+            locations.append(operation.location)
+
+    def _cut_off(self, operation: ir.Operation) -> list[ir.Operation]:
+        """Let `operation`, and what is inside of it, use nothing; returns the producers of its operands."""
+        owners = [value.owner for value in operation.operands]
+        for user in _inside(operation):
+            for index in range(len(user.operands)):
+                user.operands[index] = self._placeholder
+        return [owner.operation for owner in owners if not isinstance(owner, ir.Block)]
 
 
 class Pattern(ABC, Generic[M]):
@@ -89,7 +138,7 @@ class Pattern(ABC, Generic[M]):
 
     @abstractmethod
     def check(self, op: Any) -> M | MatchFailure | None:
-        """The match at the root `op`, a reason why there is none, or None where `op` is no candidate."""
+        """The match at the root `op`, a match failure with its reason, or None where `op` is not a candidate."""
 
     @abstractmethod
     def rewrite(self, op: Any, match: M, rewriter: Rewriter) -> None:
@@ -113,7 +162,7 @@ _explanations: ContextVar[list[Diagnostic] | None] = ContextVar("explanations", 
 
 @contextmanager
 def explain_matches() -> Generator[list[Diagnostic]]:
-    """Collect a remark for every refusal of the passes that run inside, each once, in the order of the passes."""
+    """Collect a remark for every match failure of the passes that run inside, each once, in the order of the passes."""
     remarks: list[Diagnostic] = []
     token = _explanations.set(remarks)
     try:
@@ -123,7 +172,7 @@ def explain_matches() -> Generator[list[Diagnostic]]:
 
 
 def is_explained() -> bool:
-    """Whether somebody collects the reasons of refusals."""
+    """Whether `explain_matches` collects the reasons of match failures."""
     return _explanations.get() is not None
 
 
@@ -157,32 +206,29 @@ def apply_patterns(module: ir.Module, patterns: Sequence[Pattern[Any]]) -> int:
 
 
 def _round(module: ir.Module, by_root: dict[str, list[Pattern[Any]]]) -> tuple[int, list[Diagnostic]]:
-    erased: set[int] = set()
+    graveyard = _Graveyard(module.context)
     rewrites = 0
     remarks: list[Diagnostic] = []
     for operation in _operations(module):
-        # An erased op's handle dangles: its hash, which is its address, is all that may be asked for.
-        if hash(operation) in erased or operation.name not in by_root:
-            continue
-        gone = _apply_first(operation.opview, by_root[operation.name], remarks.append)
-        rewrites += gone is not None
-        erased.update(gone or ())
+        if operation.name in by_root and not graveyard.holds(operation):
+            rewriter = Rewriter(graveyard)
+            rewrites += _apply_first(operation.opview, by_root[operation.name], rewriter, remarks.append)
     return rewrites, remarks
 
 
 def _apply_first(
-    op: ir.OpView, patterns: Sequence[Pattern[Any]], remark: Callable[[Diagnostic], None]
-) -> set[int] | None:
-    """Rewrite with the first pattern that matches; returns the hashes of the erased ops, None where none matches."""
+    op: ir.OpView, patterns: Sequence[Pattern[Any]], rewriter: Rewriter, remark: Callable[[Diagnostic], None]
+) -> bool:
+    """Rewrite with the first pattern that matches; returns whether one did."""
     for pattern in patterns:
         match = pattern.check(op)
         if isinstance(match, MatchFailure):
             remark(_remark(pattern.name, op.operation, match))
         elif match is not None:
-            rewriter = Rewriter()
             pattern.rewrite(op, match, rewriter)
-            return rewriter.flush()
-    return None
+            rewriter.flush()
+            return True
+    return False
 
 
 def _hand_on_notes(op: ir.OpView, value: ir.Value) -> None:
@@ -209,14 +255,35 @@ def _record(remarks: Sequence[Diagnostic]) -> None:
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
     """All ops in program order, an op before those of its regions."""
+    return _inside(module.operation)
+
+
+def _inside(root: ir.Operation) -> list[ir.Operation]:
+    """`root` and the ops of its regions, in program order."""
     found: list[ir.Operation] = []
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
         found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def _is_inside(operation: ir.Operation, ancestors: Sequence[ir.Operation]) -> bool:
+    """Whether `operation` is one of `ancestors`, or in a region of one."""
+    current: ir.Operation | None = operation
+    while current is not None and current not in ancestors:
+        parent = current.parent
+        current = parent.operation if parent is not None else None
+    return current is not None
+
+
+def _check_users(operation: ir.Operation, doomed: Sequence[ir.Operation]) -> None:
+    for use in (use for result in operation.results for use in result.uses):
+        if not _is_inside(use.owner.operation, doomed):
+            message = f"'{operation.name}' op must not be erased while '{use.owner.name}' op uses its result"
+            raise PassError(message, (Diagnostic(Severity.ERROR, message, *location_of(operation.location)),))
 
 
 def _erase_dead(module: ir.Module) -> None:
@@ -225,26 +292,10 @@ def _erase_dead(module: ir.Module) -> None:
             operation.erase()
 
 
-def _locate(value: ir.Value, places: Sequence[ir.Location]) -> None:
+def _locate(value: ir.Value, locations: Sequence[ir.Location]) -> None:
     producer = value.owner
     if not isinstance(producer, ir.Block):
-        producer.operation.location = joined([producer.operation.location, *places])
-
-
-def _erase_with_producers(operation: ir.Operation, erased: set[int], places: list[ir.Location]) -> None:
-    """Erase `operation` and the producers that nobody uses without it; note who they were and where, but constants."""
-    pending = [(hash(operation), operation)]
-    while pending:
-        address, dead = pending.pop()
-        # What two erased ops used is gone with the first of them.
-        if address in erased or (dead is not operation and not _is_dead(dead)):
-            continue
-        producers = {hash(o): o.operation for o in (v.owner for v in dead.operands) if isinstance(o, ir.OpView)}
-        erased.add(address)
-        if dead.name not in CONSTANT_OPS:
-            places.append(dead.location)
-        dead.erase()
-        pending += reversed(producers.items())
+        producer.operation.location = joined([producer.operation.location, *locations])
 
 
 def _is_dead(operation: ir.Operation) -> bool:

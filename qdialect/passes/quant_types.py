@@ -1,4 +1,4 @@
-"""`!quant.uniform` types: their storage, their parameters, and the casts between quantized values and quantized values."""
+"""`!quant.uniform` types: storage types, parameters, and casts between stored integers and values of such types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qdialect._mlir import ir, quant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
 from qdialect.quant_math import QuantParams
 
-# What float32, the type that quantized values express, holds without loss of places.
+# What float32, the type that quantized values express, holds without loss.
 _MIN_SCALE = 2.0**-126
 _SIGNED = 1
 
@@ -42,34 +42,34 @@ def parameters_of(type_: ir.Type) -> QuantParams | None:
 
 
 def quantized_type(
-    codes: ir.Type, scales: Sequence[float], zero_points: Sequence[int], axis: int = 0
+    values: ir.Type, scales: Sequence[float], zero_points: Sequence[int], axis: int = 0
 ) -> ir.Type | None:
-    """The type of `quantized values` at these parameters, per tensor where there is one of each; None where no type has them."""
-    element = element_of(codes)
+    """The quantized type that stores `values`, per-tensor for one scale; None where MLIR cannot express it."""
+    element = element_of(values)
     if element not in ELEMENT_RANGES or len(scales) != len(zero_points):
         return None
     low, high = ELEMENT_RANGES[element]
     if min(scales) < _MIN_SCALE or not low <= min(zero_points) <= max(zero_points) <= high:
         return None
-    storage = ir.IntegerType.get_signless(ir.IntegerType(ir.RankedTensorType(codes).element_type).width)
+    storage = ir.IntegerType.get_signless(ir.IntegerType(ir.RankedTensorType(values).element_type).width)
     of = (0 if element.startswith("u") else _SIGNED, storage, ir.F32Type.get())
     element_type: ir.Type
     if len(scales) == 1:
         element_type = quant.UniformQuantizedType.get(*of, scales[0], zero_points[0], low, high)
     else:
         element_type = quant.UniformQuantizedPerAxisType.get(*of, list(scales), list(zero_points), axis, low, high)
-    return ir.RankedTensorType.get(list(shape_of(codes)), element_type)
+    return ir.RankedTensorType.get(list(shape_of(values)), element_type)
 
 
-def quantized(codes: ir.Value, type_: ir.Type) -> ir.Value:
+def quantized(values: ir.Value, type_: ir.Type) -> ir.Value:
     """`quantized values` as a value of a quantized type; `quant.scast` takes signless integers alone."""
-    return cast("quant.scast", signless(codes), type_)
+    return cast("quant.scast", signless(values), type_)
 
 
-def codes_of(value: ir.Value) -> ir.Value:
+def storage_of(value: ir.Value) -> ir.Value:
     """The quantized values of a quantized value."""
-    codes = storage_type(value.type)
-    return cast("tensor.bitcast", cast("quant.scast", value, _signless_type(codes)), codes)
+    values = storage_type(value.type)
+    return cast("tensor.bitcast", cast("quant.scast", value, _signless_type(values)), values)
 
 
 def signless(value: ir.Value) -> ir.Value:

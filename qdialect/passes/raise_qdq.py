@@ -1,8 +1,8 @@
-"""`qnn-raise-qdq`: a detour through float32, dequantize -> float ops -> quantize, becomes the integer op it stands for.
+"""`qnn-raise-qdq`: a float region, dequantize -> float ops -> quantize, becomes the integer op it stands for.
 
-A piece with one 8-bit input is a table: the float ops run on each of the 256 quantized values in float32, and quantize rounds as
-it always does, so the table has the detour's own bits.  A piece with two inputs becomes an integer `add` or `mul` only
-where one of the integer arithmetics gives the detour's result on all 65536 pairs of quantized values.
+A region with one 8-bit input becomes a table: its ops are evaluated in float32 for each of the 256 quantized values,
+and the results are rounded as `qnn.quantize` does, so the table has the bits of the region.  A region with two inputs
+becomes an integer `add` or `mul` only where an integer arithmetic gives the result of the region for all 65536 pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
 from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
-from qdialect.passes.tabulate import Array, codes_of, evaluated, is_eight_bit, uniform_value
+from qdialect.passes.tabulate import Array, evaluated, every_value_of, is_eight_bit, uniform_value
 from qdialect.quant_math import AddArithmetic, Multiplier, QuantParams, Rounding, Scaling, elementwise
 
 _FLOAT_OPS = frozenset(
@@ -42,25 +42,24 @@ _F32_SUMS = {
 
 
 class RaiseToTable(LutPattern):
-    """A float piece with one 8-bit input is a table; the input may enter it several times."""
+    """A float region with one 8-bit input is a table; the input may enter it several times."""
 
     name: ClassVar[str] = "raise-to-table"
     roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> LutMatch | MatchFailure | None:
-        piece = _piece(op)
-        if piece is None or isinstance(piece, MatchFailure):
-            return piece
-        sources = {dequantize.input for dequantize in piece}
-        if len(sources) > 1:
+        sources = _sources_of(op)
+        if sources is None or isinstance(sources, MatchFailure):
+            return sources
+        if len({dequantize.input for dequantize in sources}) > 1:
             return None
-        before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (piece[0], op))
-        return tabulated(op, piece[0].input, before, after)
+        before, after = (QuantParams(one.scales[0], one.zero_points[0]) for one in (sources[0], op))
+        return tabulated(op, sources[0].input, before, after)
 
 
 @dataclass(frozen=True)
 class _Binary:
-    """An integer op with the meaning of the float piece."""
+    """An integer op with the meaning of the float region."""
 
     op_class: type[AddOp | MulOp]
     operands: tuple[ir.Value, ir.Value]
@@ -68,20 +67,20 @@ class _Binary:
 
 
 class RaiseToBinary(Pattern[_Binary]):
-    """A float piece with two 8-bit inputs is an add or mul where all its results agree with that op's."""
+    """A float region with two 8-bit inputs is an add or mul where all its results agree with that op's."""
 
     name: ClassVar[str] = "raise-to-binary"
     roots: ClassVar[tuple[str, ...]] = ("qnn.quantize",)
 
     def check(self, op: QuantizeOp) -> _Binary | MatchFailure | None:
-        piece = _piece(op)
-        if piece is None or isinstance(piece, MatchFailure):
+        sources = _sources_of(op)
+        if sources is None or isinstance(sources, MatchFailure):
             return None
-        if len({dequantize.input for dequantize in piece}) == 1:
+        if len({dequantize.input for dequantize in sources}) == 1:
             return None
-        if len(piece) != 2:
-            return MatchFailure(f"must depend on one or two dequantized tensors, but got {len(piece)}")
-        return _same_everywhere(op, piece[0], piece[1])
+        if len(sources) != 2:
+            return MatchFailure(f"must depend on one or two dequantized tensors, but got {len(sources)}")
+        return _same_everywhere(op, sources[0], sources[1])
 
     def rewrite(self, op: QuantizeOp, match: _Binary, rewriter: Rewriter) -> None:
         with rewriter.before(op):
@@ -89,7 +88,7 @@ class RaiseToBinary(Pattern[_Binary]):
         rewriter.replace(op, raised.output)
 
 
-def _piece(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
+def _sources_of(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
     """The dequantize ops on which `op` depends through float ops and uniform constants alone."""
     found: dict[ir.Value, DequantizeOp] = {}
     seen: set[ir.Value] = set()
@@ -107,9 +106,9 @@ def _piece(op: QuantizeOp) -> list[DequantizeOp] | MatchFailure | None:
         if obstacle:
             return MatchFailure(obstacle) if len(seen) > 1 else None
         pending += reversed(_inputs(source))
-    pieces = list(found.values())
-    reason = _parameter_obstacle(op, pieces)
-    return MatchFailure(reason) if reason else pieces or None
+    sources = list(found.values())
+    reason = _parameter_obstacle(op, sources)
+    return MatchFailure(reason) if reason else sources or None
 
 
 def _inputs(op: ir.OpView | None) -> list[ir.Value]:
@@ -121,34 +120,34 @@ def _obstacle(value: ir.Value) -> str | None:
         return None
     op = producer(value)
     if constant_value(value) is not None:
-        return "must depend on constants with equal elements alone, but one differs from place to place"
+        return "must depend on constants with equal elements alone, but the elements of one differ"
     if op is None or op.operation.name not in _FLOAT_OPS:
         name = "a function argument" if op is None else f"'{op.operation.name}'"
         return f"must depend on dequantized quantized values through element-wise float ops alone, but there is {name}"
     return None
 
 
-def _parameter_obstacle(op: QuantizeOp, pieces: Sequence[DequantizeOp]) -> str | None:
-    if not all(is_eight_bit(value) for value in (op.output, *(piece.input for piece in pieces))):
+def _parameter_obstacle(op: QuantizeOp, sources: Sequence[DequantizeOp]) -> str | None:
+    if not all(is_eight_bit(value) for value in (op.output, *(source.input for source in sources))):
         return "must quantize to 8 bits what was dequantized from 8 bits"
-    if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *pieces)):
+    if any(len(one.scales) > 1 or len(one.zero_points) > 1 for one in (op, *sources)):
         return "must have one scale and one zero point for each tensor"
-    tiny = next((one.scales[0] for one in (op, *pieces) if not is_scale(one.scales[0])), None)
+    tiny = next((one.scales[0] for one in (op, *sources) if not is_scale(one.scales[0])), None)
     return None if tiny is None else f"must have scales of at least 2^-60, but got {tiny}"
 
 
 def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> _Binary | MatchFailure:
-    codes = {
-        left.input: codes_of(left.input.type).reshape(256, 1),
-        right.input: codes_of(right.input.type).reshape(1, 256),
+    quantized = {
+        left.input: every_value_of(left.input.type).reshape(256, 1),
+        right.input: every_value_of(right.input.type).reshape(1, 256),
     }
-    floats = {piece.output: evaluated(piece.output, codes) for piece in (left, right)}
+    floats = {source.output: evaluated(source.output, quantized) for source in (left, right)}
     wanted = evaluated(op.output, floats).astype(np.int64)
     full, reached = range_of(op.output.type), (int(wanted.min()), int(wanted.max()))
     fewest = wanted.size
     for candidate in _candidates(op, left, right):
         for bounds in (full, reached):
-            missed = int(np.count_nonzero(_results(candidate, codes, bounds) != wanted))
+            missed = int(np.count_nonzero(_results(candidate, quantized, bounds) != wanted))
             if missed == 0:
                 return _with_bounds(candidate, bounds)
             fewest = min(fewest, missed)
@@ -180,8 +179,8 @@ def _binary(
     return _Binary(op_class, (lhs.input, rhs.input), attributes | how)
 
 
-def _results(candidate: _Binary, codes: Mapping[ir.Value, Array], bounds: tuple[int, int]) -> NDArray[np.int64]:
-    lhs, rhs = (codes[value] for value in candidate.operands)
+def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array], bounds: tuple[int, int]) -> NDArray[np.int64]:
+    lhs, rhs = (quantized[value] for value in candidate.operands)
     how = candidate.attributes
     left, right, output = (
         QuantParams(how[f"{name}_scale"], how[f"{name}_zero_point"]) for name in ("lhs", "rhs", "output")
@@ -201,7 +200,7 @@ def _with_bounds(candidate: _Binary, bounds: tuple[int, int]) -> _Binary:
 @register
 @dataclass(frozen=True)
 class RaiseQdqPass(PatternPass):
-    """Turn float detours between dequantize and quantize into integer ops with the same bits.
+    """Turn float regions between dequantize and quantize into integer ops with the same bits.
 
     Element-wise float ops and constants with one 8-bit input become a table; with two, an add or mul where one exists
     that agrees on every pair of quantized values.

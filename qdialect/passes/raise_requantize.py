@@ -202,8 +202,8 @@ def _clamp(fit: Fit, found: GraphSteps, stored: Stored) -> Bounds | None:
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)
     params = requantize_parameters(fit.rounding, f32)
     ends = np.stack([found.steps.low, found.steps.high])
-    codes = requantize(ends, params, fit.zero_point, *ELEMENT_RANGES[stored.element], fit.rounding)
-    return None if bounds[0] <= codes.min() and codes.max() <= bounds[1] else bounds
+    results = requantize(ends, params, fit.zero_point, *ELEMENT_RANGES[stored.element], fit.rounding)
+    return None if bounds[0] <= results.min() and results.max() <= bounds[1] else bounds
 
 
 def _rescaled(match: _Match) -> ir.Value:

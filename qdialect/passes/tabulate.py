@@ -1,4 +1,4 @@
-"""The meaning of a piece of graph between 8-bit tensors, found by running it on every code."""
+"""Tables of subgraphs between 8-bit tensors, found by evaluating them for every quantized value."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _EVALUATORS = interpreter.evaluators.EVALUATORS
 
 
-def codes_of(type_: ir.Type) -> Array:
-    """Every code of an 8-bit tensor type in table order, as an array of its rank (at least 1) and dtype."""
-    codes = table_codes(dtype_of(type_)).astype(dtype_of(type_))
-    return codes.reshape(256, *[1] * (len(shape_of(type_)) - 1))
+def every_value_of(type_: ir.Type) -> Array:
+    """Every quantized value of an 8-bit tensor type in table order, as an array of its rank (at least 1) and dtype."""
+    quantized = table_codes(dtype_of(type_)).astype(dtype_of(type_))
+    return quantized.reshape(256, *[1] * (len(shape_of(type_)) - 1))
 
 
 def evaluated(value: ir.Value, known: Mapping[ir.Value, Array]) -> Array:
@@ -50,12 +50,12 @@ def evaluated(value: ir.Value, known: Mapping[ir.Value, Array]) -> Array:
 
 def table_of(value: ir.Value, source: ir.Value) -> Table:
     """The 256-entry table from the quantized values of `source` to those of `value`, by `evaluated`."""
-    codes = evaluated(value, {source: codes_of(source.type)})
-    return np.ascontiguousarray(codes.reshape(256)).view(np.uint8)
+    quantized = evaluated(value, {source: every_value_of(source.type)})
+    return np.ascontiguousarray(quantized.reshape(256)).view(np.uint8)
 
 
 def uniform_value(value: ir.Value) -> Array | None:
-    """The one element that fills the constant `value`, as an array without dimensions; None where there is none."""
+    """The one element that fills the constant `value`, as an array of rank 0; None where its elements differ."""
     array = constant_value(value)
     if array is None or not (is_repeated(array) or np.all(array == array.flat[0])):
         return None
@@ -68,7 +68,7 @@ def is_eight_bit(value: ir.Value) -> bool:
 
 
 def is_eight_bit_function(op: ir.OpView | None) -> bool:
-    """Whether `op` takes each code of its one 8-bit operand to a code: a table could stand in its place."""
+    """Whether `op` maps each quantized value of its one 8-bit operand to one: a table could replace it."""
     if isinstance(op, LutOp | UnaryOp):
         return True
     if isinstance(op, RequantizeOp):

@@ -63,7 +63,7 @@ class TabulateConstantOperand(LutPattern):
             return None
         source = op.rhs if constants[0] else op.lhs
         if shape_of(source.type) != shape_of(op.output.type):
-            return MatchFailure("must not broadcast the operand that is no constant")
+            return MatchFailure("must not broadcast the operand that is not a constant")
         before = op.rhs_params if constants[0] else op.lhs_params
         return tabulated(op, source, before, op.output_params)
 

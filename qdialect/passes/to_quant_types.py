@@ -9,7 +9,7 @@ from typing import ClassVar
 from qdialect._mlir import ir
 from qdialect.dialect import DequantizeOp, QnnOp, QuantizeOp
 from qdialect.passes.pass_base import Pass
-from qdialect.passes.quant_types import cast, codes_of, note, quantized, quantized_type
+from qdialect.passes.quant_types import cast, note, quantized, quantized_type, storage_of
 from qdialect.passes.registry import register
 
 _KEPT = ("axis", "rounding", "scaling", "nan")
@@ -66,12 +66,12 @@ def _convert_op(op: ir.Operation) -> None:
     if isinstance(view, QuantizeOp):
         type_ = quantized_type(view.output.type, view.scales, view.zero_points, view.axis)
         if type_ is not None:
-            _replace(op, codes_of(_cast_with_notes("quant.qcast", op, view.input, type_, _KEPT)))
+            _replace(op, storage_of(_cast_with_notes("quant.qcast", op, view.input, type_, _KEPT)))
     elif isinstance(view, DequantizeOp):
         type_ = quantized_type(view.input.type, view.scales, view.zero_points, view.axis)
         if type_ is not None:
-            codes = _typed(view.input, type_)
-            _replace(op, _cast_with_notes("quant.dcast", op, codes, view.output.type, _KEPT[:1]))
+            values = _typed(view.input, type_)
+            _replace(op, _cast_with_notes("quant.dcast", op, values, view.output.type, _KEPT[:1]))
     elif isinstance(view, QnnOp):
         _show(view)
 
@@ -99,19 +99,19 @@ def _show(op: QnnOp) -> None:
     if type_ is None or next(iter(result.uses), None) is None:
         return
     users = [(use.owner.operation, use.operand_number) for use in result.uses]
-    codes = codes_of(quantized(result, type_))
+    values = storage_of(quantized(result, type_))
     for user, index in users:
-        user.operands[index] = codes
+        user.operands[index] = values
 
 
-def _typed(codes: ir.Value, type_: ir.Type) -> ir.Value:
+def _typed(values: ir.Value, type_: ir.Type) -> ir.Value:
     """`quantized values` as a value of `type_`: what they were cast from, where that has it."""
-    value = codes
+    value = values
     while isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.name in ("tensor.bitcast", "quant.scast"):
         value = value.owner.operation.operands[0]
         if value.type == type_:
             return value
-    return quantized(codes, type_)
+    return quantized(values, type_)
 
 
 def _retype(argument: ir.Value, type_: ir.Type) -> None:
@@ -119,9 +119,9 @@ def _retype(argument: ir.Value, type_: ir.Type) -> None:
     ir.BlockArgument(argument).set_type(type_)
     if not users:
         return
-    codes = codes_of(argument)
+    values = storage_of(argument)
     for user, index in users:
-        user.operands[index] = codes
+        user.operands[index] = values
 
 
 def _interface(function: ir.Operation, name: str, types: list[ir.Type]) -> dict[int, ir.Type]:

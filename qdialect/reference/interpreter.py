@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.context import location_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
-from qdialect.dialect.constants import is_absent
+from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
 
@@ -59,6 +59,7 @@ def run(module: ir.Module, inputs: Sequence[Array], *, observe: Observer | None 
     main, called = _main_of(module), _called(module)
     operations = _body(main)
     _check_operations(operations, called)
+    _check_constants([*operations, *(op for function in called.values() for op in _body(function))])
     _check_memory(operations[:-1])
     arguments = list(main.regions[0].blocks[0].arguments)
     _check_inputs(main, [argument.type for argument in arguments], inputs)
@@ -91,8 +92,7 @@ def _value(operation: ir.Operation, operands: Sequence[Array]) -> Array:
     try:
         return evaluators.EVALUATORS[operation.name](operation.opview, operands)
     except MemoryError as error:
-        note = _located(operation, "needs more memory than there is")
-        raise CompileError(note.message, (replace(note, severity=Severity.ERROR),)) from error
+        raise _error_at(operation, "needs more memory than there is") from error
 
 
 def _body(function: ir.Operation) -> list[ir.Operation]:
@@ -134,6 +134,13 @@ def _check_operations(operations: Sequence[ir.Operation], called: Mapping[str, i
         raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
 
+def _check_constants(operations: Sequence[ir.Operation]) -> None:
+    for operation in operations:
+        problem = missing_elements(operation)
+        if problem:
+            raise _error_at(operation, problem)
+
+
 def _check_memory(operations: Sequence[ir.Operation]) -> None:
     """All values live until the end."""
     needed, allowed = 0, memory_limit()
@@ -141,8 +148,7 @@ def _check_memory(operations: Sequence[ir.Operation]) -> None:
         types = [result.type for result in operation.results if _has_dtype(result.type)]
         needed += sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
         if needed > allowed:
-            note = _located(operation, f"values must have at most {allowed} bytes together, but need {needed}")
-            raise CompileError(note.message, (replace(note, severity=Severity.ERROR),))
+            raise _error_at(operation, f"values must have at most {allowed} bytes together, but need {needed}")
 
 
 def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:
@@ -151,11 +157,14 @@ def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> li
         return [note for inner in _body(called[_callee(operation)])[:-1] for note in _offences(inner, {})]
     if operation.name not in evaluators.EVALUATORS:
         return [_located(operation, "has no reference meaning")]
-    if is_absent(operation):
-        return [_located(operation, "value must come with its data, but the text leaves it out")]
     types = [value.type for value in (*operation.operands, *operation.results)]
     unknown = [type_ for type_ in types if not _has_dtype(type_)]
     return [_located(operation, f"has a value of type {unknown[0]}, which is no static tensor")] if unknown else []
+
+
+def _error_at(operation: ir.Operation, message: str) -> CompileError:
+    note = _located(operation, message)
+    return CompileError(note.message, (replace(note, severity=Severity.ERROR),))
 
 
 def _located(operation: ir.Operation, message: str) -> Diagnostic:

@@ -38,7 +38,7 @@ def differing_bits(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool
 
 
 def first_difference(name: str, wanted: NDArray[Any], found: NDArray[Any]) -> Difference | None:
-    """The first element in row-major order whose bits differ; None where there is none."""
+    """The first element in row-major order whose bits differ; None where all are equal."""
     mask = differing_bits(wanted, found)
     if not mask.any():
         return None

@@ -96,11 +96,7 @@ WRONG = {
     "stored table": (kinds.TABLE, ["dense<0> : vector<256xi8>", "dense_resource<b> : tensor<256xi8>"]),
     "element type": (kinds.ELEMENT_TYPE, ["i32", "si8", "tensor<1xi8>", '"i8"', "unit"]),
     "bool": (kinds.BOOL, ["1 : i64", "unit", '"true"']),
-<<<<<<< HEAD
-    "elements": (kinds.ELEMENTS, ["1 : i8", "array<i8: 1>", '"text"']),
-=======
     "elements": (kinds.ELEMENTS, ["1 : i8", "array<i8: 1>", "sparse<0, 1> : tensor<3xi8>", '"text"']),
->>>>>>> negatives
     "choice": (kinds.choice(Rounding), ['"FIXED64_UP"', '""', "unit", "0"]),
 }
 

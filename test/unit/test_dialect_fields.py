@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 from op_texts import CONTEXT, Change, assert_refused, example, read
+from qdialect.dialect.enums import SoftmaxArithmetic
 
 from qdialect._mlir import ir
 from qdialect.dialect import OPS, ConstantOp, QnnOp
 from qdialect.dialect import attribute_kinds as kinds
-from qdialect.dialect.enums import SoftmaxArithmetic
 from qdialect.dialect.epilogue import EPILOGUE
 from qdialect.dialect.fields import OptionalOperandField, VariadicOperandField
 from qdialect.dialect.op_base import MAX_ELEMENTS, MAX_VARIADIC

@@ -122,9 +122,9 @@ def test_what_changes_something_is_kept() -> None:
         "[remove-identity] 'qnn.requantize' keeps the scale but moves the zero point"
     ]
     wide = graph(["tensor<4xi32>"], rescale)
-    assert "a 32-bit code may be rounded" in failures(wide, CanonicalizePass())[0]
+    assert "a 32-bit value may be rounded" in failures(wide, CanonicalizePass())[0]
     meaning = graph([IMAGE], lambda x: lut(x, identity_table()))
-    assert "keeps every code but changes what the quantized values mean" in failures(meaning, CanonicalizePass())[0]
+    assert "keeps every quantized value but changes its scale or zero point" in failures(meaning, CanonicalizePass())[0]
     kept = graph([IMAGE], lambda x: clip(rescale(x, output_scale=0.1), 0, 254))
     assert failures(kept, CanonicalizePass()) == []
     assert op_names(kept) == ["qnn.requantize", "qnn.clip"]

@@ -240,7 +240,7 @@ def test_what_must_not_be_composed_is_refused() -> None:
         (lambda x: lut(sigmoid(x), random_table()), "input_scale must be 0.00390625, but got 0.05"),
         (lambda x: mul(x, sigmoid(x), rhs_scale=0.5), "input_scale must be 0.00390625, but got 0.5"),
         (lambda x: mul(x, sigmoid(x), lhs_zero_point=8), "input_zero_point must be 8, but got 7"),
-        (lambda x: lut(x, identity_table()), "keeps every code but changes what the quantized values mean"),
+        (lambda x: lut(x, identity_table()), "keeps every quantized value but changes its scale or zero point"),
     ]
     for body, reason in cases:
         assert any(reason in message for message in failures(graph([EVERY], body), ComposeLutsPass())), reason
@@ -351,7 +351,7 @@ def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
     pair = [EVERY, EVERY]
     cases: list[tuple[list[str], Any, str]] = [
         (pair, several, "one or two dequantized tensors, but got 3"),
-        ([EVERY], per_place, "one differs from place to place"),
+        ([EVERY], per_place, "the elements of one differ"),
         ([EVERY], by_channel, "one scale and one zero point"),
         (["tensor<1x6x7x4xui8>"], from_accumulators, "what was dequantized from 8 bits"),
         ([EVERY], tiny, "must have scales of at least 2^-60"),

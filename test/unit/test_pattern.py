@@ -168,6 +168,94 @@ def test_patterns_that_undo_each_other_are_stopped() -> None:
         apply_patterns(chain(3), [FlipFlop()])
 
 
+class EraseReaders(Pattern[list[ir.OpView]]):
+    """Erases the clips that read a sum, which come later in the program, and in any order the readers of these."""
+
+    name: ClassVar[str] = "erase-readers"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.add",)
+
+    def check(self, op: AddOp) -> list[ir.OpView] | None:
+        return _readers(op.output) or None
+
+    def rewrite(self, op: AddOp, match: list[ir.OpView], rewriter: Rewriter) -> None:
+        for reader in match:
+            rewriter.erase(reader)
+
+
+def _readers(value: ir.Value) -> list[ir.OpView]:
+    direct = [use.owner.opview for use in value.uses if use.owner.name == "qnn.clip"]
+    return [*direct, *(later for reader in direct for later in _readers(reader.results[0]))]
+
+
+def _readers_of_a_sum(length: int) -> ir.Module:
+    clips = "\n".join(
+        f'%{i + 1} = "qnn.clip"(%{i}) {{min = 0 : i64, max = 9 : i64}} : ({TENSOR}) -> {TENSOR}' for i in range(length)
+    )
+    attributes = ", ".join(
+        [f"{name}_scale = 0.5 : f64, {name}_zero_point = 0 : i64" for name in ("lhs", "rhs", "output")]
+    )
+    # An op that is not pure keeps the last clip alive.
+    return parse(f"""func.func @main(%x: {TENSOR}) -> {TENSOR} {{
+      %0 = "qnn.add"(%x, %x) {{{attributes}, output_min = 0 : i64, output_max = 255 : i64}}
+        : ({TENSOR}, {TENSOR}) -> {TENSOR}
+      {clips}
+      func.call @keep(%{length}) : ({TENSOR}) -> ()
+      return %0 : {TENSOR}
+    }}
+    func.func private @keep({TENSOR})""")
+
+
+class EraseCall(Pattern[bool]):
+    """Erases a call."""
+
+    name: ClassVar[str] = "erase-call"
+    roots: ClassVar[tuple[str, ...]] = ("func.call",)
+
+    def check(self, op: ir.OpView) -> bool:
+        return True
+
+    def rewrite(self, op: ir.OpView, match: bool, rewriter: Rewriter) -> None:
+        rewriter.erase(op)
+
+
+class EraseEverythingAfter(EraseReaders):
+    """Erases the readers of a sum, and the calls that read them."""
+
+    def rewrite(self, op: AddOp, match: list[ir.OpView], rewriter: Rewriter) -> None:
+        super().rewrite(op, match, rewriter)
+        for use in match[-1].results[0].uses:
+            rewriter.erase(use.owner.opview)
+
+
+@pytest.mark.parametrize("length", [1, 2, 50])
+def test_a_rewrite_may_erase_ops_that_come_later_and_their_users(length: int) -> None:
+    module = _readers_of_a_sum(length)
+    # The patterns of the erased ops would match, were they still visited.
+    assert apply_patterns(module, [EraseEverythingAfter(), MergeClips(), EraseCall()]) == 1
+    assert op_names(module) == ["qnn.add"]
+    assert module.operation.verify()
+
+
+def test_an_op_that_is_still_used_cannot_be_erased() -> None:
+    module = _readers_of_a_sum(2)
+    text = str(module)
+    with pytest.raises(PassError, match=r"'qnn\.clip' op must not be erased while 'func\.call' op uses its result"):
+        apply_patterns(module, [EraseReaders()])
+    assert str(module) == text
+
+
+def test_ops_that_are_equal_are_rewritten_each() -> None:
+    """Equal ops have equal hashes in the bindings."""
+
+    def body(x: ir.Value) -> list[ir.Value]:
+        first = clip(x, 1, 9)
+        return [clip(first, 2, 8), clip(first, 2, 8)]
+
+    module = graph([TENSOR], body)
+    assert apply_patterns(module, [MergeClips()]) == 2
+    assert op_names(module) == ["qnn.clip", "qnn.clip"]
+
+
 class Misspelt(Pattern[int]):
     """Never matches, if it could be made: nobody calls `chekc`."""
 

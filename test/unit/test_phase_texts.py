@@ -88,6 +88,45 @@ def test_the_constants_are_a_resource_at_the_end_of_the_text() -> None:
         compile_module(parse(elided), target="generic")
 
 
+NEEDS_ELEMENTS = """func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> {{
+  %c = {constant}
+  %y = "qnn.add"(%x, %c) {{
+    lhs_scale = 0.5 : f64, lhs_zero_point = 0 : i64, rhs_scale = 0.5 : f64, rhs_zero_point = 0 : i64,
+    output_scale = 0.5 : f64, output_zero_point = 0 : i64, output_min = -128 : i64, output_max = 127 : i64
+  }} : (tensor<3xi8>, tensor<3xi8>) -> tensor<3xi8>
+  return %y : tensor<3xi8>
+}}
+{{-# dialect_resources: {{ builtin: {{ short: "0x400000000102" }} }} #-}}
+"""
+ELIDED = {
+    '"qnn.constant"() {value = dense_resource<blob> : tensor<3xi8>} : () -> tensor<3xi8>': (
+        "'qnn.constant' op value must have its elements, but dense_resource 'blob' has no data"
+    ),
+    "arith.constant dense_resource<blob> : tensor<3xi8>": (
+        "'arith.constant' op value must have its elements, but dense_resource 'blob' has no data"
+    ),
+    '"qnn.constant"() {value = dense_resource<short> : tensor<3xi8>} : () -> tensor<3xi8>': (
+        "'qnn.constant' op value must have its elements, "
+        "but the data of dense_resource 'short' does not fit tensor<3xi8>"
+    ),
+}
+
+
+@pytest.mark.parametrize("constant", ELIDED)
+def test_a_constant_without_elements_is_printed_and_not_computed(constant: str) -> None:
+    module = parse(NEEDS_ELEMENTS.format(constant=constant))
+    assert "dense_resource<" in str(module)
+    assert "dense_resource<" in str(compile_to(module, Phase.FUSED, GENERIC))
+    for compute in (
+        lambda: compile_to(module, Phase.LINALG, GENERIC),
+        lambda: compile_module(module, target="generic"),
+        lambda: interpreter.run(module, [np.zeros(3, np.int8)]),
+    ):
+        with pytest.raises(CompileError) as caught:
+            compute()
+        assert caught.value.render() == f"-:2:8: error: {ELIDED[constant]}"
+
+
 def test_a_resource_of_a_text_is_a_constant() -> None:
     text = """
     func.func @main(%x: tensor<4xi8>) -> (tensor<4xi8>, tensor<2xf32>, tensor<4xi8>) {

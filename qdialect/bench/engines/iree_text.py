@@ -1,4 +1,4 @@
-"""A layer as linalg on signed quantized values, as it suits IREE best: NHWC, zero point in the bias, float requantization."""
+"""A layer in the form of linalg that IREE compiles best: signed, NHWC, zero point in the bias, float requantization."""
 
 from __future__ import annotations
 

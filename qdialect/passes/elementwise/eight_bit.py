@@ -76,15 +76,15 @@ def _as_result(value: ir.Value, found: GraphSteps) -> Stored | None:
     evaluation = after.evaluate(integers[:, None])
     if evaluation.is_undefined(result):
         return None
-    codes = np.broadcast_to(evaluation.values[result], (len(integers), 1))[:, 0].astype(np.int64)
+    results = np.broadcast_to(evaluation.values[result], (len(integers), 1))[:, 0].astype(np.int64)
     # Away from its clamps, which are where it starts.
-    where = int(np.argmax(codes > codes[0]))
-    shift = int(codes[where] - integers[where])
-    is_shifted = np.array_equal(np.clip(integers + shift, codes.min(), codes.max()), codes)
+    where = int(np.argmax(results > results[0]))
+    shift = int(results[where] - integers[where])
+    is_shifted = np.array_equal(np.clip(integers + shift, results.min(), results.max()), results)
     element = element_of(result.type)
     if not is_shifted or not _holds(element, found, shift):
         return None
-    is_clamped = len(np.unique(codes)) < len(codes)
+    is_clamped = len(np.unique(results)) < len(results)
     return Stored(element, shift, value if is_clamped else result)
 
 

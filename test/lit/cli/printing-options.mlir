@@ -17,7 +17,7 @@
 // ELIDED-NOT: "0x
 // NAMES: func.func private @kernel_0_a(%
 // NAMES: func.func @main(%in0: memref<5xi32>, %out0: memref<5xi32>, %constants: memref
-// ABSENT: error: 'qnn.constant' op value must come with its data, but the text leaves it out
+// ABSENT: error: 'qnn.constant' op value must have its elements, but dense_resource '__elided__' has no data
 func.func @main(%x: tensor<5xi32>) -> tensor<5xi32> {
   %0 = "qnn.constant"() {value = dense<[1, 2, 3, 4, 5]> : tensor<5xi32>} : () -> tensor<5xi32>
   %1 = arith.addi %x, %0 : tensor<5xi32> loc(fused["a", "b"])

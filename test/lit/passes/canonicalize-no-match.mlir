@@ -18,7 +18,7 @@ func.func @moved_zero_point(%arg0: tensor<4xui8>) -> tensor<4xui8> {
 // CHECK-LABEL: func.func @wide_codes(
 // CHECK: qnn.requantize
 func.func @wide_codes(%arg0: tensor<4xi32>) -> tensor<4xi32> {
-  // expected-remark @+1 {{[remove-identity] 'qnn.requantize' keeps the parameters, but a 32-bit code may be rounded or saturated on the way}}
+  // expected-remark @+1 {{[remove-identity] 'qnn.requantize' keeps the parameters, but a 32-bit value may be rounded or saturated on the way}}
   %0 = "qnn.requantize"(%arg0) {
     axis = 0 : i64, input_scale = 0.5 : f64, input_zero_points = array<i64: 10>, multiplier = "f64",
     output_scale = 0.5 : f64, output_zero_point = 10 : i64, rounding = "fixed64_up",
@@ -30,7 +30,7 @@ func.func @wide_codes(%arg0: tensor<4xi32>) -> tensor<4xi32> {
 // CHECK-LABEL: func.func @new_meaning(
 // CHECK: qnn.lut
 func.func @new_meaning(%arg0: tensor<4xui8>) -> tensor<4xui8> {
-  // expected-remark @+1 {{[remove-identity] 'qnn.lut' keeps every code but changes what the quantized values mean}}
+  // expected-remark @+1 {{[remove-identity] 'qnn.lut' keeps every quantized value but changes its scale or zero point}}
   %0 = "qnn.lut"(%arg0) {
     input_scale = 0.5 : f64, input_zero_point = 10 : i64, output_scale = 0.125 : f64,
     output_zero_point = 11 : i64,

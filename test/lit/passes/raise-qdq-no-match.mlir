@@ -11,7 +11,7 @@ func.func @uneven_constant(%arg0: tensor<2xui8>) -> tensor<2xui8> {
   } : (tensor<2xui8>) -> tensor<2xf32>
   %1 = "qnn.constant"() {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
   %2 = arith.mulf %0, %1 : tensor<2xf32>
-  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on constants with equal elements alone, but one differs from place to place}}
+  // expected-remark @+1 {{[raise-to-table] 'qnn.quantize' must depend on constants with equal elements alone, but the elements of one differ}}
   %3 = "qnn.quantize"(%2) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 0.25>, scaling = "divide",
     zero_points = array<i64: 100>

@@ -19,7 +19,7 @@ func.func @per_channel(%arg0: tensor<4x2xui8>) -> tensor<4x2xui8> {
 // CHECK: qnn.add
 func.func @growing(%arg0: tensor<2xui8>) -> tensor<4x2xui8> {
   %0 = "qnn.constant"() {value = dense<5> : tensor<4x2xui8>} : () -> tensor<4x2xui8>
-  // expected-remark @+1 {{[tabulate-constant-operand] 'qnn.add' must not broadcast the operand that is no constant}}
+  // expected-remark @+1 {{[tabulate-constant-operand] 'qnn.add' must not broadcast the operand that is not a constant}}
   %1 = "qnn.add"(%arg0, %0) {
     arithmetic = "requantize_each", lhs_scale = 0.5 : f64, lhs_zero_point = 10 : i64, multiplier = "f64",
     output_max = 255 : i64, output_min = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 20 : i64,

@@ -1,0 +1,46 @@
+"""How files that users name are read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from qdialect.diagnostics import ParseError, QDialectError
+from qdialect.limits import memory_limit
+
+
+def read_bytes(path: Path, error: type[QDialectError] = ParseError) -> bytes:
+    """The content of a regular file, a pipe, standard input or the null device.
+
+    Raises `error` for a file that cannot be read, for another device, which may never end, and for a file that is
+    larger than the memory of this process.
+    """
+    try:
+        _check(path)
+        return path.read_bytes()
+    except (OSError, MemoryError, ValueError) as problem:
+        raise error(f"cannot read '{path}': {_reason(path, problem)}") from problem
+
+
+def _check(path: Path) -> None:
+    found = path.stat()
+    if (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)) and not _is_bounded(found):
+        raise ValueError("it must be a file or a pipe, but is a device")
+    allowed = memory_limit()
+    if found.st_size > allowed:
+        raise ValueError(f"it must have at most {allowed} bytes, the memory limit, but has {found.st_size}")
+
+
+def _is_bounded(device: os.stat_result) -> bool:
+    """Whether `device` is the null device, or a terminal behind standard input, which a user ends."""
+    is_null = device.st_rdev == Path(os.devnull).stat().st_rdev
+    return is_null or (os.isatty(0) and device.st_rdev == os.fstat(0).st_rdev)
+
+
+def _reason(path: Path, problem: Exception) -> str:
+    if "\0" in str(path):
+        return "a path must not contain a NUL character"
+    if isinstance(problem, OSError):
+        return problem.strerror or str(problem)
+    return str(problem) or "there is not enough memory"

@@ -1,0 +1,59 @@
+"""Files that users name: what is read, and what is refused before it is."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import qdialect
+from qdialect import files
+from qdialect.diagnostics import ImportModelError, ParseError, QDialectError
+
+SUFFIXES = (".mlir", ".mlirbc", ".tflite", ".onnx", ".pt2")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_device_that_never_ends_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(QDialectError, match=r"cannot read '.*': it must be a file or a pipe, but is a device"):
+        qdialect.read_model(path)
+
+
+def test_the_null_device_is_empty() -> None:
+    assert files.read_bytes(Path(os.devnull)) == b""
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"content"))
+    writer.start()
+    assert files.read_bytes(pipe) == b"content"
+    writer.join()
+
+
+def test_a_file_larger_than_the_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    size = 1 << 43
+    with path.open("wb") as file:
+        try:
+            file.truncate(size)
+        except OSError:
+            pytest.skip("the file system has no files of this size")
+    with pytest.raises(ImportModelError, match=rf"it must have at most \d+ bytes, the memory limit, but has {size}"):
+        qdialect.read_model(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_path_with_nul_is_named_as_such(suffix: str) -> None:
+    path = f"a\0b{suffix}"
+    with pytest.raises(QDialectError, match=r"cannot read 'a\\x00b\..*': a path must not contain a NUL character"):
+        qdialect.read_model(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b.mlir", Path("a\0b.mlir")])
+def test_parse_names_nul_in_a_path(path: str | Path) -> None:
+    with pytest.raises(ParseError, match="a path must not contain a NUL character"):
+        qdialect.parse(path)
