@@ -13,6 +13,7 @@ INSTALLED := $(VENV)/.installed
 BENCH_VENV := .venv-bench
 BENCH := $(BENCH_VENV)/.installed
 BENCH_ARGS ?=
+RECORD_ARGS ?=
 FUZZ_PROFILE ?= long
 
 # The first Python that is new enough and can make virtual environments.
@@ -20,7 +21,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo bench test lint types names docs docs-check lit unit wheel-check models fuzz clean
+.PHONY: help setup demo bench record test lint types names docs docs-check lit unit wheel-check models fuzz clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ $(BENCH): pyproject.toml
 
 bench: $(BENCH) ## Measure against other engines, write benchmarks/ (BENCH_ARGS: options of qdialect-bench)
 	@$(BENCH_VENV)/bin/qdialect-bench --output-dir benchmarks $(BENCH_ARGS)
+
+record: $(BENCH) ## Record frameworks for the tests (RECORD_ARGS: families, --check)
+	@$(BENCH_VENV)/bin/python -m tools.record $(RECORD_ARGS)
 
 test: lint types names docs-check lit unit wheel-check ## Everything CI checks
 

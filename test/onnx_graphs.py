@@ -16,6 +16,8 @@ from qdialect.reference import interpreter
 Array = NDArray[Any]
 Quantization = tuple[float, int]
 CONTRIB = "com.microsoft"
+# Of the file format: the newest that ONNX Runtime reads is older than the newest that the package writes.
+IR_VERSION = 10
 
 
 @dataclass
@@ -68,7 +70,7 @@ class ModelBuilder:
         infos = [_info(name, None, np.dtype(dtype)) for name in outputs]
         graph = helper.make_graph(self.nodes, "graph", self.inputs, infos, self.constants)
         opsets = [helper.make_opsetid("", version), helper.make_opsetid(CONTRIB, 1)]
-        return helper.make_model(graph, opset_imports=opsets).SerializeToString()
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
 
 
 def _info(name: str, shape: Sequence[int | str] | None, dtype: np.dtype[Any]) -> ValueInfoProto:

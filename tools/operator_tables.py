@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
+import recordings
 from tolerances import tolerance_of
 
 from qdialect._mlir import ir
@@ -70,18 +70,23 @@ def _recorded(vectors: Path) -> dict[tuple[str, str], Operator]:
     """By format and operator."""
     known: dict[tuple[str, str], Operator] = {}
     context = make_context()
-    for path in sorted(vectors.glob("*.npz")):
-        source = path.stem.split("_")[0]
-        with np.load(path) as arrays:
-            models = [arrays[key].tobytes() for key in arrays.files if key.endswith(".model")]
-        for content in models:
-            suffix, nodes, ops = _read(source, content, context)
+    for path, source in _sources(vectors):
+        for case in recordings.read(path).values():
+            suffix, nodes, ops = _read(source, case.model, context)
             for kind in dict.fromkeys(_subjects(nodes)):
                 entry = known.setdefault((suffix, kind), Operator())
                 entry.ops |= dict.fromkeys(ops)
                 who = _RECORDED_WITH[source]
                 entry.cases[who] = entry.cases.get(who, 0) + 1
     return known
+
+
+def _sources(vectors: Path) -> Iterator[tuple[Path, str]]:
+    """The files of quantized operators, each with the first word of its name; f32 networks are left out."""
+    for path in sorted(vectors.glob("*.npz")):
+        source = path.stem.split("_")[0]
+        if source in _RECORDED_WITH:
+            yield path, source
 
 
 def _read(source: str, content: bytes, context: ir.Context) -> tuple[str, Sequence[GraphNode], list[str]]:

@@ -1,11 +1,11 @@
 """Operators between float32 tensors, against what TFLite's reference kernels gave (recorded)."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import recordings
 import tflite
 from flatbuffers import Builder
 from numpy.typing import NDArray
@@ -18,16 +18,16 @@ from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 OPERATOR = tflite.BuiltinOperator
-VECTORS = Path(__file__).parent / "vectors" / "f32_tflite.npz"
+CASES = recordings.read_family("f32_tflite")
 # Units of the last place of the larger term: a C library's functions are not always rounded correctly.
 DISTANCES = {"network": 0, "softmax": 0, "arithmetic": 0, "functions": 32}
 
 
 @pytest.mark.parametrize("name", DISTANCES)
 def test_recorded_results(name: str) -> None:
-    recorded = np.load(VECTORS)
-    module = import_tflite(recorded[f"{name}_model"].tobytes())
-    data, wanted = recorded[f"{name}_input"], recorded[f"{name}_output"]
+    recorded = CASES[name]
+    module = import_tflite(recorded.model)
+    (data,), (wanted,) = recorded.inputs, recorded.outputs
     (found,) = interpreter.run(module, [data])
     distance = np.abs(found.view(np.int32).astype(np.int64) - wanted.view(np.int32))
     assert distance.max() <= DISTANCES[name]

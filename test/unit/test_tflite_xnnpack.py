@@ -1,13 +1,14 @@
-"""The arithmetic of TFLite's XNNPACK delegate against numbers that LiteRT 2.3.0 gave with it.
+"""The arithmetic of TFLite's XNNPACK delegate against numbers that LiteRT gave with it.
 
-`vectors/xnnpack.npz` holds, for each case, a model with drawn parameters, its inputs and its output; of
-element-wise operators the elements come first in which the delegate differs from the reference kernels.
+`tools/record/xnnpack.py` draws the cases: many results lie close to half-way between two quantized values, where the
+delegate differs from the reference kernels.
 """
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+import recordings
 
 import qdialect
 from qdialect.context import parse
@@ -17,28 +18,22 @@ from qdialect.frontends.tflite.xnnpack import use_xnnpack
 from qdialect.model_files import ImportOptions, read_model
 from qdialect.reference import interpreter
 
-VECTORS = Path(__file__).parent / "vectors" / "xnnpack.npz"
-
-with np.load(VECTORS) as _file:
-    ARRAYS = dict(_file)
-CASES = sorted({key.split(".")[0] for key in ARRAYS})
+CASES = recordings.read_family("xnnpack")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_the_delegate(case: str) -> None:
-    content = ARRAYS[f"{case}.model"].tobytes()
-    inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
-    (output,) = interpreter.run(import_tflite(content, profile="tflite-xnnpack"), inputs)
-    assert np.count_nonzero(output != ARRAYS[f"{case}.out"]) == 0
+    recorded = CASES[case]
+    (output,) = interpreter.run(import_tflite(recorded.model, profile="tflite-xnnpack"), list(recorded.inputs))
+    assert np.count_nonzero(output != recorded.outputs[0]) == 0
 
 
 def test_the_delegate_is_not_the_reference() -> None:
     different: set[str] = set()
-    for case in CASES:
-        inputs = [ARRAYS[f"{case}.in{k}"] for k in range(sum(key.startswith(f"{case}.in") for key in ARRAYS))]
-        (output,) = interpreter.run(import_tflite(ARRAYS[f"{case}.model"].tobytes()), inputs)
-        if np.any(output != ARRAYS[f"{case}.out"]):
-            different.add(case.split("_")[0])
+    for name, case in CASES.items():
+        (output,) = interpreter.run(import_tflite(case.model), list(case.inputs))
+        if np.any(output != case.outputs[0]):
+            different.add(name.split("_")[0])
     assert different >= {"ADD", "SUB", "MUL", "RESIZE", "MEAN", "QUANTIZE", "LEAKY"}
 
 
@@ -70,10 +65,11 @@ def test_what_the_delegate_does_not_take_stays(scale: str, multiplier: str, is_t
 
 
 def test_unknown_profiles_are_refused(tmp_path: Path) -> None:
+    content = CASES["ADD_i8_0"].model
     with pytest.raises(ImportModelError, match="profile must be tflite or tflite-xnnpack, but got 'ort'"):
-        import_tflite(ARRAYS[f"{CASES[0]}.model"].tobytes(), profile="ort")
+        import_tflite(content, profile="ort")
     path = tmp_path / "x.tflite"
-    path.write_bytes(ARRAYS[f"{CASES[0]}.model"].tobytes())
+    path.write_bytes(content)
     with pytest.raises(ImportModelError, match=r"profile of a \.tflite file must be .*, but got 'ort'"):
         qdialect.compile(path, profile="ort")
     text = tmp_path / "x.mlir"

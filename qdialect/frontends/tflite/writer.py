@@ -15,6 +15,8 @@ _IDENTIFIER = b"TFL3"
 _SCHEMA_VERSION = 3
 # The oldest field for the operator's number is a byte; larger numbers say so by this value in it.
 _LARGEST_OLD_CODE = 127
+# Of operators that runtimes know from a later version on; all others are written as the first.
+_VERSIONS = {tflite.BuiltinOperator.BROADCAST_TO: 2}
 
 _TYPES: dict[np.dtype[Any], int] = {
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
@@ -155,7 +157,7 @@ def _aligned_bytes(builder: Builder, content: bytes) -> int:
 def _write_code(builder: Builder, code: int) -> int:
     tflite.OperatorCodeStart(builder)
     tflite.OperatorCodeAddDeprecatedBuiltinCode(builder, min(code, _LARGEST_OLD_CODE))
-    tflite.OperatorCodeAddVersion(builder, 1)
+    tflite.OperatorCodeAddVersion(builder, _VERSIONS.get(code, 1))
     tflite.OperatorCodeAddBuiltinCode(builder, code)
     return tflite.OperatorCodeEnd(builder)
 
