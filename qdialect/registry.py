@@ -9,7 +9,7 @@ A second entry under a name would win or lose by the order of imports, and nobod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from qdialect.diagnostics import RegistrationError
@@ -37,6 +37,15 @@ class Registry(Mapping[str, V], Generic[V]):
                 found = f"{_title(known)} and {_title(entry)}"
                 raise RegistrationError(f"{self._subject} of '{name}' must be registered once, but got {found}")
         self._entries.update(dict.fromkeys(names, entry))
+
+    def register(self, *names: str) -> Callable[[V], V]:
+        """A decorator that adds what it decorates under each of `names`, as `add` does, and returns it."""
+
+        def registered(entry: V) -> V:
+            self.add(names, entry)
+            return entry
+
+        return registered
 
     def __getitem__(self, name: str) -> V:
         return self._entries[name]

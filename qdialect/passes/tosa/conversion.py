@@ -114,12 +114,7 @@ _CONVERTERS = Registry[Converter]("converter")
 
 def converts(*names: str) -> Callable[[Converter], Converter]:
     """Register the converter of the `tosa` ops called `names`."""
-
-    def register(converter: Converter) -> Converter:
-        _CONVERTERS.add(names, converter)
-        return converter
-
-    return register
+    return _CONVERTERS.register(*names)
 
 
 def converted_ops() -> Sequence[str]:

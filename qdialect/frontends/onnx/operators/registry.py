@@ -123,22 +123,12 @@ _F32_PLANNERS = Registry[F32Planner]("float importer")
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators by their names, those of other domains with the domain in front."""
-
-    def register(planner: Planner) -> Planner:
-        _PLANNERS.add(kinds, planner)
-        return planner
-
-    return register
+    return _PLANNERS.register(*kinds)
 
 
 def imports_f32(*kinds: str) -> Callable[[F32Planner], F32Planner]:
     """Register the decorated planner for what operators compute in float32 where no integer op expresses them."""
-
-    def register(planner: F32Planner) -> F32Planner:
-        _F32_PLANNERS.add(kinds, planner)
-        return planner
-
-    return register
+    return _F32_PLANNERS.register(*kinds)
 
 
 def planner_of(kind: str) -> Planner:

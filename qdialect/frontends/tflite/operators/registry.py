@@ -23,22 +23,12 @@ _F32_PLANNERS = Registry[Planner]("float importer")
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators by their schema names."""
-
-    def register(planner: Planner) -> Planner:
-        _PLANNERS.add(kinds, planner)
-        return planner
-
-    return register
+    return _PLANNERS.register(*kinds)
 
 
 def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators from float32 to float32."""
-
-    def register(planner: Planner) -> Planner:
-        _F32_PLANNERS.add(kinds, planner)
-        return planner
-
-    return register
+    return _F32_PLANNERS.register(*kinds)
 
 
 def plan(operator: Operator) -> Emission:

@@ -109,13 +109,7 @@ _PLANNERS = Registry[Planner]("importer")
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators by their names with overload; those without namespace are aten's."""
-
-    def register(planner: Planner) -> Planner:
-        names = (kind if kind.count(".") > 1 or "." not in kind else f"aten.{kind}" for kind in kinds)
-        _PLANNERS.add(names, planner)
-        return planner
-
-    return register
+    return _PLANNERS.register(*(kind if kind.count(".") > 1 or "." not in kind else f"aten.{kind}" for kind in kinds))
 
 
 def planner_of(kind: str) -> Planner:
