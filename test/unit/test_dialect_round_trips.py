@@ -1,4 +1,7 @@
-"""Printing loses nothing and adds nothing: every text of the round-trip tests, every choice, every element type."""
+"""Printing loses nothing and adds nothing: every text of the round-trip tests, every choice, every element type.
+
+Tables are defined for every pair of signednesses (R2), and every rounding (R15) is a choice.
+"""
 
 import re
 from itertools import product
