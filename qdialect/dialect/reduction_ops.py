@@ -14,7 +14,7 @@ from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
-    """Where along `axis` an extreme code is; quantized values compare as the numbers they stand for, so no parameters enter."""
+    """The index along `axis` of an extreme element; quantized values are in the order of what they stand for."""
 
     input = operand(EIGHT_BIT)
     axis = attribute(I64)

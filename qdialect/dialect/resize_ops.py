@@ -43,9 +43,10 @@ class ResizeOp(SameElementOp):
 
 
 class ResizeNearestOp(ResizeOp, name="resize_nearest"):
-    """An image [N, H, W, C] of height and width `size`: every cell is the one that is nearest to its place.
+    """An image [N, H, W, C] of height and width `size`: every element is the input's nearest one.
 
-    `coordinates` and `ratio` say where that is, `nearest` which cell; places outside mean the cell at the edge.
+    `coordinates` and `ratio` say which coordinate of the input an element has, `nearest` how that is rounded to an
+    index.  Coordinates outside of the input mean the element at its edge.
 
     Constraints:
       C1: input and result must have the same element type
@@ -68,10 +69,10 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
 
 
 class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
-    """An image [N, H, W, C] of height and width `size`, interpolated between the four cells around each place.
+    """An image [N, H, W, C] of height and width `size`, interpolated between four elements of the input.
 
-    Quantized values keep their meaning: the weights of the four add up to 1. `arithmetic` says how places, weights and sums are
-    computed.
+    The weights of the four add up to 1, so that the result has the input's scale and zero point. `arithmetic` says how
+    coordinates, weights and sums are computed.
 
     Constraints:
       C1: input and result must have the same element type

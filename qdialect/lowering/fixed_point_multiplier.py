@@ -1,6 +1,6 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each code c there is a least
+A requantization is a monotonic step function of the accumulator (`quant_math.thresholds`): for each code c there is a least
 accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
@@ -42,10 +42,10 @@ from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,
     Rounding,
-    Steps,
+    Thresholds,
     multiplier_values,
     select_channels,
-    steps_of,
+    thresholds_of,
 )
 
 _LARGEST = 2.0**62
@@ -99,8 +99,8 @@ def fixed_point_multiplier(
     low, high = acc_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
-    steps = steps_of(params, zero_point, bounds, rounding, acc_range)
-    shifted = Steps(steps.first, steps.codes + shift, low, high)
+    steps = thresholds_of(params, zero_point, bounds, rounding, acc_range)
+    shifted = Thresholds(steps.first, steps.values + shift, low, high)
     lines = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
     if not lines.found.all():
         return None
@@ -133,7 +133,7 @@ class _Lines:
             mine[own] = its[other.found]
 
 
-def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Lines:
+def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Lines:
     """A line for each channel that has one: straight ones first, then those that jump at zero."""
     channels = len(f32)
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
@@ -151,10 +151,10 @@ def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Lines:
     return lines
 
 
-def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Lines:
+def _try(steps: Thresholds, slope: IntArray, shift: IntArray, is_split: bool) -> _Lines:
     """A line for each channel's slope, where there is one."""
     first = steps.first
-    at_first = (steps.codes[:, None] << (32 + shift)) - first * slope
+    at_first = (steps.values[:, None] << (32 + shift)) - first * slope
     window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
     if not is_split:
         return _place(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
@@ -186,7 +186,9 @@ class _Window:
         return minimum, np.where(is_open, minimum + room, end)
 
 
-def _place(steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray) -> _Lines:
+def _place(
+    steps: Thresholds, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
+) -> _Lines:
     """Offset and rest for the first b of each window that has them."""
     b = minimum + _TRIES
     offset = (b % _WORD * _inverse(slope)) % _WORD

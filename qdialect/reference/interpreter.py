@@ -157,8 +157,8 @@ def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> li
 
 def _located(operation: ir.Operation, message: str) -> Diagnostic:
     file, line, column = location_of(operation.location)
-    place = "" if file and line else f" at {operation.location}"
-    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{place}", file, line, column)
+    suffix = "" if file and line else f" at {operation.location}"
+    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{suffix}", file, line, column)
 
 
 def _has_dtype(type_: ir.Type) -> bool:
