@@ -197,7 +197,7 @@ class SoftmaxArithmetic(StrEnum):
 
 
 class Coordinates(StrEnum):
-    """Which coordinate of the input element i of a resized image has; `s` is the extent of the result over the input's."""
+    """The input's coordinate of element i of a resized image; `s` is the extent of the result over the input's."""
 
     ASYMMETRIC = "asymmetric"
     """``i / s``."""
