@@ -130,8 +130,8 @@ def test_a_channel_without_weights_may_have_any_bias() -> None:
 
 
 @pytest.mark.parametrize("rounding", Rounding)
-@pytest.mark.parametrize("real", [[0.0123], [2.0**-3, 0.9, 1.5, 1000.0, 0.0]])
-def test_steps_are_where_codes_begin(rounding: Rounding, f32: list[float]) -> None:
+@pytest.mark.parametrize("f32", [[0.0123], [2.0**-3, 0.9, 1.5, 1000.0, 0.0]])
+def test_thresholds_are_where_quantized_values_begin(rounding: Rounding, f32: list[float]) -> None:
     low, high = np.array([-3000, -1, 0, -40, 7]), np.array([3000, 1, 900, 40, 7])
     params, everyone = requantize_parameters(rounding, np.array(f32)), np.arange(5)
     steps = thresholds_of(params, 3, (-10, 20), rounding, (low, high))
