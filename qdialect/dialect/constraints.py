@@ -52,7 +52,7 @@ def check_positive(label: str, name: str, values: Sequence[int], count: int, min
 
 
 def window_extent(label: str, what: str, size: int, padding: int, window: int, stride: int) -> int:
-    """Number of windows along one dimension of `size` cells with `padding` cells added."""
+    """Number of windows along one dimension of `size` elements with `padding` elements added."""
     require(size + padding >= window, label, f"{what} must be at least {window} with padding, but got {size + padding}")
     return (size + padding - window) // stride + 1
 

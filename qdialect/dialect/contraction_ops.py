@@ -112,7 +112,7 @@ class Conv2DOp(ContractionOp, name="conv2d"):
     """Convolution of NHWC data with OHWI weights into int32 accumulators.
 
     ``acc[n,y,x,o] = bias[o] + sum (data[n, y*s+i*d-p, x*s+j*d-p, c] - z_x) * (weight[o,i,j,c] - z_w[o])``; a window
-    cell outside the data counts as z_x, the real zero.  Depthwise is ``groups`` = number of input channels.  The
+    element outside the data counts as z_x, the real zero.  Depthwise is ``groups`` = number of input channels.  The
     result's implied scale is ``input_scale * weight_scales[o]`` with zero point 0.
 
     Constraints:
@@ -141,7 +141,7 @@ class Conv2DOp(ContractionOp, name="conv2d"):
 class ConvTranspose2DOp(ContractionOp, name="conv_transpose2d"):
     """Transposed convolution of NHWC data with OHWI weights into int32 accumulators.
 
-    Every code of the data adds to the window that starts at ``strides`` times its place:
+    Every element of the data adds to the window that starts at ``strides`` times its index:
     ``acc[n,y,x,o] = bias[o] + sum (data[n,v,u,c] - z_x) * (weight[o,i,j,c] - z_w[o])`` over all v, u, i, j with
     ``v*s + i*d - p = y`` and ``u*s + j*d - p = x``.  `padding` cuts rows and columns off the result, `output_padding`
     adds some at the bottom and the right, which hold what reaches them.  The extent is

@@ -8,7 +8,7 @@ An op class states its fields as class attributes::
         output = result(EIGHT_BIT)
 
 `QnnOp` turns them into an op of the bindings' extensible dialect, and into typed accessors: ``op.min`` is an ``int``.
-The bindings run a Python verifier before they count operands, accept unknown attributes and drop the place of an
+The bindings run a Python verifier before they count operands, accept unknown attributes and drop the location of an
 exception; so the verifier here checks arity, names and kinds itself, and every finding becomes one located error.
 """
 
@@ -110,7 +110,7 @@ class QnnOp(Qnn.Operation):
         # The bindings demand what is declared to them: what may be left out is known to the verifier alone.
         cls.__annotations__ |= {key: Any for key, f in attributes.items() if f.is_required}
         cls.__annotations__ |= {results[0].name: ext.Result[Any]}
-        # The bindings refuse class attributes they do not know and put untyped properties in the fields' places:
+        # The bindings refuse class attributes they do not know and put untyped properties instead of the fields:
         # take the fields out of their sight, and put them back.
         fields = {**{f.name: f for f in operands}, **attributes, results[0].name: results[0]}
         for key in fields.keys() & vars(cls).keys():
@@ -156,7 +156,7 @@ class QnnOp(Qnn.Operation):
     def _first_violation(self) -> str | None:
         try:
             return next(self._violations(), None)
-        except Exception as error:  # An exception would lose the place: the bindings drop it.
+        except Exception as error:  # An exception would lose the location: the bindings drop it.
             return f"cannot be verified: {error!r}"
 
     def _violations(self) -> Iterator[str]:

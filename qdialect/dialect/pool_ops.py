@@ -45,7 +45,7 @@ class PoolOp(QnnOp):
         check_positive("C1", "kernel", kernel, 2)
         check_positive("C1", "strides", strides, 2)
         check_positive("C1", "padding", padding, 4, minimum=0)
-        # A window that lies in the padding alone would have no cell to look at.
+        # A window that lies in the padding alone would have no element to look at.
         holds = max(padding[0], padding[2]) < kernel[0] and max(padding[1], padding[3]) < kernel[1]
         require(holds, "C2", f"padding must be smaller than the kernel {list(kernel)}, but got {list(padding)}")
         data = shapes[0]
@@ -66,7 +66,7 @@ class MaxPool2DOp(PoolOp, name="max_pool2d"):
 class AvgPool2DOp(PoolOp, name="avg_pool2d"):
     """Sum of the quantized values of each window divided by their number, clamped.
 
-    `count_include_pad`: the padding's cells count, as quantized values of `zero_point`; otherwise they do not take part.
+    With `count_include_pad` the padding's elements count, as `zero_point`; without it they do not take part.
 
     Constraints:
       C5: zero_point must lie in the tensor's range
@@ -94,7 +94,7 @@ class SoftmaxOp(QnnOp, name="softmax"):
       C1: axis must name a dimension of the input
       C2: output_zero_point must lie in the result's range
       C3: ``tflite_fixed`` has the input's element type, output_scale 1/256 and the smallest code as output_zero_point
-      C4: ``tflite_fixed`` needs input_scale * beta above 2^-26, the last place of its fixed point
+      C4: ``tflite_fixed`` needs input_scale * beta above 2^-26, the last bit of its fixed point
     """
 
     input = operand(EIGHT_BIT)

@@ -11,7 +11,7 @@ from qdialect.quant_math import FloatRounding, Multiplier, NanPolicy, QuantParam
 
 
 class QuantizeOp(QnnOp, name="quantize"):
-    """f32 values to quantized values: ``sat(round(input / scale) + zero_point)``, per tensor or per channel along `axis`.
+    """f32 values to quantized values: ``sat(round(input / scale) + zero_point)``, per tensor or per channel of `axis`.
 
     Constraints:
       C1: axis must name a dimension of the input; a scalar has one channel, axis 0
@@ -35,7 +35,7 @@ class QuantizeOp(QnnOp, name="quantize"):
 
 
 class DequantizeOp(QnnOp, name="dequantize"):
-    """Quantized values to f32 values: ``(input - zero_point) * scale`` in float32, per tensor or per channel along `axis`.
+    """Quantized values to f32 values: ``(input - zero_point) * scale`` in float32, per tensor or per channel of `axis`.
 
     Constraints:
       C1: axis must name a dimension of the input; a scalar has one channel, axis 0

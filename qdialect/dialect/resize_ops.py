@@ -47,7 +47,7 @@ class ResizeOp(SameElementOp):
 
 
 class ResizeNearestOp(ResizeOp, name="resize_nearest"):
-    """An image [N, H, W, C] of height and width `size`: every cell is the one that is nearest to its place.
+    """An image [N, H, W, C] of height and width `size`: every element is the input's nearest one.
 
     `coordinates` and `ratio` say where that is, `nearest` which cell; places outside mean the cell at the edge.
     """
@@ -68,10 +68,10 @@ class ResizeNearestOp(ResizeOp, name="resize_nearest"):
 
 
 class ResizeBilinearOp(ResizeOp, name="resize_bilinear"):
-    """An image [N, H, W, C] of height and width `size`, interpolated between the four cells around each place.
+    """An image [N, H, W, C] of height and width `size`, interpolated between four elements of the input.
 
-    Quantized values keep their meaning: the weights of the four add up to 1. `arithmetic` says how places, weights and sums are
-    computed.
+    The weights of the four add up to 1, so that the result has the input's scale and zero point. `arithmetic` says how
+    coordinates, weights and sums are computed.
 
     Constraints:
       C3: arithmetic tflite_fixed and xnnpack_fixed take i8 and ui8, tflite_float ui8 and f32, onnx_float all three

@@ -53,7 +53,7 @@ _FILLS = ELEMENT_RANGES | {"i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24
 
 
 class PadOp(SameElementOp, name="pad"):
-    """Add `low` cells before and `high` cells after each dimension, filled with the code `value`.
+    """Add `low` elements before and `high` elements after each dimension, filled with the integer `value`.
 
     A tensor of f32 is filled with that whole number.
 
@@ -99,7 +99,7 @@ class SliceOp(SameElementOp, name="slice"):
         check_positive("C2", "size", size, rank)
         check_positive("C2", "strides", strides, rank)
         last = [first + (count - 1) * step for first, count, step in zip(begin, size, strides, strict=True)]
-        holds = all(place < extent for place, extent in zip(last, shapes[0], strict=True))
+        holds = all(index < extent for index, extent in zip(last, shapes[0], strict=True))
         require(holds, "C3", f"last element must lie in a tensor of shape {list(shapes[0])}, but got {last}")
         return tuple(size)
 

@@ -1,6 +1,6 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
-A requantization is a monotonic step function of the accumulator (`quant_math.steps`): for each quantized value c there
+A requantization is a monotonic step function of the accumulator (`quant_math.thresholds`): for each quantized value c there
 is a least accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
@@ -42,10 +42,10 @@ from qdialect.quant_math import (
     IntArray,
     RequantizeParameters,
     Rounding,
-    Steps,
+    Thresholds,
     multiplier_values,
     select_channels,
-    steps_of,
+    thresholds_of,
 )
 
 _LARGEST = 2.0**62
@@ -99,8 +99,8 @@ def fixed_point_multiplier(
     low, high = accumulator_range
     if low.min() < -(2**31) or high.max() >= 2**31:
         return None
-    steps = steps_of(params, zero_point, bounds, rounding, accumulator_range)
-    shifted = Steps(steps.first, steps.codes + shift, low, high)
+    steps = thresholds_of(params, zero_point, bounds, rounding, accumulator_range)
+    shifted = Thresholds(steps.first, steps.values + shift, low, high)
     multipliers = _fit(shifted, multiplier_values(select_channels(params, np.arange(len(low)))))
     if not multipliers.found.all():
         return None
@@ -133,7 +133,7 @@ class _Multipliers:
             mine[own] = its[other.found]
 
 
-def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
+def _fit(steps: Thresholds, f32: NDArray[np.float64]) -> _Multipliers:
     """A multiplier for each channel that has one: first without, then with a jump at zero."""
     channels = len(f32)
     # 2^-r <= M < 2^(1 - r) makes slopes of 32 bits; what is one or more has none.
@@ -151,10 +151,10 @@ def _fit(steps: Steps, f32: NDArray[np.float64]) -> _Multipliers:
     return multipliers
 
 
-def _try(steps: Steps, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
+def _try(steps: Thresholds, slope: IntArray, shift: IntArray, is_split: bool) -> _Multipliers:
     """The multiplier for each channel's slope, where one exists."""
     first = steps.first
-    at_first = (steps.codes[:, None] << (32 + shift)) - first * slope
+    at_first = (steps.values[:, None] << (32 + shift)) - first * slope
     window = _Window(at_first, at_first + slope, first <= steps.high, first > steps.low)
     if not is_split:
         return _with_offset(steps, slope, shift, *window.of(np.True_, np.True_), np.zeros_like(slope))
@@ -187,7 +187,7 @@ class _Window:
 
 
 def _with_offset(
-    steps: Steps, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
+    steps: Thresholds, slope: IntArray, shift: IntArray, minimum: IntArray, end: IntArray, jump: IntArray
 ) -> _Multipliers:
     """Offset and rest for the first b of each window that has them."""
     b = minimum + _TRIES

@@ -41,7 +41,6 @@ from qdialect.quant_math.multipliers import (
 from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
-from qdialect.quant_math.steps import Steps, multiplier_values, select_channels, steps_of
 from qdialect.quant_math.tables import (
     Table,
     build_table,
@@ -51,6 +50,7 @@ from qdialect.quant_math.tables import (
     identity_table,
     table_codes,
 )
+from qdialect.quant_math.thresholds import Thresholds, multiplier_values, select_channels, thresholds_of
 
 __all__ = [
     "Activation",
@@ -71,7 +71,7 @@ __all__ = [
     "RequantizeParameters",
     "Rounding",
     "Scaling",
-    "Steps",
+    "Thresholds",
     "SubArithmetic",
     "SumFactors",
     "Table",
@@ -101,7 +101,7 @@ __all__ = [
     "round_f32",
     "rounding_shift_right",
     "select_channels",
-    "steps_of",
+    "thresholds_of",
     "same_scale",
     "saturating_shift_left",
     "scale_factors",

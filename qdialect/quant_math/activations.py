@@ -1,6 +1,6 @@
 """Real functions behind the unary ops, dtype in = dtype out (float32 or float64).
 
-Transcendental steps of a float32 input are taken in float64 and rounded once, most of them by the algorithms of
+Transcendental functions of a float32 input are taken in float64 and rounded once, most of them by the algorithms of
 `transcendental`: NumPy's own float32 versions differ between CPUs, and a table must not depend on the machine that
 builds it.
 """
@@ -73,7 +73,7 @@ def gelu(x: FloatArray) -> FloatArray:
 
 
 def gelu_tanh(x: FloatArray) -> FloatArray:
-    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every step in the type of `x`."""
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every operation in the type of `x`."""
     f32 = x.dtype.type
     inner = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x * x * x)
     return f32(0.5) * x * (1 + tanh(inner))

@@ -38,7 +38,7 @@ def saturate_f32(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np
 
 
 def nan_code(nan: NanPolicy, zero_point: ArrayLike, lo: int, hi: int) -> NDArray[np.int64]:
-    """The code that `nan` puts in the place of NaN."""
+    """The quantized value that `nan` puts in for NaN."""
     if nan is NanPolicy.ZERO_POINT:
         return np.clip(np.asarray(zero_point, dtype=np.int64), lo, hi)
     return np.asarray(lo if nan is NanPolicy.MIN else hi, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Activations of f32 values as trees of float32 steps: what they compute, what they look like, how to write them.
+"""Activations of f32 values as trees of float32 operations: what they compute, what they look like, how to write them.
 
 One tree serves the reference, which evaluates it, front ends, which build it from `arith` and `math` ops, the fusion
-pass, which looks for it, and the compiler, which emits it into a kernel.  So all four round at the same places.
+pass, which looks for it, and the compiler, which emits it into a kernel.  So all four round after the same operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float32]
 
 
 class Activation(StrEnum):
-    """A function of a real accumulator; clamps have none, for they commute with the rounding and bound the quantized values."""
+    """A function of an f32 value.  Clamps are not among them: they commute with rounding and limit quantized values."""
 
     LEAKY_RELU = "leaky_relu"
     """x where x > 0, alpha * x elsewhere."""
@@ -99,7 +99,7 @@ CHAINS: Mapping[Activation, Expression] = {
     Activation.GELU: _multiply(_multiply(_X, 0.5), _add(1.0, Step("math.erf", (_multiply(_X, math.sqrt(0.5)),)))),
     Activation.GELU_TANH: _multiply(_multiply(_X, 0.5), _add(1.0, Step("math.tanh", (_INNER,)))),
 }
-"""The float32 steps of every activation, as PyTorch's and oneDNN's reference kernels take them.
+"""The float32 operations of every activation, in the order of PyTorch's and oneDNN's reference kernels.
 
 Operands of a sum or product may stand either way round; constants are rounded to float32.
 """
@@ -121,7 +121,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def activate(activation: Activation, alpha: float, x: FloatArray) -> FloatArray:
-    """`activation` of float32 numbers, step by step in float32; `alpha` matters where the function has one."""
+    """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
     with np.errstate(all="ignore"):
         return _evaluate(CHAINS[activation], x, np.float32(alpha))
 

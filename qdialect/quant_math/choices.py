@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class Rounding(StrEnum):
-    """How an int32 accumulator becomes a quantized code: which multiplication, which tie rule, zero point when.
+    """How an int32 accumulator becomes a quantized value: multiplication, tie rule, and when the zero point is added.
 
-    | rounding mode                | multiplier | ties           | zero point      | used by                            |
+    | rounding mode          | multiplier | ties           | zero point      | used by                            |
     |------------------------|------------|----------------|-----------------|------------------------------------|
     | `fixed64_up`           | Q31        | up             | after rounding  | TVM int64 UPWARD                   |
     | `fixed64_nearest`      | Q31        | away from zero | after rounding  | TVM int64 TONEAREST, TFLite dense  |
@@ -60,7 +60,7 @@ class Entries(StrEnum):
 
 
 class NanPolicy(StrEnum):
-    """The code that stands for NaN, which no integer type has."""
+    """The quantized value that stands for NaN, which no integer type has."""
 
     MAX = "max"
     MIN = "min"
@@ -120,7 +120,7 @@ class AddArithmetic(StrEnum):
 
     @property
     def shifted_roundings(self) -> tuple[Rounding, Rounding] | None:
-        """How operands and sum are rescaled where operands are lifted by 20 places; None for other arithmetics."""
+        """How operands and sum are rescaled where operands are shifted up by 20 bits; None for other arithmetics."""
         return _SHIFTED_ROUNDINGS.get(self)
 
 
@@ -197,22 +197,22 @@ class SoftmaxArithmetic(StrEnum):
 
 
 class Coordinates(StrEnum):
-    """Which place of the input a cell of a resized image shows; `s` is the extent of the result over the input's."""
+    """The input's coordinate of element i of a resized image; `s` is the extent of the result over the input's."""
 
     ASYMMETRIC = "asymmetric"
     """``i / s``."""
     HALF_PIXEL = "half_pixel"
-    """``(i + 0.5) / s - 0.5``: cells are areas, their centers correspond."""
+    """``(i + 0.5) / s - 0.5``: elements are areas, their centers correspond."""
     PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
-    """As `half_pixel`, but 0 where the result has one cell."""
+    """As `half_pixel`, but 0 where the result has one element."""
     TF_HALF_PIXEL = "tf_half_pixel"
     """``(i + 0.5) / s``."""
     ALIGN_CORNERS = "align_corners"
-    """First and last cells correspond: ``i * (in - 1) / (out - 1)``."""
+    """First and last elements correspond: ``i * (in - 1) / (out - 1)``."""
 
 
 class Ratio(StrEnum):
-    """How the float32 places of a resized image's cells are evaluated."""
+    """How the float32 coordinates of a resized image's elements are evaluated."""
 
     MULTIPLY = "multiply"
     """Times float32(in / out), with corners float32((in - 1) / (out - 1)): TFLite."""
@@ -221,7 +221,7 @@ class Ratio(StrEnum):
 
 
 class Nearest(StrEnum):
-    """Which cell is nearest to a place."""
+    """How a coordinate is rounded to the index of the nearest element."""
 
     FLOOR = "floor"
     CEIL = "ceil"
@@ -230,13 +230,13 @@ class Nearest(StrEnum):
 
 
 class Interpolation(StrEnum):
-    """Which arithmetic interpolates between the four cells around a place."""
+    """Which arithmetic interpolates between the four elements around a coordinate."""
 
     TFLITE_FIXED = "tflite_fixed"
-    """Places and weights with 10 fraction bits, rounded half away from zero: TFLite's i8."""
+    """Coordinates and weights with 10 fraction bits, rounded half away from zero: TFLite's i8."""
     XNNPACK_FIXED = "xnnpack_fixed"
-    """Places in float32, weights with 11 fraction bits, rounded half up: XNNPACK."""
+    """Coordinates in float32, weights with 11 fraction bits, rounded half up: XNNPACK."""
     TFLITE_FLOAT = "tflite_float"
-    """float32, a code is the sum plus 0.5 without its fraction: TFLite's ui8 and f32."""
+    """float32, a quantized value is the sum plus 0.5 without its fraction: TFLite's ui8 and f32."""
     ONNX_FLOAT = "onnx_float"
-    """float32, a code is the sum without its fraction: ONNX Runtime."""
+    """float32, a quantized value is the sum without its fraction: ONNX Runtime."""

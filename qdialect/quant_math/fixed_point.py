@@ -53,7 +53,7 @@ def rounding_shift_right(values: ArrayLike, amount: ArrayLike) -> IntArray:
 def saturating_shift_left(values: ArrayLike, amount: ArrayLike, bits: int = 32) -> IntArray:
     """values * 2^amount clamped to a signed `bits`-wide integer; `values` must fit that type."""
     limit = 1 << (bits - 1)
-    # Beyond `bits` places every value but zero has saturated, so the shift itself never overflows int64.
+    # Beyond `bits` bits every value but zero has saturated, so the shift itself never overflows int64.
     shifted = as_int64(values) << np.minimum(as_int64(amount), bits - 1)
     return np.clip(shifted, -limit, limit - 1)
 
@@ -67,7 +67,7 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
     `fixed64_up` and `fixed64_nearest` round the exact product once.  TVM writes them as ((x << max(e, 0)) * q + nudge)
     >> (31 + max(-e, 0)); the common factor 2^max(e, 0) cancels, and x * q needs 62 bits at most, so int64 suffices.
     `fixed64_double` (TOSA apply_scale_32 with double_round) adds to the nudge of `fixed64_up`, where more than 31
-    places are shifted out, 2^30 for x >= 0 and -2^30 for others.
+    bits are shifted out, 2^30 for x >= 0 and -2^30 for others.
     `fixed32_double` is what 32-bit registers do: x << max(e, 0) saturating, a rounding doubling high multiply, then a
     rounding right shift by max(-e, 0).  With q = 2^30, e = 1 (exactly one) every rounding mode is the identity; only
     `fixed32_double` saturates there, from 2^30 on.
@@ -91,7 +91,7 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q: ArrayLike, e: ArrayLike, r
 
 
 def _second_nudge(x: IntArray, product: IntArray, right: IntArray, rounding: Rounding) -> IntArray:
-    """What a rounding mode of one rounding adds to half of the last place that stays."""
+    """What a rounding mode of one rounding adds to half of the last bit that stays."""
     if rounding is Rounding.FIXED64_NEAREST:
         return -as_int64((product < 0) & (right > 0))
     if rounding is Rounding.FIXED64_DOUBLE:

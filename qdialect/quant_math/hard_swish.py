@@ -29,7 +29,7 @@ def _quantize_to_int16(m: float) -> tuple[int, int]:
 def _reluish(hires: IntArray, q: int, e: int) -> IntArray:
     """(clamp(x / 3, -1, 1) + 1) / 2 in Q15.
 
-    A left shift saturates, and all but its last place happens before the multiply so that no bit that matters is lost.
+    A left shift saturates, and all but its last bit happens before the multiply so that no bit that matters is lost.
     """
     shifted = saturating_shift_left(hires, max(e - 1, 0), bits=16)
     scaled = doubling_high_multiply(shifted, q, bits=16)
@@ -51,7 +51,7 @@ def tflite_hard_swish_table(
     output_zero_point: int,
     output_dtype: DTypeLike,
 ) -> Table:
-    """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns; up to two quantized values from the real function.
+    """TFLite HARD_SWISH (reference hard_swish.h), uint8[256] bit patterns, at most 2 from the real function.
 
     x * relu6(x + 3) / 6 = x * (clamp(x / 3, -1, 1) + 1) / 2.  The input offset times 128 fills 16 bits; one copy is
     multiplied to the output scale but for its right shift, another becomes the factor in [0, 1] as Q15.  Their doubling

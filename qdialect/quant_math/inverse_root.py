@@ -38,5 +38,5 @@ def _product(a: int, b: int) -> int:
     return int(doubling_high_multiply(a, b))
 
 
-def _shifted(value: int, places: int) -> int:
-    return int(saturating_shift_left(value, places))
+def _shifted(value: int, bits: int) -> int:
+    return int(saturating_shift_left(value, bits))

@@ -88,7 +88,7 @@ def extreme(
     hi: int,
     is_max: bool,
 ) -> IntArray:
-    """The larger, or the smaller, f32 value, clamped to [lo, hi]; compared as integers where all parameters are equal."""
+    """The larger or the smaller f32 value, clamped to [lo, hi]; integers are compared where parameters are equal."""
     function = np.maximum if is_max else np.minimum
     if lhs_params == rhs_params == output:
         return np.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)), lo, hi)

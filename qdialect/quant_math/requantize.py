@@ -71,8 +71,8 @@ def requantize_f32(
 ) -> IntArray:
     """clamp(round(values / s) + z) to [lo, hi], int64: ties and zero point as in the float rounding mode `rounding`.
 
-    Other scalings multiply by a reciprocal instead, see `scale_factors`.  Steps are rounded to float32.  NaN, which an
-    infinite bias may lead to, becomes `lo`.
+    Other scalings multiply by a reciprocal instead, see `scale_factors`.  Every operation is rounded to float32.
+    NaN, which an infinite bias may lead to, becomes `lo`.
 
     Raises:
         ValueError: `rounding` is a fixed-point one.

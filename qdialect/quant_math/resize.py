@@ -1,4 +1,4 @@
-"""Resized images: which cells a cell of the result is made of, and how."""
+"""Resized images: which elements of the input an element of the result is made of, and their weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONE_XNNPACK = 1 << 11
 
 @dataclass(frozen=True)
 class Taps:
-    """For each cell along a dimension of the result, the two cells of the input around it and their weights."""
+    """For each index along a dimension of the result, two indices into the input and their weights."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
@@ -30,29 +30,29 @@ class Taps:
 def source_coordinates(
     coordinates: Coordinates, ratio: Ratio, extent: int, size: int, scale: float | None = None
 ) -> NDArray[np.float32]:
-    """Where `size` cells lie among `extent` ones, as `Coordinates` and `Ratio` say, in float32.
+    """The coordinates of `size` elements of the result among `extent` ones of the input, float32[size].
 
     `scale` is what to divide by where that is not the ratio of the extents.
     Sources: TFLite ComputeInterpolationValues and GetNearestNeighbor; ONNX Runtime GetOriginalCoordinateFromResized.
     """
-    cells = np.arange(size, dtype=_F32)
+    indices = np.arange(size, dtype=_F32)
     if coordinates is Coordinates.ALIGN_CORNERS:
         if size == 1:
             return np.zeros(1, dtype=_F32)
-        span, cut = _F32(extent - 1), _F32(size - 1)
-        return cells * (span / cut) if ratio is Ratio.MULTIPLY else cells * span / cut
+        source, target = _F32(extent - 1), _F32(size - 1)
+        return indices * (source / target) if ratio is Ratio.MULTIPLY else indices * source / target
     if coordinates is Coordinates.PYTORCH_HALF_PIXEL and size == 1:
         return np.zeros(1, dtype=_F32)
-    centers = cells if coordinates is Coordinates.ASYMMETRIC else cells + _HALF
+    centers = indices if coordinates is Coordinates.ASYMMETRIC else indices + _HALF
     divisor = _F32(size) / _F32(extent) if scale is None else _F32(scale)
     found = centers * (_F32(extent) / _F32(size)) if ratio is Ratio.MULTIPLY else centers / divisor
     return found - _HALF if coordinates in (Coordinates.HALF_PIXEL, Coordinates.PYTORCH_HALF_PIXEL) else found
 
 
-def nearest_indices(places_of_cells: Array, nearest: Nearest, extent: int) -> NDArray[np.int64]:
-    """The cell nearest to each place, ties as `nearest` says."""
-    below = np.floor(places_of_cells)
-    rest = places_of_cells - below
+def nearest_indices(found: Array, nearest: Nearest, extent: int) -> NDArray[np.int64]:
+    """The index nearest to each coordinate in `found`, ties as `nearest` says."""
+    below = np.floor(found)
+    rest = found - below
     is_above = {
         Nearest.FLOOR: np.zeros(rest.shape, dtype=np.bool_),
         Nearest.CEIL: rest > 0,
@@ -63,7 +63,7 @@ def nearest_indices(places_of_cells: Array, nearest: Nearest, extent: int) -> ND
 
 
 def interpolation_taps(arithmetic: Interpolation, coordinates: Coordinates, extent: int, size: int) -> Taps:
-    """Cells and weights along one dimension."""
+    """Indices and weights along one dimension."""
     if arithmetic is Interpolation.TFLITE_FIXED:
         return _fixed_taps(coordinates, extent, size)
     if arithmetic is Interpolation.XNNPACK_FIXED:
@@ -74,7 +74,7 @@ def interpolation_taps(arithmetic: Interpolation, coordinates: Coordinates, exte
 
 
 def _tflite_taps(found: Array, extent: int) -> Taps:
-    """``v[low] * (1 - d) + v[high] * d`` with d = place - low (TFLite ResizeBilinear)."""
+    """``v[low] * (1 - d) + v[high] * d`` with d = coordinate - low (TFLite ResizeBilinear)."""
     low = np.clip(np.floor(found).astype(np.int64), 0, extent - 1)
     high = np.clip(np.ceil(found).astype(np.int64), 0, extent - 1)
     offset = found - low.astype(_F32)
@@ -82,7 +82,7 @@ def _tflite_taps(found: Array, extent: int) -> Taps:
 
 
 def _onnx_taps(found: Array, extent: int) -> Taps:
-    """Distances to the other cell, both 0.5 where it is the same (ONNX Runtime SetupUpsampleBilinear)."""
+    """Distances to the other element, both 0.5 where it is the same (ONNX Runtime SetupUpsampleBilinear)."""
     inside = np.clip(found, 0, extent - 1).astype(_F32)
     low = inside.astype(np.int64)
     high = np.minimum(low + 1, extent - 1)
@@ -94,23 +94,23 @@ def _onnx_taps(found: Array, extent: int) -> Taps:
 
 def _fixed_taps(coordinates: Coordinates, extent: int, size: int) -> Taps:
     """As for float, with 10 fraction bits (TFLite ResizeBilinearInteger, ComputeInterpolationValuesInteger)."""
-    cells = np.arange(size, dtype=np.int64)
+    indices = np.arange(size, dtype=np.int64)
     if coordinates is Coordinates.ALIGN_CORNERS and size > 1:
-        step = (_ONE_FIXED * (extent - 1) + (size - 1) // 2) // (size - 1)
+        stride = (_ONE_FIXED * (extent - 1) + (size - 1) // 2) // (size - 1)
     else:
-        step = (_ONE_FIXED * extent + size // 2) // size
-    found = cells * step
+        stride = (_ONE_FIXED * extent + size // 2) // size
+    found = indices * stride
     if coordinates is Coordinates.HALF_PIXEL:
-        found += step // 2 - _ONE_FIXED // 2
+        found += stride // 2 - _ONE_FIXED // 2
     low = np.clip(found // _ONE_FIXED, 0, extent - 1)
     high = np.clip(-(-found // _ONE_FIXED), 0, extent - 1)
-    # At the edge both are one cell, and only the sum of the weights counts.
+    # At the edge both are one element, and only the sum of the weights counts.
     offset = np.where(low == high, 0, found - low * _ONE_FIXED)
     return Taps(low, high, (_ONE_FIXED - offset).astype(np.int32), offset.astype(np.int32))
 
 
 def _xnnpack_taps(found: Array, extent: int) -> Taps:
-    """Weights are half_even(2^11 * d) with d = place - low, the place moved inside (XNNPACK indirection_init)."""
+    """Weights are half_even(2^11 * d) with d = coordinate - low, clamped to the input (XNNPACK indirection_init)."""
     inside = np.clip(found, 0, extent - 1).astype(_F32)
     low = inside.astype(np.int64)
     offset = np.rint((inside - low.astype(_F32)) * _F32(_ONE_XNNPACK)).astype(np.int32)

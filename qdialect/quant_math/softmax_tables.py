@@ -1,4 +1,4 @@
-"""What softmax reads from tables: TFLite's fixed-point exponentials and reciprocal, and ONNX Runtime's float32 table."""
+"""The tables of softmax: TFLite's fixed-point exponentials and reciprocal, and ONNX Runtime's float32 exponentials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NEWTON_SLOPE = round(-32 / 17 * 2**29)
 
 @dataclass(frozen=True)
 class SoftmaxTables:
-    """e^(-d * scale * beta) for the distance d = 0..255 of a code from the row's maximum.
+    """e^(-d * scale * beta) for the distance d = 0..255 of a value from the row's maximum.
 
     `exponentials` are Q0.31, zero beyond the radius the fixed point can hold; `addends` are the same in Q12.19, the
     format of the sum.  Both are int32[256].
@@ -122,11 +122,11 @@ def ort_entries(input_scale: float, beta: float, extent: int) -> NDArray[np.floa
     t = log(largest float32 / extent) - 5, in float32, keeps the sum of `extent` entries finite.  Exponents are formed
     in float64 as ``(b - d) * s`` with b = t / s.
     """
-    step = float(np.float32(input_scale) * np.float32(beta))
+    scale = float(np.float32(input_scale) * np.float32(beta))
     maximum = np.finfo(np.float32).max / np.float32(extent)
-    shift = max(0.0, float(np.float32(math.log(maximum)) - _RESERVE)) / step
+    shift = max(0.0, float(np.float32(math.log(maximum)) - _RESERVE)) / scale
     # The math library's exponential: entries must not depend on NumPy's.
-    return np.array([math.exp((shift - distance) * step) for distance in range(256)]).astype(np.float32)
+    return np.array([math.exp((shift - distance) * scale) for distance in range(256)]).astype(np.float32)
 
 
 def ort_factor(output_scale: float) -> np.float32:

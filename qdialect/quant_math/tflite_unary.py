@@ -19,7 +19,7 @@ from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
 from qdialect.quant_math.scales import same_scale
 from qdialect.quant_math.tables import Table, build_table, encode_table, table_codes
 
-# RSQRT keeps its roots as integers by so many more places.
+# RSQRT keeps its roots as integers with so many more bits.
 _ROOT_PLACES = 20
 
 

@@ -2,7 +2,7 @@
 
 Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of the
 reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes it
-as vector code.  Results are within a few units of float64's last place, far finer than a float32 result can show.
+as vector code.  Results are within a few units of float64's last bit, far finer than a float32 result can show.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ERF_LARGE = [
 
 
 class Machine(Protocol[V]):
-    """What computes: float64 values `V`, every step rounded by itself."""
+    """What computes: float64 values `V`, every operation rounded by itself."""
 
     def constant(self, value: float) -> V:
         """A value that is `value` everywhere."""

@@ -22,8 +22,8 @@ def reshape(data: QuantizedArray, shape: Sequence[int]) -> QuantizedArray:
 
 def slice_of(data: QuantizedArray, begin: Sequence[int], size: Sequence[int], strides: Sequence[int]) -> QuantizedArray:
     """Elements begin[i] + k * strides[i], k < size[i], along axis i."""
-    places = zip(begin, size, strides, strict=True)
-    return data[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in places)].copy()
+    dimensions = zip(begin, size, strides, strict=True)
+    return data[tuple(slice(first, first + (count - 1) * step + 1, step) for first, count, step in dimensions)].copy()
 
 
 def gather(data: QuantizedArray, axis: int, indices: Sequence[int]) -> QuantizedArray:

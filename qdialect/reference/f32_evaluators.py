@@ -1,4 +1,4 @@
-"""Evaluators of reductions and contractions of f32 values, every step rounded to float32."""
+"""Evaluators of reductions and contractions of f32 values, every operation rounded to float32."""
 
 from __future__ import annotations
 

@@ -169,8 +169,8 @@ def _error_at(operation: ir.Operation, message: str) -> CompileError:
 
 def _located(operation: ir.Operation, message: str) -> Diagnostic:
     file, line, column = location_of(operation.location)
-    place = "" if file and line else f" at {operation.location}"
-    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{place}", file, line, column)
+    suffix = "" if file and line else f" at {operation.location}"
+    return Diagnostic(Severity.NOTE, f"'{operation.name}' op {message}{suffix}", file, line, column)
 
 
 def _has_dtype(type_: ir.Type) -> bool:

@@ -38,13 +38,14 @@ def avg_pool2d(
 ) -> IntArray:
     """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
 
-    Equal input and output parameters are assumed, so quantized values average as reals do.  Padding (top, left, bottom, right)
-    counts only with `count_include_pad`, and then holds `zero_point`.
+    Input and result have equal parameters, so quantized values average as real values do.  Padding (top, left,
+    bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
 
-    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their zero point, by a
-    reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and q = floor((2^30 + 1) * 2^k / n).  As
-    2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is t / n * (1 + d) with 0 < d <= 2^-30.  That
-    moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing else: other sums are 1 / 2n from a tie.
+    `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their
+    zero point, by a reciprocal: ``(t * q + 2^(29 + k)) >> (30 + k)`` with k = ceil(log2 n) and
+    q = floor((2^30 + 1) * 2^k / n).  As 2^k >= n, q * n lies above 2^(30 + k), by 2^k at most: the product is
+    t / n * (1 + d) with 0 < d <= 2^-30.  That moves ties away from zero and, for |t| <= 255 * n and n <= 2^20, nothing
+    else: other sums are 1 / 2n from a tie.
     """
     center = zero_point if division is Division.HALF_AWAY_CENTERED else 0
     fill = zero_point if count_include_pad else 0
@@ -65,7 +66,7 @@ def max_pool2d(
     lo: int,
     hi: int,
 ) -> IntArray:
-    """Largest code of each window, padding never wins, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
+    """Largest value of each window without its padding, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C]."""
     smallest = int(np.iinfo(np.int64).min)
     return np.clip(_windows(data.astype(np.int64), kernel, strides, padding, smallest).max(axis=0), lo, hi)
 
@@ -103,7 +104,7 @@ def mean(
 ) -> IntArray:
     """Mean over `axes`, rescaled and clamped to [lo, hi], int64.
 
-    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float rounding modes round that real
+    With n elements per mean: the sum of (x - z_x) times s_x / (n * s_y), plus z_y.  Float rounding modes round that
     multiplier.  Fixed-point rounding modes start from the quantized (q, e) of s_x / s_y and divide q by n, see
     `folded_count_multiplier`; with `fixed32_double` and `f64` this is TFLite's reference MEAN.
     """

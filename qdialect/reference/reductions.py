@@ -22,7 +22,7 @@ from qdialect.quant_math.inverse_root import inverse_root
 
 
 def arg_max(codes: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
-    """Index along `axis` of the largest code, int64; of equal ones the first, or the last with `last`.
+    """Index along `axis` of the largest value, int64; of equal ones the first, or the last with `last`.
 
     TFLite ARG_MAX takes the first, ONNX ArgMax the one that `select_last_index` names.
     """
@@ -59,8 +59,8 @@ def sum_over(
 def l2_normalize(codes: QuantizedArray, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
-    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and is part of
-    the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
+    Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and
+    is part of the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
     """
     info = np.iinfo(codes.dtype.name)
     offsets = codes.astype(np.int64) - zero_point

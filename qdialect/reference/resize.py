@@ -16,7 +16,7 @@ _HALF = _F32(0.5)
 
 
 def resize_nearest(data: Array, rows: Array, columns: Array) -> Array:
-    """An image [N, H, W, C] made of the cells at `rows` and `columns`."""
+    """An image [N, H, W, C] made of the elements at `rows` and `columns`."""
     return np.take(np.take(data, rows, axis=1), columns, axis=2)
 
 
@@ -25,18 +25,19 @@ def resize_bilinear(data: Array, rows: Taps, columns: Taps, arithmetic: Interpol
 
     ``tflite_fixed``: ``half_away(sum * 2^-20)``; ``xnnpack_fixed``: ``floor(sum * 2^-22 + 1/2)``;
     ``tflite_float``: terms ``(v * row) * column``, columns outermost,
-    quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, quantized values ``trunc(sum)``.
+    quantized values ``trunc(sum + 0.5)``; ``onnx_float``: terms ``(column * row) * v``, rows outermost, quantized
+    values ``trunc(sum)``.
     """
     vertical = ((rows.low, rows.low_weight), (rows.high, rows.high_weight))
     horizontal = ((columns.low, columns.low_weight), (columns.high, columns.high_weight))
     pairs = [(row, column) for row in vertical for column in horizontal]
     if arithmetic is not Interpolation.ONNX_FLOAT:
         pairs = [(row, column) for column in horizontal for row in vertical]
-    cells = data.astype(np.int64 if rows.low_weight.dtype == np.int32 else _F32)
+    elements = data.astype(np.int64 if rows.low_weight.dtype == np.int32 else _F32)
     total: Array | None = None
     with np.errstate(over="ignore", invalid="ignore"):
         for (row, row_weight), (column, column_weight) in pairs:
-            values = resize_nearest(cells, row, column)
+            values = resize_nearest(elements, row, column)
             by_row, by_column = row_weight[:, None, None], column_weight[:, None]
             in_order = arithmetic is not Interpolation.ONNX_FLOAT
             term = values * by_row * by_column if in_order else by_column * by_row * values

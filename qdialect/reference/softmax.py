@@ -16,9 +16,9 @@ from qdialect.quant_math.softmax_tables import SoftmaxTables, reciprocal
 
 
 def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> IntArray:
-    """TFLite SOFTMAX (reference softmax.h), int64 quantized values of the dtype's range; output scale 1/256, zero at the minimum.
+    """TFLite SOFTMAX (reference softmax.h): int64 in the dtype's range, of scale 1/256 and the minimum as zero point.
 
-    y = round(e_i * (1 / sum of e)) in Q0.8 plus the smallest code, saturated.  Exact for rows whose sum stays below
+    y = round(e_i * (1 / sum of e)) in Q0.8 plus the minimum, saturated.  Exact for rows whose sum stays below
     4096 times the largest exponential, the kernel's own limit.
     """
     info = np.iinfo(data.dtype.name)

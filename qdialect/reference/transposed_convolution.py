@@ -32,10 +32,10 @@ def conv_transpose2d_accumulate(
         weight: 8-bit quantized values [O, KH, KW, C / groups].
         input_zero_point: z_x.
         weight_zero_points: one or O entries.
-        strides: (y, x), cells of the result from one cell of the data to the next.
+        strides: (y, x), elements of the result from one element of the data to the next.
         padding: (top, left, bottom, right), cut off the result.
         output_padding: (y, x), added at the bottom and the right.
-        dilation: (y, x), cells of the result from one tap to the next.
+        dilation: (y, x), elements of the result from one tap to the next.
         groups: divides C and O; output channels of a group are adjacent.
         bias: int32[O].
 

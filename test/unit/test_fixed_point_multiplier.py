@@ -16,7 +16,7 @@ from qdialect.quant_math import (
     requantize,
     requantize_parameters,
     select_channels,
-    steps_of,
+    thresholds_of,
 )
 
 INT32 = np.iinfo(np.int32)
@@ -134,12 +134,12 @@ def test_a_channel_without_weights_may_have_any_bias() -> None:
 def test_steps_are_where_codes_begin(rounding: Rounding, f32: list[float]) -> None:
     low, high = np.array([-3000, -1, 0, -40, 7]), np.array([3000, 1, 900, 40, 7])
     params, everyone = requantize_parameters(rounding, np.array(f32)), np.arange(5)
-    steps = steps_of(params, 3, (-10, 20), rounding, (low, high))
+    steps = thresholds_of(params, 3, (-10, 20), rounding, (low, high))
     own = select_channels(params, everyone)
 
     def codes(acc: IntArray) -> NDArray[np.int64]:
         return requantize(np.clip(acc, low, high), own, 3, -10, 20, rounding)
 
-    wanted = steps.codes[:, None]
+    wanted = steps.values[:, None]
     assert ((codes(steps.first) >= wanted) | (steps.first == high + 1)).all()
     assert ((codes(steps.first - 1) < wanted) | (steps.first == low)).all()

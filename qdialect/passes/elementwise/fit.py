@@ -25,7 +25,7 @@ from qdialect.passes.pattern import MatchFailure
 from qdialect.quant_math import (
     Multiplier,
     Rounding,
-    Steps,
+    Thresholds,
     real_multiplier,
     requantize,
     requantize_parameters,
@@ -79,8 +79,8 @@ def fit_requantize(
     `own` are the scales of the source, where it has any: they are kept where an output scale goes with them, and else
     new weight scales are derived.
     """
-    steps = Steps(found.steps.first, found.steps.codes + shift, found.steps.low, found.steps.high)
-    if not len(steps.codes):
+    steps = Thresholds(found.steps.first, found.steps.values + shift, found.steps.low, found.steps.high)
+    if not len(steps.values):
         return MatchFailure(f"is {found.minimum} for every number it depends on")
     candidates = list(_points(graph, found, shift, zero_points))
     is_float = any(op.operation.name in ("arith.mulf", "arith.divf") for op in graph.ops)
@@ -91,7 +91,7 @@ def fit_requantize(
             scales = _scales(steps, multipliers, Fit(own or _UNIT, point, rounding), own is not None)
             if scales is not None:
                 return Fit(scales, point, rounding)
-    wanted = f"its {len(steps.codes)} steps are those of no multiplier with a zero point in {list(zero_points)}"
+    wanted = f"its {len(steps.values)} steps are those of no multiplier with a zero point in {list(zero_points)}"
     return NoFit(f"must round as a requantization does, but {wanted}")
 
 
@@ -117,11 +117,11 @@ def _at_zero(graph: ElementwiseGraph, found: GraphSteps) -> list[int]:
     return [int(value) for value in np.unique(values)][:_PROBES]
 
 
-def _intercepts(steps: Steps) -> list[int]:
+def _intercepts(steps: Thresholds) -> list[int]:
     """Integers near the height at zero of the line through the first and the last step of the widest channel."""
     inside = (steps.first > steps.low) & (steps.first <= steps.high)
     channel = int(inside.sum(axis=0).argmax())
-    codes, first = steps.codes[inside[:, channel]], steps.first[inside[:, channel], channel]
+    codes, first = steps.values[inside[:, channel]], steps.first[inside[:, channel], channel]
     if len(first) < 2 or first[0] == first[-1]:
         return []
     slope = (codes[-1] - codes[0]) / (first[-1] - first[0])
@@ -134,7 +134,7 @@ def _is_addend(graph: ElementwiseGraph, value: ir.Value) -> bool:
     return any(op.operation.name in names and value in list(op.operation.operands) for op in graph.ops)
 
 
-def _multipliers(graph: ElementwiseGraph, steps: Steps, points: Sequence[int]) -> Iterator[F64Array]:
+def _multipliers(graph: ElementwiseGraph, steps: Thresholds, points: Sequence[int]) -> Iterator[F64Array]:
     """Multipliers to try, f64[C] or f64[1], all positive."""
     channels = len(steps.low)
     own = _product_of_factors(graph)
@@ -197,12 +197,12 @@ _FACTORS: dict[str, Callable[[F64Array], F64Array]] = {
 }
 
 
-def _window(steps: Steps, zero_point: int) -> tuple[F64Array, F64Array] | None:
+def _window(steps: Thresholds, zero_point: int) -> tuple[F64Array, F64Array] | None:
     """The multipliers M with ``floor(t * M + 1/2) + z >= c`` at each step t and less before it; None without any.
 
     With h = c - z - 1/2: t * M >= h and (t - 1) * M < h, of which each bounds M from one side.
     """
-    height = (steps.codes - zero_point - 0.5)[:, None]
+    height = (steps.values - zero_point - 0.5)[:, None]
     after = np.where(steps.first <= steps.high, steps.first, 0).astype(np.float64)
     before = np.where(steps.first > steps.low, steps.first - 1, 0).astype(np.float64)
     minimum: F64Array
@@ -216,19 +216,21 @@ def _window(steps: Steps, zero_point: int) -> tuple[F64Array, F64Array] | None:
     return (minimum, end) if np.all(minimum <= end) and np.all(end > 0) else None
 
 
-def _holds(steps: Steps, multipliers: F64Array, zero_point: int, rounding: Rounding) -> bool:
+def _holds(steps: Thresholds, multipliers: F64Array, zero_point: int, rounding: Rounding) -> bool:
     """Whether the requantization has exactly these steps; tried at a few of them first."""
     if np.any(multipliers >= 2.0**30):
         return False
-    every = np.arange(len(steps.codes))
+    every = np.arange(len(steps.values))
     few = every[:: max(1, len(every) // _PROBES)]
     return all(_agrees(steps, part, multipliers, zero_point, rounding) for part in (few, every))
 
 
-def _agrees(steps: Steps, part: NDArray[np.intp], multipliers: F64Array, zero_point: int, rounding: Rounding) -> bool:
+def _agrees(
+    steps: Thresholds, part: NDArray[np.intp], multipliers: F64Array, zero_point: int, rounding: Rounding
+) -> bool:
     params = requantize_parameters(rounding, multipliers)
-    bounds = int(steps.codes[0]) - 1, int(steps.codes[-1])
-    first, codes = steps.first[part], steps.codes[part][:, None]
+    bounds = int(steps.values[0]) - 1, int(steps.values[-1])
+    first, codes = steps.first[part], steps.values[part][:, None]
     after = requantize(np.minimum(first, steps.high), params, zero_point, *bounds, rounding)
     before = requantize(np.maximum(first - 1, steps.low), params, zero_point, *bounds, rounding)
     is_after = (after >= codes) | (first > steps.high)
@@ -236,7 +238,7 @@ def _agrees(steps: Steps, part: NDArray[np.intp], multipliers: F64Array, zero_po
     return bool(np.all(is_after & is_before))
 
 
-def _scales(steps: Steps, multipliers: F64Array, fit: Fit, has_own: bool) -> Scales | None:
+def _scales(steps: Thresholds, multipliers: F64Array, fit: Fit, has_own: bool) -> Scales | None:
     """Scales that give the steps: the source's own and an output scale, or derived weight scales."""
     own = fit.scales
     exact = float(own.input * own.weights[0] / multipliers[0]) if has_own else 1.0

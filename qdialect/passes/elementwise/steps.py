@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from qdialect.passes.elementwise.graph import ElementwiseGraph
 from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
 from qdialect.passes.pattern import MatchFailure
-from qdialect.quant_math import IntArray, Steps
+from qdialect.quant_math import IntArray, Thresholds
 
 Array = NDArray[Any]
 
@@ -29,7 +29,7 @@ class GraphSteps:
     ``steps.first[c - minimum - 1, k]`` is the first number of channel k at which the graph is c or more.
     """
 
-    steps: Steps
+    steps: Thresholds
     minimum: int
     maximum: int
 
@@ -90,7 +90,7 @@ def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: i
         found = _numbers_at(graph, np.clip(beside, whole.low, whole.high))
         if isinstance(found, MatchFailure):
             return found
-    return GraphSteps(Steps(first, integers, whole.low, whole.high), minimum, maximum)
+    return GraphSteps(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
 
 
 def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphSteps | MatchFailure:
@@ -113,4 +113,4 @@ def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphStep
     counts = np.stack([np.searchsorted(column, integers) for column in found.T], axis=1)
     first = np.where(counts == len(points), high + 1, low + counts)
     first = np.where(first > whole.high, whole.high + 1, np.maximum(first, whole.low))
-    return GraphSteps(Steps(first, integers, whole.low, whole.high), minimum, maximum)
+    return GraphSteps(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
