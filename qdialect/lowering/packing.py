@@ -64,7 +64,7 @@ def clip_outliers(weights: CenteredWeights) -> tuple[CenteredWeights, NDArray[np
 
 
 def _outlier_cost(remainder: NDArray[np.int32]) -> float:
-    """Instructions a pixel: for each K group with a remainder a broadcast, and a product for each vector of channels."""
+    """Instructions a pixel: for each K group with a remainder a broadcast, and a product for each channel vector."""
     *_, contiguous = remainder.shape
     taps = remainder.any(axis=0).reshape(-1, contiguous)
     k_groups = np.pad(taps, ((0, 0), (0, -contiguous % 4))).reshape(-1, 4).any(axis=1)

@@ -71,9 +71,8 @@ def test_tags_stand_on_the_ops() -> None:
 def test_a_view_is_a_strided_cast_of_the_flat_buffer() -> None:
     text = kernel_with_a_sum().render("k")
     assert "memref.reinterpret_cast %data to offset: [1], sizes: [6, 3], strides: [2, 1] : memref<16xi8>" in text
-    assert text.startswith(
-        'func.func private @k(%data: memref<16xi8> loc("data"), %output: memref<6xi32> loc("output"), %bias: i32'
-    )
+    arguments = '%data: memref<16xi8> loc("data"), %output: memref<6xi32> loc("output"), %bias: i32 loc("bias")'
+    assert text.startswith(f"func.func private @k({arguments})")
 
 
 def test_only_destinations_are_writable() -> None:

@@ -1,4 +1,4 @@
-"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the float64 operations that NumPy runs."""
+"""The algorithms of `qdialect.quant_math.transcendental` as scalar bodies, in the float64 operations of NumPy."""
 
 from __future__ import annotations
 

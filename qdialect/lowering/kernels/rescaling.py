@@ -19,7 +19,7 @@ _FAR = 2.0**33
 
 @dataclass(frozen=True)
 class Rescaling:
-    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds do not include the shift."""
+    """``clamp(round(x * M) + zero_point)`` plus `shift`, as `element`; zero point and bounds are without it."""
 
     how: Requantization
     zero_point: int

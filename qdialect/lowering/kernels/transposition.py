@@ -80,7 +80,7 @@ def _emit_part(
     column: tuple[int, int, int],
     origins: tuple[int, int],
 ) -> None:
-    """One micro-kernel: `row` is a part (start, size, tile) of the source's contiguous axis, `column` of the target's."""
+    """One micro-kernel: `row` is a part (start, size, tile) of the source's contiguous axis, `column` the target's."""
     sizes, tiles = [axis.size for axis in axes], [1] * len(axes)
     offsets = list(origins)
     for axis, (start, size, tile) in ((along, row), (len(axes) - 1, column)):

@@ -1,6 +1,6 @@
 """About how many cycles ops of the vector phase take on a CPU with vectors of 64 bytes.
 
-Only the shares of micro-kernels count: threads get parts of equal cost. A vector op takes a cycle for every 64bytes it
+Only the shares of micro-kernels count: threads get parts of equal cost. A vector op takes a cycle for every 64 bytes it
 computes, a contraction one for every 64 products of bytes or 16 of wider numbers.
 """
 

@@ -42,7 +42,7 @@ def is_byte_contraction(op: ir.Operation) -> bool:
 
 
 def byte_contraction(op: ir.Operation) -> ByteContraction | MatchFailure | None:
-    """What `op` contracts; None where its operands are not bytes, a reason where its bytes cannot be loaded as stored."""
+    """What `op` contracts; None where its operands are not bytes, a reason where its bytes cannot be loaded so."""
     if not is_byte_contraction(op):
         return None
     loops = contraction_of(op)
