@@ -11,7 +11,7 @@ _LAYOUTS = [[8, 4, 32, 16, 1], [8, 4, 24, 12, 1], [32, 16, 8, 4, 1], [8, 4, 80, 
 
 @st.composite
 def tiles(draw: Draw) -> Program:
-    """Contractions of tiles of 64 lanes along taps: pixels and rows at any stride, weights that lie in K groups or not."""
+    """Contractions of tiles of 64 lanes along taps: pixels and rows at any stride, weights in K groups or not."""
     rng, main = generator(draw), Main()
     extents = {
         "p": draw(st.integers(1, 3)),

@@ -30,7 +30,7 @@ def check_channel_parameters(label: str, channels: int, **parameters: Sequence[f
 
 
 def check_zero_points(label: str, name: str, zero_points: Sequence[int], type_: ir.Type) -> None:
-    """Every zero point is a code of the tensor it belongs to."""
+    """Every zero point lies in the range of the tensor it belongs to."""
     low, high = range_of(type_)
     for value in zero_points:
         require(low <= value <= high, label, f"{name} must be in [{low}, {high}], but got {value}")

@@ -129,14 +129,14 @@ class DivOp(BinaryOp, name="div"):
 
 
 class MaximumOp(BinaryOp, name="maximum"):
-    """The larger of two f32 values, clamped: that code itself where all three quantizations are one.
+    """The larger of two f32 values, clamped: the value itself where all three tensors have equal parameters.
 
     Else f32 values are compared in float32, and the larger divided by the output scale, ties to even.
     """
 
 
 class MinimumOp(BinaryOp, name="minimum"):
-    """The smaller of two f32 values, clamped: that code itself where all three quantizations are one.
+    """The smaller of two f32 values, clamped: the value itself where all three tensors have equal parameters.
 
     Else f32 values are compared in float32, and the smaller divided by the output scale, ties to even.
     """

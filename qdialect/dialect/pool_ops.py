@@ -60,7 +60,7 @@ class PoolOp(QnnOp):
 
 
 class MaxPool2DOp(PoolOp, name="max_pool2d"):
-    """Largest code of each window, clamped; cells of the padding do not take part."""
+    """Largest quantized value of each window, clamped; elements of the padding do not take part."""
 
 
 class AvgPool2DOp(PoolOp, name="avg_pool2d"):
@@ -82,7 +82,7 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
 
 
 class MeanOp(RescaledReductionOp, name="mean"):
-    """Mean over `axes`, requantized; the number of cells is part of the multiplier."""
+    """Mean over `axes`, requantized; the number of elements is part of the multiplier."""
 
 
 class SoftmaxOp(QnnOp, name="softmax"):
@@ -93,7 +93,8 @@ class SoftmaxOp(QnnOp, name="softmax"):
     Constraints:
       C1: axis must name a dimension of the input
       C2: output_zero_point must lie in the result's range
-      C3: ``tflite_fixed`` has the input's element type, output_scale 1/256 and the smallest code as output_zero_point
+      C3: ``tflite_fixed`` has the input's element type, output_scale 1/256 and its smallest value as
+        output_zero_point
       C4: ``tflite_fixed`` needs input_scale * beta above 2^-26, the last bit of its fixed point
     """
 

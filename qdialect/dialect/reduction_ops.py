@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, extremes, and where the extreme code of a row is."""
+"""Reductions over axes: sums, extremes, and the indices of extremes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qdialect.quant_math import Multiplier, Rounding
 
 
 class ArgOp(QnnOp):
-    """Where along `axis` an extreme code is; quantized values compare as the numbers they stand for, so no parameters enter.
+    """The index along `axis` of an extreme; quantized values are ordered as what they stand for.
 
     Constraints:
       C1: axis must name a dimension of the input
@@ -35,11 +35,11 @@ class ArgOp(QnnOp):
 
 
 class ArgMaxOp(ArgOp, name="arg_max"):
-    """Index along `axis` of the largest code; of equal ones the first, or the last with `last`."""
+    """Index along `axis` of the largest element; of equal ones the first, or the last with `last`."""
 
 
 class ArgMinOp(ArgOp, name="arg_min"):
-    """Index along `axis` of the smallest code; of equal ones the first, or the last with `last`."""
+    """Index along `axis` of the smallest element; of equal ones the first, or the last with `last`."""
 
 
 class RescaledReductionOp(QnnOp):
@@ -75,7 +75,7 @@ class SumOp(RescaledReductionOp, name="sum"):
 
 
 class ExtremeOp(QnnOp):
-    """An extreme code over `axes`; input and result have the same parameters.
+    """The extreme over `axes`; input and result have the same parameters.
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input
@@ -97,11 +97,11 @@ class ExtremeOp(QnnOp):
 
 
 class ReduceMaxOp(ExtremeOp, name="reduce_max"):
-    """Largest code over `axes`."""
+    """Largest quantized value over `axes`."""
 
 
 class ReduceMinOp(ExtremeOp, name="reduce_min"):
-    """Smallest code over `axes`."""
+    """Smallest quantized value over `axes`."""
 
 
 _LONGEST_ROW = (2**31 - 1) // 255**2

@@ -49,7 +49,7 @@ class ResizeOp(SameElementOp):
 class ResizeNearestOp(ResizeOp, name="resize_nearest"):
     """An image [N, H, W, C] of height and width `size`: every element is the input's nearest one.
 
-    `coordinates` and `ratio` say where that is, `nearest` which cell; places outside mean the cell at the edge.
+    `coordinates` and `ratio` define the coordinate, `nearest` its rounding; outside is the element at the edge.
     """
 
     input = operand(_ANY_IMAGE)

@@ -16,7 +16,7 @@ ELEMENT_RANGES = {
     "ui16": (0, 2**16 - 1),
     "i32": (-(2**31), 2**31 - 1),
 }
-"""Smallest and largest code of each integer element type; `i8` is signed, `ui8` unsigned."""
+"""Smallest and largest value of each integer element type; `i8` is signed, `ui8` unsigned."""
 
 NUMPY_DTYPES = {
     "i8": np.dtype(np.int8),
@@ -49,7 +49,7 @@ def dtype_of(type_: ir.Type) -> np.dtype[np.generic]:
 
 
 def range_of(type_: ir.Type) -> tuple[int, int]:
-    """Smallest and largest code that the elements of a tensor type can hold."""
+    """Smallest and largest value that the elements of a tensor type can hold."""
     return ELEMENT_RANGES[element_of(type_)]
 
 

@@ -61,7 +61,7 @@ class EightBitFunction(QnnOp):
 class LutOp(EightBitFunction, name="lut"):
     """Table look-up: ``output = table[unsigned bit pattern of input]``.
 
-    Entry 255 belongs to the code 255 of a `ui8` tensor and to the code -1 of an `i8` one; entries are bit patterns of
+    Entry 255 belongs to the value 255 of a `ui8` tensor and to the value -1 of an `i8` one; entries are bit patterns of
     the result's element type, which may differ from the input's.  The scales and zero points do not enter the look-up:
     they say what the quantized values mean.
     """

@@ -25,7 +25,12 @@ def to_x86(module: ir.Module, target: Target) -> None:
         # What stores and converts vectors looks for those that fill registers.
         flatten_lanes(module)
         apply_instructions(module, _conversions(target))
-        apply_schedule(module.operation, _lower_gathers, "to-x86")
+        lower_gathers(module)
+
+
+def lower_gathers(module: ir.Module) -> None:
+    """Take every `vector.gather` that is left apart into loads, in place; needs a current context and location."""
+    apply_schedule(module.operation, _gathers_to_loads, "to-x86")
 
 
 def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
@@ -33,7 +38,7 @@ def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:
     return [*_contractions(target), *_conversions(target)]
 
 
-def _lower_gathers(module: ir.Value) -> None:
+def _gathers_to_loads(module: ir.Value) -> None:
     """Write that gathers of several dimensions become rows."""
     functions = structured_transform.MatchOp.match_op_names(module, ["func.func"]).result
     apply_patterns(functions, vector_transform.ApplyLowerGatherPatternsOp)

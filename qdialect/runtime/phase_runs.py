@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from qdialect import context
 from qdialect._mlir import ir
 from qdialect.lowering import lowered
-from qdialect.lowering.lowered import TARGET
 from qdialect.lowering.pipeline import Phase, lower, target_of
 from qdialect.lowering.plain_loops import linalg_to_plain_loops
+from qdialect.lowering.plain_vectors import vector_to_plain_code
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.reference import interpreter
 from qdialect.runtime.compiler import check_target
 from qdialect.runtime.executable import Executable
-from qdialect.target import GENERIC
 
 Array = NDArray[Any]
 
@@ -46,11 +45,10 @@ def _plain_loops(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...
     return _called(copy, inputs)
 
 
-def _generic_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _plain_vectors(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
     copy = context.copy(module)
-    with copy.context:
-        copy.operation.attributes[TARGET] = ir.StringAttr.get(GENERIC.name)
-    return _called(lower(copy, GENERIC, threads=lowered.read(copy).threads).module, inputs)
+    vector_to_plain_code(copy)
+    return _called(copy, inputs)
 
 
 def _target_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -68,7 +66,7 @@ RUNS: Mapping[Phase, PhaseRun] = {
     Phase.QNN: PhaseRun("NumPy reference", _reference),
     Phase.FUSED: PhaseRun("NumPy reference", _reference),
     Phase.LINALG: PhaseRun("loops over scalars", _plain_loops),
-    Phase.VECTOR: PhaseRun("vector code for any CPU", _generic_code),
+    Phase.VECTOR: PhaseRun("vector code for any CPU", _plain_vectors),
     Phase.X86: PhaseRun("the target's instructions", _target_code),
     Phase.LLVM: PhaseRun("machine code of the text", _target_code),
 }

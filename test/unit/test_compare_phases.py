@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from phase_networks import CONVOLUTION, DIVISIBLE, NETWORKS
+from phase_networks import CONVOLUTION, DEPTHWISE, DIVISIBLE, NETWORKS
 
 from qdialect._mlir import ir
 from qdialect.cli import opt
@@ -19,6 +19,7 @@ from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pass_base import Pass
 from qdialect.runtime.comparison import first_difference
 from qdialect.runtime.phase_comparison import compare_phases
+from qdialect.runtime.phase_runs import RUNS
 from qdialect.runtime.workload import random_inputs
 from qdialect.target import GENERIC, TARGETS, Target
 
@@ -154,3 +155,19 @@ def test_a_difference_is_of_bits() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="input 'image' must be"):
         compare_phases(parse(CONVOLUTION), [np.zeros((1, 6, 6, 3), np.int8)], target="generic")
+
+
+WIDE_DEPTHWISE = (
+    DEPTHWISE.replace("6x6x8x", "6x6x64x").replace("8x3x3x1x", "64x3x3x1x").replace("groups = 8", "groups = 64")
+)
+
+
+@pytest.mark.parametrize("text", [*NETWORKS.values(), WIDE_DEPTHWISE], ids=[*NETWORKS, "wide depthwise"])
+@pytest.mark.parametrize("phase", [Phase.LINALG, Phase.VECTOR])
+def test_what_is_tiled_for_a_target_runs_on_any_cpu(text: str, phase: Phase) -> None:
+    module = parse(text)
+    lowered = lower(module, TARGETS["avx512vbmi"], phase)
+    inputs = random_inputs(lowered.inputs, 0)
+    expected, found = (RUNS[at].run(of, inputs) for at, of in ((Phase.QNN, module), (phase, lowered.module)))
+    for wanted, got in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(wanted, got, strict=True)

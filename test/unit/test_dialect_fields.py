@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from op_texts import CONTEXT, Change, assert_refused, example, read
-from qdialect.dialect.enums import SoftmaxArithmetic
+from qdialect.quant_math.choices import SoftmaxArithmetic
 
 from qdialect._mlir import ir
 from qdialect.dialect import OPS, ConstantOp, QnnOp

@@ -1,4 +1,4 @@
-"""A sum of quantized values as one line equals the sum on every pair of quantized values, and is refused where there is none."""
+"""A fixed-point sum equals the quantized sum on every pair of values, and is refused where none does."""
 
 import numpy as np
 import pytest

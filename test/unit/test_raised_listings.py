@@ -53,8 +53,8 @@ class Layer:
         return (np.stack(windows) @ weights.T).astype(np.int32).reshape(1, self.rows, 1, self.channels)
 
 
-SMALL, F32 = Layer(6, 8, 4, 16, 2), Layer(20, 64, 4, 16, 4)
-LAYERS = pytest.mark.parametrize("layer", [SMALL, F32], ids=["small", "real"])
+SMALL, FULL = Layer(6, 8, 4, 16, 2), Layer(20, 64, 4, 16, 4)
+LAYERS = pytest.mark.parametrize("layer", [SMALL, FULL], ids=["small", "full"])
 
 
 def hexadecimal(array: Array) -> str:
