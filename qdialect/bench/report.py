@@ -145,7 +145,7 @@ def _over(size: int, minimum: int) -> str:
 
 def _details(results: Results) -> Iterator[str]:
     yield "## Every variant\n"
-    header = ("engine", "variant", "median", "least", "9 of 10 below", "of peak", "differing elements", "by at most")
+    header = ("engine", "variant", "median", "minimum", "9 of 10 below", "of peak", "differing elements", "by at most")
     for measurement in results.measurements:
         gmacs = f", {measurement.macs / 1e6:.6g} million multiply-accumulates" if measurement.macs else ""
         yield f"### {measurement.name}, {_threads(measurement.threads)}\n"

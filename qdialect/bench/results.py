@@ -127,7 +127,7 @@ class Rounds:
             self.engine,
             self.variant,
             seconds=_median([r["median"] for r in self.rounds]),
-            minimum=min(r["least"] for r in self.rounds),
+            minimum=min(r["minimum"] for r in self.rounds),
             upper=_median([r["upper"] for r in self.rounds]),
             calls=sum(r["calls"] for r in self.rounds),
             different=self.agreement["different"] / max(self.agreement["elements"], 1),

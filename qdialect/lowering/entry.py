@@ -6,15 +6,18 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.lowering.lowered import Lowered, Port, error_at_module
+from qdialect.lowering.to_gomp import is_divided
 
 _ENTRY = "main"
+_WORD_BYTES = 8
 
 
 def check_entry(lowered: Lowered) -> None:
     """Raise `CompileError` where `main` of a module from phase `linalg` on is not what its attributes say.
 
-    It takes the arrays of all inputs and outputs, the constants, the working memory and, of clocked code, the readings
-    of the clock. Before phase `llvm` every argument has a size, which is checked too.
+    It takes the arrays of all inputs and outputs, the constants, the working memory, of clocked code the readings of the
+    clock, and of divided code, from phase `llvm` on, how many threads it may ask for. Before phase `llvm` every argument
+    has a size, which is checked too.
     """
     module = lowered.module
     functions = (op.operation for op in module.body.operations if "sym_name" in op.operation.attributes)
@@ -35,8 +38,9 @@ def check_entry(lowered: Lowered) -> None:
 def _sizes(lowered: Lowered) -> list[int]:
     """Bytes of each argument, as the module's attributes say; what is empty has one all the same."""
     ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
-    clock = [8 * (len(lowered.steps) + 1)] if lowered.clocked else []
-    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock]
+    clock = [_WORD_BYTES * (len(lowered.steps) + 1)] if lowered.clocked else []
+    team_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
+    return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *team_limit]
 
 
 def _port_bytes(port: Port) -> int:

@@ -134,7 +134,7 @@ def test_reports_are_written_again(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_rounds_become_a_row() -> None:
     agreed = {"elements": 8, "different": 2, "largest": 1.0, "is_exact": False}
     times: list[Mapping[str, Any]] = [
-        {"median": m, "least": m / 2, "upper": m * 2, "calls": 5} for m in (3.0, 1.0, 2.0)
+        {"median": m, "minimum": m / 2, "upper": m * 2, "calls": 5} for m in (3.0, 1.0, 2.0)
     ]
     assert Rounds("a", "b", agreed, times).row() == Row("a", "b", 2.0, 0.5, 4.0, 15, 0.25, 1.0, False)
     assert Rounds("a", "b", {"error": "no"}).row() == Row("a", "b", error="no")

@@ -1,4 +1,4 @@
-"""Text that MLIR must not see: how deep it micro-kernels, how long it becomes, and how long it takes to find out."""
+"""Text that MLIR must not see: how deep it nests, how long it becomes, and how long it takes to find out."""
 
 import time
 
@@ -8,7 +8,7 @@ from subprocesses import output_of
 from qdialect import ParseError, parse
 from qdialect.text_limits import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, remainder
 
-DEEP = f"micro-kernel at most {LIMIT} deep"
+DEEP = f"nest at most {LIMIT} deep"
 LONG = f"at most {MIN_EXPANSION} characters"
 WORD = f"at most {MAX_WORD} characters"
 

@@ -187,8 +187,8 @@ text = '''func.func @main(%x: tensor<64x64xui8>) -> tensor<64x64xui8> {
   %0 = "qnn.clip"(%x) {min = 10 : i64, max = 200 : i64} : (tensor<64x64xui8>) -> tensor<64x64xui8>
   return %0 : tensor<64x64xui8>
 }'''
-quantized values = np.arange(4096, dtype=np.uint8).reshape(64, 64)
-assert (qdialect.compile(qdialect.parse(text), threads=4)(quantized values) == quantized values.clip(10, 200)).all()
+values = np.arange(4096, dtype=np.uint8).reshape(64, 64)
+assert (qdialect.compile(qdialect.parse(text), threads=4)(values) == values.clip(10, 200)).all()
 """
     for limit in ("1", "3"):
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "OMP_THREAD_LIMIT": limit}, check=True)
