@@ -7,20 +7,17 @@ come from here alone, with threads off.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from qdialect import dialect, text_limits
+from qdialect import bytecode, dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
-
-BYTECODE_MAGIC = b"ML\xefR"
-"""What MLIR bytecode begins with."""
 
 _RESOURCE = "dense_resource<"
 _SUFFIXES = (".mlir", ".mlirbc")
@@ -72,33 +69,23 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     """
     path = _path_of(source)
     name = file_name or (str(path) if path else "-")
-    content = read_bytes(path) if path else source
-    if isinstance(content, bytes) and content.startswith(BYTECODE_MAGIC):
-        module = _parsed(lambda: ir.Module.parse(content), context, name, lambda: _damaged(name))
-        inline(module)
-        return module
-    text = decoded(content, name) if isinstance(content, bytes) else str(content)
+    content = read_bytes(path) if path else source if isinstance(source, bytes) else str(source)
+    context = context or make_context()
+    bytes_ = content if isinstance(content, bytes) and content.startswith(bytecode.MAGIC) else b""
+    text = _bytecode_text(bytes_, context, name) if bytes_ else decoded(content, name)
     _check_text(text, name)
     # Only so do the locations of the ops have the name of their file.  A pipe can be read but once, and the bindings
     # take no name that is not Unicode.
-    reread = path if path and path.is_file() and not _SURROGATE.search(str(path)) else None
-    read = (lambda: ir.Module.parseFile(str(reread))) if reread else (lambda: ir.Module.parse(text))
-    module = _parsed(read, context, name, lambda: _silent(text, name))
+    reread = path if path and path.is_file() and not bytes_ and not _SURROGATE.search(str(path)) else None
+    with context:
+        try:
+            module = ir.Module.parseFile(str(reread)) if reread else ir.Module.parse(text)
+        except ir.MLIRError as error:
+            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(text, name),)
+            raise ParseError(diagnostics[0].message, diagnostics) from error
     if _RESOURCE in text:
         inline(module)
     return module
-
-
-def _parsed(
-    read: Callable[[], ir.Module], context: ir.Context | None, name: str, silent: Callable[[], Diagnostic]
-) -> ir.Module:
-    """The module that `read` gives; `silent` says what is wrong where the bindings fail without a word."""
-    with context or make_context():
-        try:
-            return read()
-        except ir.MLIRError as error:
-            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (silent(),)
-            raise ParseError(diagnostics[0].message, diagnostics) from error
 
 
 def read_text(path: Path) -> str:
@@ -106,8 +93,10 @@ def read_text(path: Path) -> str:
     return decoded(read_bytes(path), str(path))
 
 
-def decoded(content: bytes, name: str) -> str:
+def decoded(content: str | bytes, name: str) -> str:
     """`content` as text with the line ends of this platform; raises `ParseError` where it is not UTF-8."""
+    if isinstance(content, str):
+        return content
     try:
         return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
@@ -193,8 +182,12 @@ def _refused(text: str, at: int, name: str, message: str) -> ParseError:
     return ParseError(message, (Diagnostic(Severity.ERROR, message, name, line, column),))
 
 
-def _damaged(name: str) -> Diagnostic:
-    return Diagnostic(Severity.ERROR, "MLIR bytecode is damaged", name, 1, 1)
+def _bytecode_text(content: bytes, context: ir.Context, name: str) -> str:
+    text = bytecode.text_of(content, allow_unregistered=context.allow_unregistered_dialects)
+    if text is None:
+        message = "MLIR bytecode is damaged, or has ops that break a constraint"
+        raise ParseError(message, (Diagnostic(Severity.ERROR, message, name, 1, 1),))
+    return text
 
 
 def _silent(text: str, name: str) -> Diagnostic:

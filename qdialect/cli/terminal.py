@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qdialect.context import BYTECODE_MAGIC, decoded
+from qdialect import bytecode
+from qdialect.context import decoded
 from qdialect.diagnostics import ParseError, QDialectError, printable
 from qdialect.files import read_bytes
 
@@ -57,7 +58,7 @@ def read_input(name: str) -> str | bytes:
     Raises `ParseError` where it cannot be read or is neither.
     """
     content = read_bytes(Path(name)) if name != "-" else _stdin()
-    return content if content.startswith(BYTECODE_MAGIC) else decoded(content, "<stdin>" if name == "-" else name)
+    return content if content.startswith(bytecode.MAGIC) else decoded(content, "<stdin>" if name == "-" else name)
 
 
 def write_output(name: str, content: str | bytes) -> None:

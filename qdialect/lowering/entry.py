@@ -15,9 +15,9 @@ _WORD_BYTES = 8
 def check_entry(lowered: Lowered) -> None:
     """Raise `CompileError` where `main` of a module from phase `linalg` on is not what its attributes say.
 
-    It takes the arrays of all inputs and outputs, the constants, the working memory, of clocked code the readings of the
-    clock, and of divided code, from phase `llvm` on, how many threads it may ask for. Before phase `llvm` every argument
-    has a size, which is checked too.
+    It takes the arrays of all inputs and outputs, the constants, the working memory, the readings of the clock if it is
+    clocked and, in phase `llvm`, the number of threads that it may ask for if it is divided. Before phase `llvm` every
+    argument has a size, which is checked too.
     """
     module = lowered.module
     functions = (op.operation for op in module.body.operations if "sym_name" in op.operation.attributes)

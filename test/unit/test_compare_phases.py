@@ -158,7 +158,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 
 
 WIDE_DEPTHWISE = (
-    DEPTHWISE.replace("6x6x8x", "6x6x64x").replace("8x3x3x1x", "64x3x3x1x").replace("groups = 8", "groups = 64")
+    DEPTHWISE.replace("6x6x8x", "4x4x64x").replace("8x3x3x1x", "64x3x3x1x").replace("groups = 8", "groups = 64")
 )
 
 
