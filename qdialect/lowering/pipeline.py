@@ -83,6 +83,8 @@ def lower(
         _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
     else:
         _run([InlineOutlinedPass()], copy)
+        # Raises where there is no such function, or one of several blocks.
+        main_function(copy)
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):
         _run(passes, copy)
         if phase is Phase.FUSED:
