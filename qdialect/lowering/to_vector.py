@@ -68,7 +68,7 @@ def _micro_kernels(function: ir.Operation) -> list[list[_Tagged]]:
     for number, micro_kernel in micro_kernels.items():
         if all(one.role != _ROOT for one in micro_kernel):
             roles = ", ".join(one.role for one in micro_kernel)
-            raise error_at(micro_kernel[0].op.location, f"nest {number} must have a root, but has only {roles}")
+            raise error_at(micro_kernel[0].op.location, f"micro-kernel {number} must have a root, but has only {roles}")
     return list(micro_kernels.values())
 
 

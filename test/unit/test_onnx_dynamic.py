@@ -77,4 +77,4 @@ def test_a_run_time_zero_point_takes_a_constant_matrix() -> None:
     sums = model.node("MatMulInteger", *names, model.input("z", (), np.uint8))
     with pytest.raises(ImportModelError) as caught:
         import_onnx(model.finish(sums, dtype=np.int32))
-    assert "right operand must be a constant matrix where the zero point is none" in caught.value.render()
+    assert "right operand must be a constant matrix where the zero point is omitted" in caught.value.render()

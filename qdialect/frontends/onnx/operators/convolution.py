@@ -15,7 +15,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
 from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
@@ -42,6 +42,7 @@ def _conv_integer(call: Call) -> Tensor:
 def integers(call: Call, index: int, zero_point: int) -> Quantized:
     """Input `index` with the zero points of input `zero_point` and the scale 1."""
     value = call.value(index)
+    require(value.element in EIGHT_BIT, f"input {index} must be {' or '.join(EIGHT_BIT)}, but got {value.element}")
     count = call.constant(zero_point).size if call.optional(zero_point) is not None else 1
     zero_points, element = zero_points_of(call, zero_point, count, value.element)
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
