@@ -241,7 +241,3 @@ class HardswishOp(UnaryOp, name="hardswish"):
         if self.mode is HardswishMode.LUT:
             return super().to_table()
         return tflite_hard_swish_table(*self._ends())
-
-
-UNARY_OPS: tuple[type[UnaryOp], ...] = tuple(UnaryOp.__subclasses__())
-"""Every `UnaryOp` of the dialect; `qnn.lut`, which carries its table itself, is not among them."""

@@ -17,29 +17,12 @@ from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
 
-# Imported for the evaluators they register.
-from qdialect.reference import (
-    contraction_evaluators,
-    evaluators,
-    f32_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    pair_evaluators,
-    qnn_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-)
+from qdialect.reference import __path__ as reference_path
+from qdialect.reference import evaluators
+from qdialect.registry import import_modules
 
-_REGISTERED = (
-    contraction_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    qnn_evaluators,
-    f32_evaluators,
-    pair_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-)
+import_modules("qdialect.reference", reference_path, "_evaluators")
+
 _DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _CALL = "func.call"
 
