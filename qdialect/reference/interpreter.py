@@ -16,7 +16,6 @@ from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
-
 from qdialect.reference import __path__ as reference_path
 from qdialect.reference import evaluators
 from qdialect.registry import import_modules
