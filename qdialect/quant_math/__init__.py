@@ -2,9 +2,8 @@
 
 from qdialect.quant_math import activations
 from qdialect.quant_math.accumulator_range import accumulator_range
-from qdialect.quant_math.activations import ElementFunction
+from qdialect.quant_math.activations import Activation, activate
 from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_f32
-from qdialect.quant_math.chains import Activation, activate
 from qdialect.quant_math.choices import (
     AddArithmetic,
     Division,
@@ -39,6 +38,7 @@ from qdialect.quant_math.multipliers import (
     sum_factors,
 )
 from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.real_functions import ElementFunction
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.tables import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, quantize_array
 from qdialect.quant_math.choices import Entries, FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math.real_functions import ElementFunction
 
 Table = NDArray[np.uint8]
 

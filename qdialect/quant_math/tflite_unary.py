@@ -98,7 +98,7 @@ def tflite_gelu_table(
 ) -> Table:
     """TFLite GELU: x / 2 * erfc(-x / sqrt 2) in float32, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     source, target = (input_scale, input_zero_point, input_dtype), (output_scale, output_zero_point, output_dtype)
-    function = activations.gelu_tanh if is_approximate else _gelu
+    function = activations.tflite_gelu_tanh if is_approximate else _gelu
     return build_table(function, *source, *target, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)
 
 

@@ -6,7 +6,7 @@ A function of one quantized tensor, however many operators it is made of, is a t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import QuantParams, code_range, elementwise
+from qdialect.quant_math.expressions import Expression
 
 Leaf = tuple[Any, ...]
 """What tells quantized tensors apart, `Quantized.key`."""
@@ -59,21 +60,17 @@ class FloatOps:
         return uniform_constant(value, like.type)
 
 
-Formula = Callable[[FloatOps, Sequence[ir.Value]], ir.Value]
-"""Builds the function of operands of one shape."""
-
-
 @dataclass(frozen=True, eq=False)
 class Pointwise(F32Tensor):
     """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
 
-    `formula` builds it of `operands`, the same tensors in order with numbers among them.
+    `formula` computes it of `operands`, the same tensors in order with numbers among them.
     """
 
     node: Node
     parts: Mapping[str, F32Tensor]
     operands: tuple[F32Tensor, ...]
-    formula: Formula
+    formula: Expression
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
 
@@ -115,8 +112,7 @@ class Pointwise(F32Tensor):
             rank = len(self.shape)
             shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
             operands = [_spread(emitter, value, shape) for value in held]
-            with emitter.location_of(own):
-                return self.formula(FloatOps(emitter), operands), is_channels_last
+            return emitter.expression(self.formula, *operands), is_channels_last
 
         return plan.compute(own, self.shape, "f32", emit)
 
@@ -263,7 +259,7 @@ def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
     return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
-def pointwise(call: Call, names: Sequence[str], formula: Formula) -> Pointwise:
+def pointwise(call: Call, names: Sequence[str], formula: Expression) -> Pointwise:
     """The node's function of the arguments `names`, tensors or numbers."""
     operands: list[F32Tensor] = []
     parts: dict[str, F32Tensor] = {}
