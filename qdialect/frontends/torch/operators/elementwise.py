@@ -35,7 +35,7 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
-from qdialect.quant_math import QuantParams, code_range, elementwise
+from qdialect.quant_math import code_range, elementwise
 from qdialect.quant_math.expressions import Expression
 
 Leaf = tuple[Any, ...]
@@ -222,8 +222,8 @@ class _Joined:
 
     def results(self) -> Array:
         """What the integer op gives for all pairs of quantized values."""
-        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
-        lhs, rhs, output = (QuantParams(side.scale, side.zero_point) for side in (left, right, to))
+        to = self.to
+        lhs, rhs, output = self.lhs.parameters.params, self.rhs.parameters.params, to.params
         operands = (self._all_values(0), self._all_values(1), lhs, rhs, output, to.minimum, to.maximum)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
