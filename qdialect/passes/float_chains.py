@@ -45,18 +45,18 @@ def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Va
 
 @dataclass(frozen=True)
 class ChainMatch:
-    """`activation` of `source`; `steps` are the values computed on the way, the last one the activation's own."""
+    """`activation` of `source`; `values` are those computed on the way, the last one the activation's own."""
 
     activation: Activation
     alpha: float
     source: ir.Value
-    steps: tuple[ir.Value, ...]
+    values: tuple[ir.Value, ...]
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing but the chain uses its source and its steps, the result aside."""
-        inside = {step.owner for step in self.steps}
-        return all(user in inside for value in (self.source, *self.steps[:-1]) for user in users(value))
+        """Whether nothing but the chain uses its source and its values, the result aside."""
+        inside = {value.owner for value in self.values}
+        return all(user in inside for value in (self.source, *self.values[:-1]) for user in users(value))
 
 
 def match_activation(value: ir.Value) -> ChainMatch | None:
@@ -64,7 +64,7 @@ def match_activation(value: ir.Value) -> ChainMatch | None:
     for activation, chain in CHAINS.items():
         found = next(_match(chain, value, _Bound()), None)
         if found is not None and found.source is not None:
-            return ChainMatch(activation, found.alpha or 0.0, found.source, found.steps)
+            return ChainMatch(activation, found.alpha or 0.0, found.source, found.values)
     return None
 
 
@@ -74,16 +74,16 @@ class _Bound:
 
     source: ir.Value | None = None
     alpha: float | None = None
-    steps: tuple[ir.Value, ...] = field(default=())
+    values: tuple[ir.Value, ...] = field(default=())
 
 
 def _match(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     """Every way in which `value` is `expression`."""
     if isinstance(expression, Step):
-        yield from _match_step(expression, value, bound)
+        yield from _match_node(expression, value, bound)
     elif expression is Leaf.INPUT:
         if bound.source is None or bound.source == value:
-            yield _Bound(value, bound.alpha, bound.steps)
+            yield _Bound(value, bound.alpha, bound.values)
     else:
         yield from _match_number(expression, value, bound)
 
@@ -97,18 +97,18 @@ def _match_number(expression: Leaf | float, value: ir.Value, bound: _Bound) -> I
         if number == float(np.float32(expression)):
             yield bound
     elif bound.alpha is None or bound.alpha == number:
-        yield _Bound(bound.source, number, bound.steps)
+        yield _Bound(bound.source, number, bound.values)
 
 
-def _match_step(step: Step, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+def _match_node(node: Step, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     op = producer(value)
-    if op is None or op.operation.name != step.op or not _compares_as_wanted(op):
+    if op is None or op.operation.name != node.op or not _compares_as_wanted(op):
         return
     operands = list(op.operation.operands)
-    orders = [operands, operands[::-1]] if step.op in _COMMUTATIVE else [operands]
+    orders = [operands, operands[::-1]] if node.op in _COMMUTATIVE else [operands]
     for order in orders:
-        for found in _match_all(step.operands, order, bound):
-            yield _Bound(found.source, found.alpha, (*found.steps, value))
+        for found in _match_all(node.operands, order, bound):
+            yield _Bound(found.source, found.alpha, (*found.values, value))
 
 
 def _match_all(expressions: tuple[Expression, ...], values: list[ir.Value], bound: _Bound) -> Iterator[_Bound]:

@@ -56,7 +56,7 @@ class FuseFloatEpilogue(Pattern[_Match]):
     """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
     may be absent, and clamps of f32 values become the range of the quantized values, for rounding keeps the order.
 
-    The activations are those of `qdialect.quant_math.chains`, written in their steps.
+    The activations are those of `qdialect.quant_math.chains`, written as their float ops.
     """
 
     name: ClassVar[str] = "fuse-float-epilogue"
@@ -164,7 +164,7 @@ def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
     if found is None:
         return value
     if not found.is_closed:
-        return MatchFailure(f"needs the steps of its {found.activation} alone, but something else uses one of them")
+        return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
     epilogue.activation, epilogue.alpha = found.activation, found.alpha
     return found.source
 

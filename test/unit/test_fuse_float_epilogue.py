@@ -145,7 +145,7 @@ def test_uses_beside_the_chain_are_refused() -> None:
 
     assert "needs the result of 'qnn.conv2d' alone, but it has 2 uses" in reason(shared_accumulators)
     assert "needs the result of 'qnn.dequantize' alone, but it has 2 uses" in reason(shared_sum)
-    assert "needs the steps of its hardswish alone" in reason(shared_source)
+    assert "must use the ops of its hardswish alone" in reason(shared_source)
     assert "needs the result of 'math.tanh' alone, but it has 2 uses" in reason(shared_result)
 
 
