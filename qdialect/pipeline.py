@@ -52,7 +52,14 @@ class UpstreamPass:
 
 
 class PassManager:
-    """A list of passes to run on a module; with `verify` the module is checked after every one of them."""
+    """A list of passes to run on a module::
+
+        manager = PassManager("fuse-qnn", "func.func(cse)", MyPass())
+        manager.run(module)
+
+    A text names passes of the project, of plugins and of MLIR. With `verify` the module is verified after each pass.
+    Raises `PipelineError` as `parse` does.
+    """
 
     def __init__(self, *passes: Pass | str, verify: bool = True) -> None:
         self._passes: list[Pass | UpstreamPass] = []
@@ -134,7 +141,7 @@ class PassManager:
         )
 
     def enable_timing(self) -> None:
-        """Report the time of each pass on stderr when a run ends."""
+        """Print the wall time of each pass in seconds, and its share, on stderr at the end of `run`."""
         self._is_timed = True
 
     def __len__(self) -> int:
