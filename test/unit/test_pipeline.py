@@ -188,7 +188,7 @@ def test_a_composite_pass_that_cannot_name_its_parts_is_a_pass_error() -> None:
         PassManager(EndlessChoice()).run(parse(MODULE))
 
 
-def test_an_upstream_failure_names_the_pass_and_the_place() -> None:
+def test_an_upstream_failure_names_the_pass_and_the_location() -> None:
     module = parse(
         "func.func @f(%m: memref<?xi8>) {\n  memref.dealloc %m : memref<?xi8>\n  return\n}", file_name="x.mlir"
     )
