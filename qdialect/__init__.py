@@ -55,16 +55,27 @@ def compile(
     profile: str = "",
     trust: bool = False,
 ) -> Executable:
-    """Compile a model for a CPU.
+    """Compile a model for a CPU::
 
-    `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
-    module, which stays as it is. `target` is ``host`` or the name of a CPU. A call is divided among `threads`
-    threads, which needs an OpenMP runtime where they are more than one; results do not depend on their number. Of a
-    model file `batch` is the first extent of inputs that leave it open, `dims` has other open extents by their
-    name, and `profile` says whose arithmetic it has, the format's own by default. A ``.pt2`` file is read without
-    running anything in it; with `trust` PyTorch loads it, and it can run any code.
+        executable = qdialect.compile("model.tflite", threads=2)
+        scores = executable(image)  # image and scores have the shapes and dtypes of executable.inputs and outputs
 
-    Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
+    Args:
+      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
+        changed.
+      target: ``host``, or the name of a CPU in `qdialect.target.TARGETS`.
+      threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
+        number. More than one need an OpenMP runtime.
+      batch: the first extent of inputs of a model file that leave it open.
+      dims: other open extents, by their name or as ``INPUT:AXIS``.
+      profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
+      trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
+        file is executed.
+
+    Raises:
+      ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
+      ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
+      CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
     from qdialect.runtime import compile_module
 

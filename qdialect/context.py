@@ -169,9 +169,9 @@ def _path_of(source: str | bytes | Path) -> Path | None:
 
 def _check_text(text: str, name: str) -> None:
     """Raise `ParseError` for a text that MLIR must not see."""
-    remainder = text_limits.remainder(text)
-    if remainder is not None:
-        raise _refused(text, remainder.position, name, remainder.message)
+    violation = text_limits.first_violation(text)
+    if violation is not None:
+        raise _refused(text, violation.position, name, violation.message)
     surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")

@@ -52,14 +52,14 @@ _TOO_DEEP = f"text must nest at most {LIMIT} deep, aliases written out"
 
 
 @dataclass(frozen=True)
-class Excess:
-    """What a text has too much of, and the index where."""
+class LimitViolation:
+    """The first limit that a text exceeds, and the index of the character where it does."""
 
     position: int
     message: str
 
 
-class _ExcessError(Exception):
+class _LimitError(Exception):
     pass
 
 
@@ -72,8 +72,8 @@ class _Alias:
     size: int = 0
 
 
-def remainder(text: str) -> Excess | None:
-    """The first thing that `text` has too much of for MLIR to be given it; None for a text within all limits."""
+def first_violation(text: str) -> LimitViolation | None:
+    """The first limit that `text` exceeds; None for a text that MLIR may be given."""
     scanner = _Scanner(max(MIN_EXPANSION, MAX_GROWTH * len(text)))
     take = {
         "words": scanner.words,
@@ -90,8 +90,8 @@ def remainder(text: str) -> Excess | None:
             if kind in take:
                 take[kind](token)
             scanner.count(len(token[0]))
-        except _ExcessError as error:
-            return Excess(token.start(), str(error))
+        except _LimitError as error:
+            return LimitViolation(token.start(), str(error))
         scanner.previous = token
     return None
 
@@ -113,10 +113,10 @@ class _Scanner:
         """Names, numbers and what stands between them."""
         text = token[0]
         if len(text) > MAX_WORD and _LONG_WORD.search(text):
-            raise _ExcessError(f"a number or a name without quotes must have at most {MAX_WORD} characters")
+            raise _LimitError(f"a number or a name without quotes must have at most {MAX_WORD} characters")
         for found in _INTEGER_TYPE.finditer(text) if _MANY_DIGITS.search(text) else ():
             if int(found[1]) > MAX_WIDTH:
-                raise _ExcessError(f"an integer type must have at most {MAX_WIDTH} bits, but got {found[0]}")
+                raise _LimitError(f"an integer type must have at most {MAX_WIDTH} bits, but got {found[0]}")
         if "mod" in text or "div" in text:
             self._add_operators(len(_OPERATOR.findall(text)))
         if self._current and len(self._operators) - 1 <= self._current.base and _OP.search(text):
@@ -151,7 +151,7 @@ class _Scanner:
     def signs(self, token: re.Match[str]) -> None:
         """Signs in a row, each of which nests as a bracket does, or an operator."""
         if token[0].count("-") > LIMIT:
-            raise _ExcessError(_TOO_DEEP)
+            raise _LimitError(_TOO_DEEP)
         before = self.previous[0].rstrip() if self.previous else ""
         if self._kind() != "words" or not before.endswith(_BEFORE_NUMBERS):
             self._add_operators(1)
@@ -166,7 +166,7 @@ class _Scanner:
         if self._current:
             self._current.size += size
         if self._expanded > self._allowed:
-            raise _ExcessError(f"text must have at most {self._allowed} characters, aliases written out")
+            raise _LimitError(f"text must have at most {self._allowed} characters, aliases written out")
 
     def _kind(self) -> str:
         return (self.previous.lastgroup or "") if self.previous else ""
@@ -174,10 +174,10 @@ class _Scanner:
     def _add_operators(self, count: int) -> None:
         self._operators[-1] += count
         if self._operators[-1] > MAX_OPERATORS:
-            raise _ExcessError(f"an expression must have at most {MAX_OPERATORS} operators between two brackets")
+            raise _LimitError(f"an expression must have at most {MAX_OPERATORS} operators between two brackets")
 
     def _check_depth(self, depth: int) -> None:
         if depth > LIMIT:
-            raise _ExcessError(_TOO_DEEP)
+            raise _LimitError(_TOO_DEEP)
         if self._current:
             self._current.depth = max(self._current.depth, depth - self._current.base)

@@ -38,7 +38,7 @@ class Footprint:
     kernels: int
     calls: int
     arena: int
-    """Where all intermediate values of a call have their place."""
+    """Where all intermediate values of a call are placed."""
     live: int
     """The intermediate values that live at once, where that is most."""
     constants: int
@@ -47,7 +47,7 @@ class Footprint:
     """Weights and biases in the model."""
     packed: int
     """Packed weights."""
-    codes: int
+    eight_bit: int
     """8-bit constants in the model."""
 
 
@@ -90,7 +90,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
         "live": lowered.live_bytes,
         "constants": executable.constants_bytes,
         "packed": lowered.weights_bytes,
-        "codes": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
+        "eight_bit": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
     }
 
 

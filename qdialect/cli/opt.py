@@ -130,7 +130,6 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
 
 def _printer(arguments: Arguments) -> observers.IRPrinter:
     name = _STDIN if arguments.input == "-" else arguments.input
-    printing = arguments.printing
     is_all = arguments.print_after_all or (arguments.print_after_change and not arguments.print_after)
     return observers.IRPrinter(
         names_before=arguments.print_before,
@@ -139,7 +138,9 @@ def _printer(arguments: Arguments) -> observers.IRPrinter:
         after_all=is_all,
         only_changed=arguments.print_after_change,
         on_failure=arguments.print_after_failure,
-        text_of=lambda module: printing.text(module, name),
+        module_scope=arguments.print_module_scope,
+        printing=arguments.printing,
+        source=name,
     )
 
 

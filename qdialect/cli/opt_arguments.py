@@ -87,6 +87,7 @@ class Arguments(PrintingArguments):
     print_after_all: bool
     print_after_change: bool
     print_after_failure: bool
+    print_module_scope: bool
     timing: bool
     dump_pipeline: bool
     compare_phases: bool
@@ -299,6 +300,12 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
             action="store_true",
             help=f"print the module after a pass {text}",
         )
+    add(
+        "--mlir-print-ir-module-scope",
+        dest="print_module_scope",
+        action="store_true",
+        help="print the whole module around passes on functions, rather than each function",
+    )
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
     add(

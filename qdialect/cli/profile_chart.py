@@ -1,6 +1,6 @@
 """The profile of a network as a picture: SVG, alone or in a page of HTML; nothing else is needed to look at it.
 
-On top is one call as a strip, its steps in order. Below is a bar for each step, the longest first: its length is the
+On top is one call as a strip, its kernel calls in order. Below is a bar for each, the longest first: its length is the
 time, its dark part the time that the bare dot-product instruction would take for the same products. So what could be
 won by better code is the light part. Each rectangle says its figures when it is pointed at.
 """
@@ -24,7 +24,7 @@ _STRIP_TOP, _STRIP = 58, 34
 _ROW, _BAR = 18, 13
 _LEGEND_ROW, _LEGEND_COLUMN = 20, 270
 _NAME_LENGTH = 46
-# Light and dark of a kind of step.
+# Light and dark of a kind of kernel call.
 _COLOURS = (
     ("#9ecae9", "#2f6ea5"),
     ("#f9c58d", "#c96a12"),
@@ -66,7 +66,7 @@ def file_content(profile: Profile, path: str, title: str) -> str:
 
 
 def _kinds(profile: Profile) -> dict[str, tuple[str, str]]:
-    """Colours by what a step computes; what takes longest has the first, and the last is for all that is left."""
+    """Colours by what a kernel call computes, the longest time first; the last colour is for all that is left."""
     times: dict[str, float] = {}
     for one in profile.steps:
         times[one.step.label] = times.get(one.step.label, 0.0) + one.seconds
@@ -76,7 +76,7 @@ def _kinds(profile: Profile) -> dict[str, tuple[str, str]]:
 
 def _summary(profile: Profile) -> str:
     """What the whole call takes, and how to read the bars."""
-    text = f"{profile.seconds * 1e6:.4g} us in {len(profile.steps)} steps, {profile.macs * 1e-6:.4g} MMAC"
+    text = f"{profile.seconds * 1e6:.4g} us in {len(profile.steps)} kernel calls, {profile.macs * 1e-6:.4g} MMAC"
     if profile.peak is None or not profile.seconds:
         return text
     share = profile.macs / profile.seconds / profile.peak

@@ -32,7 +32,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
 
 
 def _figures(seconds: float, whole: float, macs: int, moved: int, peak: float | None) -> tuple[str, ...]:
-    """The numbers of a row; a step that the clock does not see has no rates."""
+    """The numbers of a row; a kernel call that the clock does not see has no rates."""
     rate, bandwidth = (macs / seconds, moved / seconds) if seconds else (0.0, 0.0)
     return (
         f"{seconds * 1e6:.2f}",

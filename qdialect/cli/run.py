@@ -47,7 +47,7 @@ examples:
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
   qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
-                                                          time of every kernel in place, as a table and as a picture
+                                                          time of each kernel call, as a table and a chart
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
   qdialect-run model.tflite --target generic              code that needs no AVX-512
 """

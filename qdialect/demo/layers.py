@@ -66,8 +66,8 @@ class Layer:
         rng = np.random.default_rng(1)
         shape = (_FILTERS, self.kernel_height, _WIDTH, _CHANNELS)
         # Weights shrink as the sum grows: results keep their range.
-        reach = 3000 // (self.kernel_height * _WIDTH)
-        weight = constant(rng.integers(-reach, reach, shape, dtype=np.int8, endpoint=True))
+        largest = 3000 // (self.kernel_height * _WIDTH)
+        weight = constant(rng.integers(-largest, largest, shape, dtype=np.int8, endpoint=True))
         bias = constant(rng.integers(-3000, 3000, _FILTERS, dtype=np.int32))
         scales: dict[str, Any] = {"input_scale": _INPUT["input_scale"], "weight_scales": (_WEIGHT_SCALE,)}
         zero_point = _INPUT["input_zero_point"]

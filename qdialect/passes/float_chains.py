@@ -53,18 +53,18 @@ def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Va
 
 @dataclass(frozen=True)
 class ChainMatch:
-    """`activation` of `source`; `nodes` are the values computed on the way, the last one the activation's own."""
+    """`activation` of `source`; `values` are those computed on the way, the last one the activation's own."""
 
     activation: Activation
     alpha: float
     source: ir.Value
-    nodes: tuple[ir.Value, ...]
+    values: tuple[ir.Value, ...]
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing but the chain uses its source and its nodes, the result aside."""
-        inside = {node.owner for node in self.nodes}
-        return all(user in inside for value in (self.source, *self.nodes[:-1]) for user in users(value))
+        """Whether nothing but the chain uses its source and its values, the result aside."""
+        inside = {value.owner for value in self.values}
+        return all(user in inside for value in (self.source, *self.values[:-1]) for user in users(value))
 
 
 def match_activation(value: ir.Value) -> ChainMatch | None:
@@ -72,7 +72,7 @@ def match_activation(value: ir.Value) -> ChainMatch | None:
     for activation, chain in STAGE_ACTIVATIONS.items():
         found = next(_match(chain, value, _Bound()), None)
         if found is not None and found.source is not None:
-            return ChainMatch(activation, found.alpha or 0.0, found.source, found.nodes)
+            return ChainMatch(activation, found.alpha or 0.0, found.source, found.values)
     return None
 
 
@@ -82,7 +82,7 @@ class _Bound:
 
     source: ir.Value | None = None
     alpha: float | None = None
-    nodes: tuple[ir.Value, ...] = field(default=())
+    values: tuple[ir.Value, ...] = field(default=())
 
 
 def _match(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
@@ -91,7 +91,7 @@ def _match(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_
         yield from _match_node(expression, value, bound)
     elif isinstance(expression, Input):
         if bound.source is None or bound.source == value:
-            yield _Bound(value, bound.alpha, bound.nodes)
+            yield _Bound(value, bound.alpha, bound.values)
     else:
         yield from _match_number(expression, value, bound)
 
@@ -105,7 +105,7 @@ def _match_number(expression: Expression, value: ir.Value, bound: _Bound) -> Ite
         if number == float(np.float32(expression.value)):
             yield bound
     elif bound.alpha is None or bound.alpha == number:
-        yield _Bound(bound.source, number, bound.nodes)
+        yield _Bound(bound.source, number, bound.values)
 
 
 def _match_node(node: Node, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
@@ -116,7 +116,7 @@ def _match_node(node: Node, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     orders = [operands, operands[::-1]] if node.op in _COMMUTATIVE else [operands]
     for order in orders:
         for found in _match_all(node.operands, order, bound):
-            yield _Bound(found.source, found.alpha, (*found.nodes, value))
+            yield _Bound(found.source, found.alpha, (*found.values, value))
 
 
 def _match_all(expressions: tuple[Expression, ...], values: list[ir.Value], bound: _Bound) -> Iterator[_Bound]:

@@ -93,7 +93,7 @@ def test_a_chain_reads_what_was_before() -> None:
     data = draw_input(network, "chain")
     (found,) = interpreter.run(import_onnx(write_qdq(network)), [data])
     np.testing.assert_array_equal(found, evaluate(network, data))
-    kernels = [node.weights.codes.tobytes() for node in network.nodes if isinstance(node, Convolution)]
+    kernels = [node.weights.values.tobytes() for node in network.nodes if isinstance(node, Convolution)]
     assert len(set(kernels)) == 3
 
 
@@ -110,7 +110,7 @@ def test_numbers_are_the_same_whatever_the_batch() -> None:
     first, second = small.nodes[0], large.nodes[0]
     assert isinstance(first, Convolution)
     assert isinstance(second, Convolution)
-    np.testing.assert_array_equal(first.weights.codes, second.weights.codes)
+    np.testing.assert_array_equal(first.weights.values, second.weights.values)
     assert large.macs == 8 * small.macs == 8 * 670040064
 
 

@@ -354,6 +354,6 @@ def test_what_no_kernel_computes_is_refused(body: str) -> None:
 def _integers(element: str, shape: tuple[int, ...], seed: int) -> Array:
     dtype = np.dtype("u1") if element == "ui8" else np.dtype(f"i{int(element[1:]) // 8}")
     info = np.iinfo(dtype)
-    codes = np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
-    codes.flat[:2] = info.min, info.max
-    return codes
+    quantized = np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    quantized.flat[:2] = info.min, info.max
+    return quantized

@@ -145,8 +145,8 @@ def test_a_resource_of_a_text_is_a_constant() -> None:
     """.replace("TABLE", bytes(reversed(range(256))).hex())
     module = parse(text)
     assert "dense_resource" not in str(module)
-    codes, floats, looked_up = interpreter.run(module, [np.array([0, 1, -1, -128], np.int8)])
-    assert codes.tolist() == [1, 2, 3, 4]
+    quantized, floats, looked_up = interpreter.run(module, [np.array([0, 1, -1, -128], np.int8)])
+    assert quantized.tolist() == [1, 2, 3, 4]
     assert floats.tolist() == [1.0, 2.0]
     assert looked_up.tolist() == [-1, -2, 0, 127]
 

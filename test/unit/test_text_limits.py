@@ -6,7 +6,7 @@ import pytest
 from subprocesses import output_of
 
 from qdialect import ParseError, parse
-from qdialect.text_limits import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, remainder
+from qdialect.text_limits import LIMIT, MAX_OPERATORS, MAX_WORD, MIN_EXPANSION, first_violation
 
 DEEP = f"nest at most {LIMIT} deep"
 LONG = f"at most {MIN_EXPANSION} characters"
@@ -45,7 +45,7 @@ MANY = "".join(f"func.func private @f{i}() attributes {{a.b = #a}}\n" for i in r
     ],
 )
 def test_depth_is_counted_outside_of_strings_and_comments(text: str, at: int | None) -> None:
-    found = remainder(text)
+    found = first_violation(text)
     assert (found.position if found else None) == at
 
 
@@ -132,7 +132,7 @@ def test_time_is_linear(row: str) -> None:
     for count in (50_000, 400_000):
         text = "[" + row * (count // len(row))
         start = time.process_time()
-        remainder(text)
+        first_violation(text)
         seconds.append(time.process_time() - start)
     # Eight times the text; a quadratic time would be 64 times as long.
     assert seconds[1] < 24 * seconds[0] + 0.05
