@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -23,7 +23,7 @@ HANG = 900.0
 
 
 @contextmanager
-def deadline(what: str = "this", seconds: float = SECONDS) -> Iterator[None]:
+def deadline(what: str = "this", seconds: float = SECONDS) -> Generator[None]:
     """Fail the test where the block takes more processor time than that; Python code is ended at once.
 
     Usable in the main thread, where pytest runs tests. What fails the test is no `Exception`, so that no handler in
