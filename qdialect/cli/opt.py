@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect import observers
+from qdialect import observers, roundtrip
 from qdialect._mlir import ir
 from qdialect.cli import expected, split_input, terminal
 from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
@@ -87,6 +87,8 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
     with captured_diagnostics(context) as emitted, explain_matches() as remarks:
         try:
             module = _parsed(source, name, context, arguments)
+            if arguments.verify_roundtrip:
+                roundtrip.check(module)
             arguments.passes.run(module)
             if arguments.phase:
                 module = _lowered(module, arguments)

@@ -80,6 +80,7 @@ class Arguments(PrintingArguments):
     plugins: list[str]
     split_marker: str | None
     verify_diagnostics: bool
+    verify_roundtrip: bool
     explain_matches: bool
     print_before: frozenset[str]
     print_after: frozenset[str]
@@ -244,6 +245,11 @@ def _add_input_flags(add: Callable[..., object]) -> None:
         "--verify-diagnostics",
         action="store_true",
         help="check diagnostics against the expected-* comments of the input",
+    )
+    add(
+        "--verify-roundtrip",
+        action="store_true",
+        help="check first that the input is the same after a print and a parse of it, as text and as bytecode",
     )
     add(
         "--allow-unregistered-dialect",

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadline import HANG
 
 from qdialect import dialect
 from qdialect._mlir import ir
@@ -38,7 +39,7 @@ def test_threads_are_off() -> None:
         input=EIGHT_FUNCTIONS,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=True,
         cwd=Path(__file__).resolve().parents[2],
     )
