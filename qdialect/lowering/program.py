@@ -24,8 +24,6 @@ from qdialect.lowering.strategy import Strategy
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
-# Prefixes of the parameters that hold packed weights and what is multiplied beside them.
-_PACKED_WEIGHTS = ("weights", "beyond", "ones")
 _NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
 # Of a node's name in that of a function.
 _LONGEST_NODE = 60
@@ -124,10 +122,10 @@ class Kernel(KernelText):
         self.actuals.append(slot)
         return self.buffer(name, storage.element, storage.length, is_scratch=True)
 
-    def data(self, name: str, array: NDArray[Any]) -> Buffer:
-        """A parameter for constant data."""
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them."""
         found = self.program.constant(array)
-        if name.startswith(_PACKED_WEIGHTS):
+        if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length)
