@@ -55,7 +55,7 @@ def to_threads(module: ir.Module, threads: int) -> int:
             divide(kernels[name], chosen)
         scratch = _Scratch(main, [kernels[name] for name in partitions], threads)
         _Region(module, main, threads, scratch).fill(turns)
-        run_passes(module, _TIDY, "to-threads")
+        run_passes(module, _TIDY, "qnn-to-threads")
     return scratch.growth
 
 
