@@ -130,9 +130,10 @@ def test_packed_weights_give_the_plain_product(
     weights, points, groups, spare = layer
     channels, height, width, depth = weights.shape
     rng = np.random.default_rng(weights.size)
-    bias = rng.integers(-(2**31), 2**31, channels).astype(np.int32)
+    bias = rng.integers(-(2**31), 2**31, len(weights)).astype(np.int32)
     # What lies in spare lanes and past the last tap is read, and must not count.
-    data = rng.integers(0, 256, (height + 1) * (width + 3) * (depth * groups + spare + 8)).astype(np.int64)
+    size = int((height + 1) * (width + 3) * (depth * groups + spare + 8))
+    data = rng.integers(0, 256, size).astype(np.int64)
     centered = center(weights, points)
     parts = clip_outliers(centered) if is_clipped else (centered, np.zeros_like(centered.values))
     found: Sums = {}
