@@ -85,13 +85,13 @@ class Call:
     bytes_moved: int
     location: ir.Location | None = None
 
-    def step(self) -> Step:
+    def summary(self) -> KernelCall:
         """The call without what it gets."""
-        return Step(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
+        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelCall:
     """A call as it is reported: what it computes, by which kernel, and the names of the model's nodes."""
 
     label: str
@@ -191,9 +191,9 @@ class Program:
         """The constants' block."""
         return np.frombuffer(bytes(self._constants), dtype=np.uint8)
 
-    def steps(self) -> tuple[Step, ...]:
+    def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without what they get."""
-        return tuple(call.step() for call in self.calls)
+        return tuple(call.summary() for call in self.calls)
 
     def kernel_names(self) -> list[str]:
         """The function of each kernel: its number, and the node of its first call where that has a name."""
@@ -205,7 +205,7 @@ class Program:
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
         pairs = zip(self._arena, self._touches(), strict=True)
-        return tuple((storage.element, storage.bytes()) for storage, steps in pairs if steps)
+        return tuple((storage.element, storage.bytes()) for storage, calls in pairs if calls)
 
     def lifetimes(self) -> list[Lifetime]:
         """First and last call that touches each buffer of the arena; one that none touches has no size."""
@@ -217,15 +217,15 @@ class Program:
 
     def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:
         pairs = zip(sizes, self._touches(), strict=True)
-        return [Lifetime(size, steps[0], steps[-1]) if steps else Lifetime(0, 0, 0) for size, steps in pairs]
+        return [Lifetime(size, calls[0], calls[-1]) if calls else Lifetime(0, 0, 0) for size, calls in pairs]
 
     def _touches(self) -> list[list[int]]:
         """The calls that touch each buffer of the arena."""
         touched: list[list[int]] = [[] for _ in self._arena]
-        for step, call in enumerate(self.calls):
+        for number, call in enumerate(self.calls):
             for actual in call.actuals:
                 if isinstance(actual, BufferSlot) and actual.kind == "arena":
-                    touched[actual.index].append(step)
+                    touched[actual.index].append(number)
         return touched
 
     def render(self, clocked: bool = False) -> tuple[str, int]:

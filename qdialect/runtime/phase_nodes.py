@@ -34,7 +34,7 @@ class Node:
 
     op: str
     name: str
-    """The names of the model's nodes that it computes, or its place in the text."""
+    """The names of the model's nodes that it computes, or its location in the text."""
     kernel: str
     """The function that computes it at the phases from `linalg` on; empty before, and where several ops have one."""
     difference: Difference
