@@ -67,8 +67,8 @@ def report(path: str | Path, target: Target, options: ImportOptions | None = Non
     imported = _ops_by_name(module)
     lowered = lower(module, target, Phase.LINALG)
     calls: dict[str, list[int]] = {}
-    for number, step in enumerate(lowered.steps):
-        for name in step.names:
+    for number, call in enumerate(lowered.calls):
+        for name in call.names:
             calls.setdefault(name, []).append(number)
     return NetworkReport(tuple(nodes_report(nodes, imported, calls)), lowered, None)
 

@@ -1,4 +1,4 @@
-"""A look at MLIR text before MLIR sees it: what would overflow the stack, or take far more time than the text is long.
+"""A look at MLIR text before MLIR sees it: what would end the process, or take far more time than the text is long.
 
 MLIR's parser and printer recurse without a limit of their own: some thousand levels end the process.  Attributes and
 types that aliases name are printed in full wherever they are used, so that forty lines can stand for more text than
@@ -22,6 +22,9 @@ MAX_WORD = 1000
 MAX_WIDTH = 1024
 """Bits of an integer type: every value of one takes so much memory, however short its text is."""
 
+MAX_SHOWN = 60
+"""Characters of a string that a message shows."""
+
 MIN_EXPANSION = 1 << 24
 """Characters that a text, its aliases written out, may always have."""
 
@@ -43,6 +46,7 @@ _OPERATOR = re.compile(r"\b(?:mod|floordiv|ceildiv)\b")
 _LONG_WORD = re.compile(rf"[\w$.?]{{{MAX_WORD + 1}}}")
 _MANY_DIGITS = re.compile(r"i\d{4}")
 _INTEGER_TYPE = re.compile(r"(?<![\w$.%^@])(?:[\d?x]*x)?[su]?i(\d{4,})(?![\w$.])")
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)", re.DOTALL)
 # What an op begins with or has, and no attribute and no type outside of brackets.
 _OP = re.compile(r"[%^]|(?<![\w$.@])(?:module\b|[A-Za-z_][\w$]*\.)")
 # A sign after one of these is a number's.
@@ -83,6 +87,7 @@ def first_violation(text: str) -> LimitViolation | None:
         "definition": scanner.alias,
         "signs": scanner.signs,
         "operator": scanner.operator,
+        "string": scanner.string,
     }
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup or ""
@@ -160,6 +165,13 @@ class _Scanner:
         """An operator that is one character."""
         self._add_operators(1)
 
+    def string(self, token: re.Match[str]) -> None:
+        """A string: where its escapes are no UTF-8, the bindings end the process as they read it."""
+        text = token[0]
+        if "\\" in text and not _is_utf8(text):
+            shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+            raise _ExcessError(f"a string must be UTF-8 text, but got {shown}")
+
     def count(self, size: int) -> None:
         """Count characters of the text with its aliases written out."""
         self._expanded += size
@@ -181,3 +193,13 @@ class _Scanner:
             raise _LimitError(_TOO_DEEP)
         if self._current:
             self._current.depth = max(self._current.depth, depth - self._current.base)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a string of MLIR, its escapes resolved, is UTF-8."""
+    raw = text.encode("utf-8", "replace")
+    try:
+        _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if escape[1] else b" ", raw).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

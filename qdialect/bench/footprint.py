@@ -85,7 +85,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
         "seconds": seconds,
         "process": _max_memory(),
         "kernels": executable.kernels,
-        "calls": len(executable.steps),
+        "calls": len(executable.calls),
         "arena": executable.working_memory,
         "live": lowered.live_bytes,
         "constants": executable.constants_bytes,

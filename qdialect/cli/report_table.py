@@ -36,14 +36,14 @@ def _ops(entry: NodeReport) -> str:
 
 def _calls(entry: NodeReport, lowered: Lowered) -> str:
     if entry.calls:
-        return ", ".join(f"#{number} {lowered.steps[number].label}" for number in entry.calls)
+        return ", ".join(f"#{number} {lowered.calls[number].label}" for number in entry.calls)
     return "no kernel: known while compiling, or a view of what is there"
 
 
 def _summary(report: NetworkReport, lowered: Lowered) -> Iterator[str]:
-    labels = Counter(step.label for step in lowered.steps)
+    labels = Counter(call.label for call in lowered.calls)
     calls = ", ".join(f"{count} {label}" for label, count in labels.most_common())
-    yield f"{len(report.nodes)} nodes in {len(lowered.steps)} kernel calls ({calls})"
+    yield f"{len(report.nodes)} nodes in {len(lowered.calls)} kernel calls ({calls})"
     yield f"{lowered.kernels} distinct kernels, {lowered.arena_bytes} bytes of working memory"
     tensors = ", ".join(f"{count} {_NAMES[element]}" for element, count in report.tensors().most_common())
     yield f"tensors stored between them: {tensors or 'none'}"

@@ -175,7 +175,7 @@ def _progress(what: str) -> None:
 
 
 def _print_compilation(executable: Executable, seconds: float) -> None:
-    calls, memory = len(executable.steps), executable.working_memory
+    calls, memory = len(executable.calls), executable.working_memory
     print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
 

@@ -147,7 +147,7 @@ def measured(layer: Layer) -> tuple[tuple[str, ...], int, workload.Speed]:
         f"{speed.rate(macs) * 1e-9:.1f}",
         f"{100 * share:.1f} %" if share else "-",
         f"{executable.kernels}",
-        f"{len(executable.steps)}",
+        f"{len(executable.calls)}",
         f"{executable.working_memory}",
         f"{seconds:.1f} s",
         f"{different} of {result.size}",

@@ -35,7 +35,7 @@ def compile_module(
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
     the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its steps begins.
+    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.

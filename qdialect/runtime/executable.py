@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import CompileError, InputError
 from qdialect.limits import memory_limit
 from qdialect.lowering.pipeline import Lowered, Port
-from qdialect.lowering.program import Step
+from qdialect.lowering.program import KernelCall
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp
+from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.jit import BoundCall, MachineCode
-from qdialect.runtime.turns import Turns
 
 Array = NDArray[Any]
 
@@ -47,7 +47,7 @@ class Executable:
         """What it returns, likewise."""
         self.kernels: int = lowered.kernels
         """Number of distinct kernels."""
-        self.steps: tuple[Step, ...] = lowered.steps
+        self.calls: tuple[KernelCall, ...] = lowered.calls
         """The kernel calls, in order."""
         self.threads: int = lowered.threads
         """Number of threads that a call is divided among."""
@@ -59,8 +59,8 @@ class Executable:
             *(_Slot("input", port) for port in self.inputs),
             *(_Slot("output", port) for port in self.outputs),
         ]
-        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.steps) + 1 if lowered.clocked else 0, np.int64)
-        """Of clocked code, the cycle counter before each step of the last call and at its end; else empty."""
+        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
+        """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
         clock = [self.ticks] if lowered.clocked else []
         constants, arena = (
             _allocated(what, _whole(size), allocate)
@@ -72,7 +72,7 @@ class Executable:
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
-        self._turns = Turns()
+        self._call_lock = CallLock()
         self._interrupted: list[int] = []
         # In the form in which a call takes the least time to go through them.
         self._counts = len(self.inputs), len(self.outputs)
@@ -100,7 +100,7 @@ class Executable:
         """
         copies: list[Array] = []
         starts = self._starts(inputs, outputs, copies)
-        with self._turns.lock:
+        with self._call_lock.lock:
             # Not empty where a signal handler calls while its own thread is here.
             outer, self._interrupted = self._interrupted, starts
             try:
@@ -122,7 +122,7 @@ class Executable:
         if copies:
             self._refuse_copies(inputs)
         arrays = tuple(inputs), tuple(outputs)
-        return Binding(*arrays, self._bound(starts, keep=arrays), self._turns)
+        return Binding(*arrays, self._bound(starts, keep=arrays), self._call_lock)
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
@@ -159,20 +159,22 @@ class Binding:
     in another thread waits for the first.
     """
 
-    __slots__ = ("_bound", "_call", "_turns", "inputs", "outputs")
+    __slots__ = ("_bound", "_call", "_call_lock", "inputs", "outputs")
 
-    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, turns: Turns) -> None:
+    def __init__(
+        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, call_lock: CallLock
+    ) -> None:
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
         self._bound = bound
         self._call = bound.call
-        self._turns = turns
+        self._call_lock = call_lock
 
     def __call__(self) -> None:
         """Compute."""
-        with self._turns.lock:
+        with self._call_lock.lock:
             self._call()
 
 

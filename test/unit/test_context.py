@@ -138,6 +138,9 @@ def test_locations_of_imported_ops_have_no_place_of_their_own() -> None:
         inside = ir.Location.file("net.tflite", 3, 5)
         assert location_of(ir.Location.name("Conv2d_0", inside)) == ("net.tflite", 3, 5)
         assert location_of(ir.Location.fused([ir.Location.unknown(), inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.callsite(ir.Location.name("f"), [inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.file('"a":1:2 "', 3, 4)) == ('"a":1:2 "', 3, 4)
+        assert location_of(ir.Location.name('"a":1:2')) == ("", 0, 0)
 
 
 def test_remarks_are_collected() -> None:

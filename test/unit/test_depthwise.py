@@ -76,7 +76,7 @@ def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int
     module = convolution(0, "ui8", codes, (100,))
     text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
     micro_kernels = text.count('qnn.role = "start"')
-    assert text.count('qnn.role = "quads') == products * micro_kernels
+    assert text.count('qnn.role = "k_groups') == products * micro_kernels
     check(module)
 
 

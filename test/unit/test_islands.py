@@ -215,8 +215,8 @@ def test_a_kernel_has_the_names_of_all_it_computes() -> None:
       %1 = arith.addf %0, %0 : tensor<8xf32> loc("second")
       return %1 : tensor<8xf32>
     }"""
-    steps = lower(parse(text), target.GENERIC, Phase.LINALG).steps
-    assert [step.names for step in steps] == [("first", "second")]
+    calls = lower(parse(text), target.GENERIC, Phase.LINALG).calls
+    assert [call.names for call in calls] == [("first", "second")]
 
 
 def test_a_value_with_users_in_two_kernels_is_stored_once() -> None:

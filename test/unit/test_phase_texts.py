@@ -76,7 +76,7 @@ def test_what_a_program_says_of_itself_is_read_back() -> None:
     after = read(parse(Printing().text(before.module)))
     np.testing.assert_array_equal(before.constants, after.constants)
     assert after.constants.size
-    for name in ("inputs", "outputs", "steps", "buffers", "arena_bytes", "live_bytes", "weights_bytes", "kernels"):
+    for name in ("inputs", "outputs", "calls", "buffers", "arena_bytes", "live_bytes", "weights_bytes", "kernels"):
         assert getattr(before, name) == getattr(after, name), name
 
 

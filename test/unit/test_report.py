@@ -29,7 +29,7 @@ def test_every_node_of_a_network_is_in_a_kernel_or_a_view(mobilenet: Path) -> No
     assert found.error is None
     assert found.lowered is not None
     contractions = [entry for entry in found.nodes if "qnn.requantize" in entry.ops]
-    labels = [step.label for step in found.lowered.steps]
+    labels = [call.label for call in found.lowered.calls]
     for entry in contractions:
         computed_by = {labels[number] for number in entry.calls} - {"halo"}
         assert len(computed_by) == 1

@@ -49,6 +49,31 @@ def test_depth_is_counted_outside_of_strings_and_comments(text: str, at: int | N
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        'module attributes {a.b = "x\\FF"} {}',
+        'module attributes {a.b = "\\C3\\"\\A4"} {}',
+        'module attributes {"a.\\80" = 1} {}',
+        'module @"\\e2\\82" {}',
+        'module {} loc("\\FF")',
+        'module {} loc("net\\FE.mlir":1:2)',
+    ],
+)
+def test_a_string_that_is_no_text_is_a_located_error(text: str) -> None:
+    """The bindings end the process where they make a Python string of one."""
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    first = caught.value.diagnostics[0]
+    assert first.message.startswith("a string must be UTF-8 text, but got ")
+    assert (first.line, first.column) == (1, text.index('"') + 1)
+
+
+@pytest.mark.parametrize("text", ['"\\C3\\A4"', '"\\\\FF"', '"\\22\\n\\t\\00"', '"\u00e4\\5C"'])
+def test_escapes_of_text_are_text(text: str) -> None:
+    parse(f"module attributes {{a.b = {text}}} {{}}")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (chain("1", "[{}]", 20_000), DEEP),

@@ -62,7 +62,7 @@ def test_convolutions(number: int, data: str) -> None:
         ).output
 
     module = graph([tensor(shape, data)], body)
-    assert 'qnn.role = "excess0"' in str(lower(module, TARGETS["generic"], Phase.LINALG).module)
+    assert 'qnn.role = "remainder0"' in str(lower(module, TARGETS["generic"], Phase.LINALG).module)
     check(module)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
@@ -68,16 +69,7 @@ class Binary(F32Tensor):
             return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
-        attributes = {
-            "lhs_scale": left.scale,
-            "lhs_zero_point": left.zero_point,
-            "rhs_scale": right.scale,
-            "rhs_zero_point": right.zero_point,
-            "output_scale": to.scale,
-            "output_zero_point": to.zero_point,
-            "output_min": to.minimum,
-            "output_max": to.maximum,
-        }
+        attributes = BinaryQuantization(left, right, to, (to.minimum, to.maximum)).attributes
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))

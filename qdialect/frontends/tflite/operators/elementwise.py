@@ -15,6 +15,7 @@ from qdialect.dialect import (
     SquaredDifferenceOp,
     SubOp,
 )
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -127,14 +128,7 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
             emitter.value(lhs),
             emitter.value(rhs),
             element=output.element,
-            lhs_scale=lhs.scale,
-            lhs_zero_point=lhs.zero_point,
-            rhs_scale=rhs.scale,
-            rhs_zero_point=rhs.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            output_min=bounds[0],
-            output_max=bounds[1],
+            **BinaryQuantization(lhs, rhs, output, bounds).attributes,
             **arithmetic,
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, BroadcastOp, MulOp
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -220,11 +221,15 @@ class _Joined:
         """The f32 values of all quantized values of one operand, along a dimension of their own."""
         return (self.lhs, self.rhs)[side].parameters.dequantize(self._all_values(side))
 
+    @property
+    def _quantization(self) -> BinaryQuantization:
+        bounds = (self.to.minimum, self.to.maximum)
+        return BinaryQuantization(self.lhs.parameters, self.rhs.parameters, self.to, bounds)
+
     def results(self) -> Array:
         """What the integer op gives for all pairs of quantized values."""
-        to = self.to
-        lhs, rhs, output = self.lhs.parameters.params, self.rhs.parameters.params, to.params
-        operands = (self._all_values(0), self._all_values(1), lhs, rhs, output, to.minimum, to.maximum)
+        quantization = self._quantization
+        operands = (self._all_values(0), self._all_values(1), *quantization.quant_params, *quantization.bounds)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
             return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
@@ -233,17 +238,7 @@ class _Joined:
     def emit(self, emitter: Emitter) -> Emitted:
         """Build the op."""
         operands, is_channels_last = emitter.alike((self.lhs.values, self.rhs.values))
-        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
-        attributes = {
-            "lhs_scale": left.scale,
-            "lhs_zero_point": left.zero_point,
-            "rhs_scale": right.scale,
-            "rhs_zero_point": right.zero_point,
-            "output_scale": to.scale,
-            "output_zero_point": to.zero_point,
-            "output_min": to.minimum,
-            "output_max": to.maximum,
-        }
+        attributes, to = self._quantization.attributes, self.to
         how = PYTORCH.rescale
         if self.op_class is AddOp:
             how = {"arithmetic": PYTORCH.addition}
