@@ -170,7 +170,7 @@ class _Scanner:
         text = token[0]
         if "\\" in text and not _is_utf8(text):
             shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
-            raise _ExcessError(f"a string must be UTF-8 text, but got {shown}")
+            raise _LimitError(f"a string must be UTF-8 text, but got {shown}")
 
     def count(self, size: int) -> None:
         """Count characters of the text with its aliases written out."""

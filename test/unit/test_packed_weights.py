@@ -93,7 +93,8 @@ def plain_products(
     sums: Sums = {}
     for channel in range(channels):
         start = channel // (channels // groups) * depth
-        offsets = np.add.outer(np.arange(height) * (width + 2) * pitch, np.arange(width) * pitch)
+        rows, columns = np.indices((height, width))
+        offsets = (rows * (width + 2) + columns) * pitch
         window = data[offsets[:, :, None] + start + np.arange(depth)]
         sums[channel] = int(bias[channel]) + int((exact[channel] * window).sum())
     return sums
