@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect.quant_math.affine import code_range, dequantize_array
+from qdialect.quant_math.affine import dequantize_array, quantized_range
 from qdialect.quant_math.choices import AddArithmetic, Multiplier, Rounding, Scaling
 from qdialect.quant_math.common_scale import scale_of_sum
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
@@ -77,7 +77,7 @@ def _add_f32(
     left, right = (
         dequantize_array(values, own.scale, own.zero_point, 0) for values, own in ((lhs, lhs_params), (rhs, rhs_params))
     )
-    bounds = code_range(np.int32)
+    bounds = quantized_range(np.int32)
     return requantize_f32(left + right, output.scale, output.zero_point, *bounds, Rounding.F32_RNE_ZP_LAST, scaling)
 
 
@@ -89,7 +89,7 @@ def rescale(
         return values.astype(np.int64)
     params = requantize_parameters(rounding, real_multiplier(own.scale, [1.0], output.scale, multiplier))
     offsets = values.astype(np.int64) - own.zero_point
-    return requantize(offsets, params, output.zero_point, *code_range(np.int32), rounding)
+    return requantize(offsets, params, output.zero_point, *quantized_range(np.int32), rounding)
 
 
 def _sum_shifted(

@@ -97,12 +97,12 @@ def test_a_chain_reads_what_was_before() -> None:
     assert len(set(kernels)) == 3
 
 
-def test_codes_use_their_range() -> None:
+def test_values_use_their_range() -> None:
     network = layer_network("W5", LAYERS["W5"])
-    codes = evaluate(network, draw_input(network, "W5"))
-    assert codes.min() == 0
-    assert codes.max() == 255
-    assert np.mean((codes == 0) | (codes == 255)) < 0.1
+    quantized = evaluate(network, draw_input(network, "W5"))
+    assert quantized.min() == 0
+    assert quantized.max() == 255
+    assert np.mean((quantized == 0) | (quantized == 255)) < 0.1
 
 
 def test_numbers_are_the_same_whatever_the_batch() -> None:

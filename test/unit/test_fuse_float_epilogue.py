@@ -88,7 +88,7 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
     )
 
 
-def test_what_is_fused_and_spelled_out_fuses_again() -> None:
+def test_what_is_fused_and_decomposed_fuses_again() -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         value = f32(conv(x))
         value = arith.addf(arith.addf(value, bias(value)), residual_of(r))

@@ -177,7 +177,7 @@ def test_real_numbers_become_integers_towards_zero(element: str) -> None:
     check(function(f"%y = arith.fptosi %x : {before} to {after}", f"%x: {before}", after), [x])
 
 
-def test_bits_of_unsigned_codes() -> None:
+def test_bits_of_unsigned_values() -> None:
     body = """%s = tensor.bitcast %x : tensor<300xui8> to tensor<300xi8>
     %w = arith.extsi %s : tensor<300xi8> to tensor<300xi32>
     %n = arith.trunci %w : tensor<300xi32> to tensor<300xi8>
@@ -191,7 +191,7 @@ QUANTIZATION = "scales = array<f64: 0.05>, zero_points = array<i64: 3>, axis = 0
 ROUNDING = 'rounding = "half_even", scaling = "divide", nan = "zero_point"'
 
 
-def test_from_codes_to_codes_is_one_kernel() -> None:
+def test_from_values_to_values_is_one_kernel() -> None:
     text = f"""func.func @main(%a: tensor<2x5x19xui8>, %b: tensor<19xi8>) -> tensor<2x5x19xi8> {{
       %0 = "qnn.dequantize"(%a) {{{QUANTIZATION}}} : (tensor<2x5x19xui8>) -> tensor<2x5x19xf32>
       %1 = "qnn.dequantize"(%b) {{scales = array<f64: {", ".join(str(0.01 * i) for i in range(1, 20))}>,

@@ -60,7 +60,7 @@ def mul(lhs: ir.Value, rhs: ir.Value, **changes: Any) -> ir.Value:
 
 @pytest.mark.parametrize("op_class", UNARY_OPS)
 @pytest.mark.parametrize(("source", "element"), [(EVERY, "i8"), (EVERY_SIGNED, "ui8"), (EVERY_SIGNED, "i8")])
-def test_every_unary_op_is_its_table_on_every_code(op_class: Any, source: str, element: str) -> None:
+def test_every_unary_op_is_its_table_on_every_value(op_class: Any, source: str, element: str) -> None:
     after = run_both(graph([source], lambda x: unary(op_class, x, element)), TabulateUnaryPass())
     assert op_names(after) == ["qnn.lut"]
 
@@ -117,7 +117,7 @@ def test_leaky_relu_keeps_its_own_arithmetic_by_default() -> None:
         run_both(module, TabulateUnaryPass())
 
 
-def test_the_three_arithmetics_are_within_one_code_of_each_other() -> None:
+def test_the_three_arithmetics_are_within_one_value_of_each_other() -> None:
     tables: list[Any] = []
     for mode in LeakyMode:
         module = graph([EVERY], lambda x: leaky(x, alpha=0.3))
@@ -217,7 +217,7 @@ def test_a_table_that_clamps_is_a_clip_and_an_identity_is_nothing() -> None:
     assert op_names(run_both(graph([EVERY], lambda x: lut(x, identity_table(), **same)), ComposeLutsPass())) == []
 
 
-def test_a_signed_clamp_is_recognised_by_its_codes() -> None:
+def test_a_signed_clamp_is_recognised_by_its_values() -> None:
     quantized = np.arange(256, dtype=np.uint8).view(np.int8)
     clamp = np.clip(quantized, -5, 9).view(np.uint8)
     same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
@@ -366,7 +366,7 @@ def test_regions_that_stand_for_no_integer_op_are_refused() -> None:
 # All together
 
 
-def test_every_code_reaches_the_table_of_a_fused_conv() -> None:
+def test_every_value_reaches_the_table_of_a_fused_conv() -> None:
     """R1: the three seed layers' shape in small; all 256 quantized values enter the table."""
     module = graph(["tensor<1x40x40x4xui8>"], lambda x: sigmoid(requantize(conv(x))))
     after = run_both(module, FuseQnnPass())

@@ -1,4 +1,4 @@
-"""Reports: every node has what became of it, through fusion, constants and refusals."""
+"""Reports: every node has what became of it, through fusion, constants and match failures."""
 
 from pathlib import Path
 

@@ -36,7 +36,7 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
-from qdialect.quant_math import code_range, elementwise
+from qdialect.quant_math import elementwise, quantized_range
 from qdialect.quant_math.expressions import Expression
 
 Leaf = tuple[Any, ...]
@@ -214,7 +214,7 @@ class _Joined:
 
     def _all_values(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]
-        minimum, maximum = code_range(NUMPY_DTYPES[operand.values.element])
+        minimum, maximum = quantized_range(NUMPY_DTYPES[operand.values.element])
         return np.arange(minimum, maximum + 1).reshape((256, 1) if side == 0 else (1, 256))
 
     def grid(self, side: int) -> Array:
