@@ -24,10 +24,13 @@ from qdialect.reference import (
     f32_evaluators,
     float_evaluators,
     fused_evaluators,
+    indexed_evaluators,
+    integer_evaluators,
     pair_evaluators,
     qnn_evaluators,
     reduction_evaluators,
     resize_evaluators,
+    scan_evaluators,
 )
 
 _REGISTERED = (
@@ -36,9 +39,12 @@ _REGISTERED = (
     fused_evaluators,
     qnn_evaluators,
     f32_evaluators,
+    indexed_evaluators,
+    integer_evaluators,
     pair_evaluators,
     reduction_evaluators,
     resize_evaluators,
+    scan_evaluators,
 )
 _CALL = "func.call"
 

@@ -12,7 +12,7 @@ import numpy as np
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.term import Built
@@ -115,7 +115,7 @@ class Binary(F32Tensor):
         values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Emitted:
-            operands, is_channels_last = float_operands(emitter, values, self.shape)
+            operands, is_channels_last = operands_of_shape(emitter, values, self.shape)
             lhs, rhs = (Built(emitter, value) for value in operands)
             return self._paired(lhs, rhs).value, is_channels_last
 
