@@ -25,7 +25,7 @@ from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor
 
-_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
 
 def import_onnx(

@@ -7,7 +7,7 @@ from functools import reduce
 
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
-from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, elementwise, element_type, value_of
+from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, element_type, elementwise, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
