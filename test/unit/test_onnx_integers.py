@@ -144,7 +144,9 @@ def test_casts_of_what_the_type_cannot_hold_are_those_of_the_cpu() -> None:
         model = ModelBuilder()
         from onnx import helper
 
-        cast = model.node("Cast", model.input("x", values.shape), to=int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))))
+        cast = model.node(
+            "Cast", model.input("x", values.shape), to=int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        )
         (found,) = found_by(model.finish(cast, dtype=dtype), values)
         np.testing.assert_array_equal(found, np.array(numbers, dtype))
 
