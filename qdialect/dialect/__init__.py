@@ -17,7 +17,7 @@ from qdialect.dialect.elementwise_ops import (
     SquaredDifferenceOp,
     SubOp,
 )
-from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -132,6 +132,7 @@ __all__ = [
     "F32MatmulOp",
     "F32MaxOp",
     "F32MinOp",
+    "F32ProdOp",
     "F32ReduceOp",
     "F32SumOp",
     "RankOp",

@@ -137,7 +137,7 @@ class _Planner(Planner[Node]):
 
 
 def _asks_for_shape(node: Node) -> bool:
-    return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
+    return node.kind in ("Shape", "Size") and len(node.inputs) == len(node.outputs) == 1
 
 
 def _array_of(tensor: Tensor | None) -> Array | None:
