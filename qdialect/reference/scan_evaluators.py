@@ -13,7 +13,7 @@ def _cumsum(op: CumSumOp, operands: Arrays) -> Array:
     def sums(rows: Array) -> Array:
         rows = rows[..., ::-1] if op.reverse else rows
         with np.errstate(all="ignore"):
-            total = np.add.accumulate(rows, axis=-1, dtype=rows.dtype)
+            total: Array = np.add.accumulate(rows, axis=-1, dtype=rows.dtype)
         if op.exclusive:
             total = np.concatenate([np.zeros_like(total[..., :1]), total[..., :-1]], axis=-1)
         return total[..., ::-1] if op.reverse else total

@@ -119,7 +119,8 @@ def inputs(seed: int) -> dict[str, Array]:
 def test_logits_and_label_are_those_of_the_model_in_float32(content: bytes, seed: int) -> None:
     """A step of the logits' scale is left for what float32 sums in another order round the other way."""
     given = inputs(seed)
-    wanted: Any = ReferenceEvaluator(ModelProto.FromString(content)).run(None, given)
+    evaluator: Any = ReferenceEvaluator(ModelProto.FromString(content))
+    wanted = evaluator.run(None, given)
     module = import_onnx(content, dims={"seq": LENGTH})
     logits, label, used = interpreter.run(module, list(given.values()))
     assert np.abs(logits - wanted[0]).max() <= LOGITS[0]

@@ -1,6 +1,6 @@
 """Tensors of i1 at run time: taken and given as bytes of 0 and 1, computed on, moved and kept between kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def test_logic_between_arrays(shape: tuple[int, ...]) -> None:
     check(text, [a, b], ((a & b) ^ a) | b)
 
 
-MOVEMENTS: dict[str, tuple[str, tuple[int, ...], Any]] = {
+MOVEMENTS: dict[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
     "qnn.reshape": ("shape = [5, 21]", (5, 21), lambda x: x.reshape(5, 21)),
     "qnn.transpose": ("permutation = [2, 0, 1]", (7, 3, 5), lambda x: x.transpose(2, 0, 1)),
     "qnn.slice": ("begin = [1, 0, 2], size = [2, 5, 2], strides = [1, 1, 3]", (2, 5, 2), lambda x: x[1:, :, 2:6:3]),

@@ -1,6 +1,6 @@
 """Operators on integers and booleans at run time: the package's reference says what they give, bit for bit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,9 @@ def found_by(content: bytes, *inputs: Array) -> tuple[Array, ...]:
 
 
 def expected(content: bytes, inputs: dict[str, Array]) -> list[Array]:
+    evaluator: Any = ReferenceEvaluator(ModelProto.FromString(content))
     with np.errstate(all="ignore"):
-        results: Any = ReferenceEvaluator(ModelProto.FromString(content)).run(None, inputs)
+        results: Any = evaluator.run(None, inputs)
     return [np.asarray(result) for result in results]
 
 
@@ -257,7 +258,7 @@ def test_running_sums(dtype: Any) -> None:
             check("CumSum", [drawn((3, 5, 19), dtype), np.array(axis)], constants=1, **how)
 
 
-REDUCTIONS: dict[str, Any] = {
+REDUCTIONS: dict[str, Callable[[Array, Any], Any]] = {
     "ReduceL1": lambda x, how: np.abs(x).sum(**how),
     "ReduceMax": lambda x, how: x.max(**how),
     "ReduceMin": lambda x, how: x.min(**how),

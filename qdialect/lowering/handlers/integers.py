@@ -17,12 +17,13 @@ _LANES = 16
 
 def _fold(op_class: type[IntegerReduceOp], element: str) -> Fold:
     low = -(2 ** (int(element[1:]) - 1))
-    name, start = {
+    folds: dict[type[IntegerReduceOp], tuple[str, int]] = {
         IntSumOp: ("arith.addi", 0),
         IntProdOp: ("arith.muli", 1),
         IntMaxOp: ("arith.maxsi", low),
         IntMinOp: ("arith.minsi", -1 - low),
-    }[op_class]
+    }
+    name, start = folds[op_class]
 
     def join(body: Body, total: Value, value: Value) -> Value:
         return body.binary(name, total, value)

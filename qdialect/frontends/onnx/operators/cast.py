@@ -12,7 +12,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.model import ELEMENTS
-from qdialect.frontends.onnx.operators.plain import Arithmetic, element_type, elementwise, tensor_of, value_of
+from qdialect.frontends.onnx.operators.plain import Arithmetic, element_type, tensor_of, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.tensors import Constant, Tensor
@@ -43,7 +43,7 @@ def _to(call: Call, target: str) -> Tensor:
     if target == "f32" and found in ELEMENT_RANGES:
         return Quantized(source.shape, value_of(call, 0), (1.0,), (0,))
     value = value_of(call, 0)
-    return tensor_of(elementwise(call, [value], target, lambda s, x: _converted(s, x, found, target)))
+    return tensor_of(unary(call, value, target, lambda s, x: _converted(s, x, found, target)))
 
 
 def _converted(s: Arithmetic, x: ir.Value, found: str, target: str) -> ir.Value:

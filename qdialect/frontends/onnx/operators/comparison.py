@@ -6,13 +6,7 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import (
-    INTEGERS,
-    Arithmetic,
-    common_element,
-    elementwise,
-    value_of,
-)
+from qdialect.frontends.onnx.operators.plain import INTEGERS, Arithmetic, binary, common_element, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Tensor
 
@@ -25,7 +19,7 @@ def _comparison(call: Call) -> Tensor:
     call.count(2)
     values, predicate = [value_of(call, 0), value_of(call, 1)], _PREDICATES[call.node.kind]
     common_element(values, (*INTEGERS, "f32", *(("i1",) if predicate == "eq" else ())))
-    return elementwise(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+    return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
 @imports("IsNaN")
@@ -33,7 +27,7 @@ def _is_nan(call: Call) -> Tensor:
     call.count(1)
     value = value_of(call, 0)
     common_element([value], ("f32",))
-    return elementwise(call, [value], "i1", lambda s, x: s.compare("ne", x, x))
+    return unary(call, value, "i1", lambda s, x: s.compare("ne", x, x))
 
 
 @imports("IsInf")
@@ -48,4 +42,4 @@ def _is_inf(call: Call) -> Tensor:
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         return s.compare("eq", s.op("math.absf", x) if len(asked) > 1 else x, asked[-1])
 
-    return elementwise(call, [value], "i1", build)
+    return unary(call, value, "i1", build)

@@ -18,7 +18,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.movements import Movement, Reshaping, Slicing, move, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, common_element, elementwise, tensor_of, value_of
+from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, common_element, tensor_of, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -82,13 +82,13 @@ def _offset(call: Call, index: Value, extent: int, stride: int) -> Value:
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
         return s.op("arith.muli", _inside(s, s.resize(x, "i64"), extent), stride)
 
-    return elementwise(call, [index], "i64", build)
+    return unary(call, index, "i64", build)
 
 
 def _sum(call: Call, values: Sequence[Value]) -> Value:
     total, *others = values
     for other in others:
-        total = elementwise(call, [total, other], "i64", lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs))
+        total = binary(call, [total, other], "i64", lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs))
     return total
 
 

@@ -9,7 +9,16 @@ from functools import reduce
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import INTEGERS, Arithmetic, Build, common_element, elementwise, value_of
+from qdialect.frontends.onnx.operators.plain import (
+    INTEGERS,
+    Arithmetic,
+    OfOne,
+    binary,
+    common_element,
+    elementwise,
+    unary,
+    value_of,
+)
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers
 from qdialect.frontends.planning.tensors import Tensor
 
@@ -21,7 +30,7 @@ def _sign(s: Arithmetic, x: ir.Value) -> ir.Value:
     return s.op("arith.min{s}i", s.op("arith.max{s}i", x, -1), 1)
 
 
-_UNARY: dict[str, Build] = {
+_UNARY: dict[str, OfOne] = {
     "Abs": lambda s, x: s.op("math.absi", x),
     "Neg": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
     "Sign": _sign,
@@ -29,25 +38,25 @@ _UNARY: dict[str, Build] = {
 
 
 @imports_integers(*_BINARY)
-def _binary(call: Call) -> Tensor:
+def _of_two(call: Call) -> Tensor:
     call.count(2)
     values, name = [value_of(call, 0), value_of(call, 1)], _BINARY[call.node.kind]
-    return elementwise(call, values, common_element(values, INTEGERS), lambda s, lhs, rhs: s.op(name, lhs, rhs))
+    return binary(call, values, common_element(values, INTEGERS), lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports_integers(*_OF_MANY)
 def _of_many(call: Call) -> Tensor:
     values, name = [value_of(call, index) for index in range(len(call.inputs))], _OF_MANY[call.node.kind]
     element = common_element(values, INTEGERS)
-    return elementwise(call, values, element, lambda s, *x: reduce(lambda lhs, rhs: s.op(name, lhs, rhs), x))
+    return elementwise(call, values, element, lambda s, x: reduce(lambda lhs, rhs: s.op(name, lhs, rhs), x))
 
 
 @imports_integers(*_UNARY)
-def _unary(call: Call) -> Tensor:
+def _of_one(call: Call) -> Tensor:
     call.count(1)
     value = value_of(call, 0)
     require(not value.element.startswith("u"), f"input 0 must be signed, but got {value.element}")
-    return elementwise(call, [value], common_element([value], INTEGERS), _UNARY[call.node.kind])
+    return unary(call, value, common_element([value], INTEGERS), _UNARY[call.node.kind])
 
 
 @imports("Mod")
@@ -65,4 +74,4 @@ def _mod(call: Call) -> Tensor:
         is_other = s.op("arith.andi", s.compare("ne", rest, 0), differs)
         return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
 
-    return elementwise(call, values, element, build)
+    return binary(call, values, element, build)

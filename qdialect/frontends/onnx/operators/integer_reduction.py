@@ -5,7 +5,7 @@ from __future__ import annotations
 from qdialect.dialect import CumSumOp, IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
-from qdialect.frontends.onnx.operators.plain import common_element, elementwise, tensor_of, value_of
+from qdialect.frontends.onnx.operators.plain import common_element, tensor_of, unary, value_of
 from qdialect.frontends.onnx.operators.reduction import axes_of, reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -43,7 +43,7 @@ def _terms(call: Call) -> Value:
     if function is None:
         return value
     name, count = function
-    return elementwise(call, [value], value.element, lambda s, x: s.op(name, *[x] * count))
+    return unary(call, value, value.element, lambda s, x: s.op(name, *[x] * count))
 
 
 _TERMS = {"ReduceL1": ("math.absi", 1), "ReduceSumSquare": ("arith.muli", 2)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, elementwise, value_of
+from qdialect.frontends.onnx.operators.plain import INTEGERS, binary, common_element, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Tensor
 
@@ -18,7 +18,7 @@ def _logic(call: Call) -> Tensor:
     call.count(2)
     values, name = [value_of(call, 0), value_of(call, 1)], _OPS[call.node.kind.removeprefix("Bitwise")]
     element = common_element(values, _elements(call))
-    return elementwise(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+    return binary(call, values, element, lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports("Not", "BitwiseNot")
@@ -27,4 +27,4 @@ def _not(call: Call) -> Tensor:
     value = value_of(call, 0)
     element = common_element([value], _elements(call))
     ones = 1 if element == "i1" else -1
-    return elementwise(call, [value], element, lambda s, x: s.op("arith.xori", x, ones))
+    return unary(call, value, element, lambda s, x: s.op("arith.xori", x, ones))

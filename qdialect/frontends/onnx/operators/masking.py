@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qdialect._mlir import ir
@@ -9,7 +11,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import constant_of, indices_of
 from qdialect.frontends.onnx.operators.movements import Reshaping, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, elementwise, tensor_of, value_of
+from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, elementwise, tensor_of, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.tensors import Tensor, known
 
@@ -23,7 +25,7 @@ def _trilu(call: Call) -> Tensor:
     diagonal = int(call.number(1)) if call.optional(1) is not None else 0
     triangle = np.tri(*value.shape[-2:], k=diagonal - 1 if is_upper else diagonal, dtype=np.bool_)
     mask = constant_of(call, ~triangle if is_upper else triangle)
-    return tensor_of(elementwise(call, [mask, value], value.element, lambda s, holds, x: s.select(holds, x, 0)))
+    return tensor_of(binary(call, [mask, value], value.element, lambda s, holds, x: s.select(holds, x, 0)))
 
 
 @imports("OneHot")
@@ -40,7 +42,8 @@ def _one_hot(call: Call) -> Tensor:
     along = np.arange(depth, dtype=np.int64).reshape(-1, *[1] * (rank - axis - 1))
     off, on = (known(call.name, entry.reshape(())) for entry in pair)
 
-    def build(s: Arithmetic, index: ir.Value, position: ir.Value, other: ir.Value, own: ir.Value) -> ir.Value:
+    def build(s: Arithmetic, operands: Sequence[ir.Value]) -> ir.Value:
+        index, position, other, own = operands
         wide = s.resize(index, "i64")
         from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, depth), wide)
         return s.select(s.compare("eq", from_end, position), own, other)

@@ -15,7 +15,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import constant_of, elements_along, scatter
 from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, elementwise, value_of_tensor
+from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, ternary, unary, value_of_tensor
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -36,7 +36,7 @@ def keys_of(call: Call, is_largest: bool) -> Value:
         key = _float_key(s, x) if value.element == "f32" else s.resize(x, element)
         return key if is_largest else s.op("arith.xori", key, -1)
 
-    return elementwise(call, [value], element, build)
+    return unary(call, value, element, build)
 
 
 def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
@@ -58,7 +58,7 @@ def extreme_index(call: Call, axis: int, keep_dims: bool, last: bool, is_largest
     extreme = plan.compute(name, after, keys.element, largest)
     along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
     outside = -1 if last else shape[axis]
-    places = elementwise(
+    places = ternary(
         call,
         [keys, extreme, constant_of(call, along)],
         "i64",
@@ -99,7 +99,7 @@ def _inverse(call: Call, ranks: Value, axis: int) -> Value:
     rows = np.arange(outer, dtype=np.int64).reshape(-1, 1, 1) * (shape[axis] * inner)
     start = constant_of(call, rows + np.arange(inner, dtype=np.int64))
     split = move_value(call.plan, call.name, ranks, Reshaping((outer, shape[axis], inner)), None)
-    target = elementwise(
+    target = binary(
         call,
         [split, start],
         "i64",

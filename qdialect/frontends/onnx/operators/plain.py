@@ -88,8 +88,11 @@ _INTEGER_PREDICATES = {
     "uge": 9,
 }
 
-Build = Callable[..., ir.Value]
-"""``build(arithmetic, *operands)`` gives the result, all of one shape and without a sign."""
+Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
+"""``build(arithmetic, operands)`` gives the result, all of one shape and without a sign."""
+OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
+OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
+OfThree = Callable[[Arithmetic, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
 def value_of(call: Call, index: int) -> Value:
@@ -133,7 +136,7 @@ def elementwise(call: Call, values: Sequence[Value], element: str, build: Build)
 
     def emit(emitter: Emitter) -> Emitted:
         operands, is_channels_last = operands_of_shape(emitter, values, shape)
-        result = build(Arithmetic(emitter, is_unsigned), *(_without_sign(emitter, operand) for operand in operands))
+        result = build(Arithmetic(emitter, is_unsigned), [_without_sign(emitter, operand) for operand in operands])
         return (emitter.convert("tensor.bitcast", result, element) if element[0] == "u" else result), is_channels_last
 
     return call.plan.compute(call.name, shape, element, emit)
@@ -142,3 +145,18 @@ def elementwise(call: Call, values: Sequence[Value], element: str, build: Build)
 def _without_sign(emitter: Emitter, operand: ir.Value) -> ir.Value:
     element = element_of(operand.type)
     return emitter.convert("tensor.bitcast", operand, element[1:]) if element.startswith("u") else operand
+
+
+def unary(call: Call, value: Value, element: str, build: OfOne) -> Value:
+    """`elementwise` of one value."""
+    return elementwise(call, [value], element, lambda s, operands: build(s, operands[0]))
+
+
+def binary(call: Call, values: Sequence[Value], element: str, build: OfTwo) -> Value:
+    """`elementwise` of two values."""
+    return elementwise(call, values, element, lambda s, operands: build(s, operands[0], operands[1]))
+
+
+def ternary(call: Call, values: Sequence[Value], element: str, build: OfThree) -> Value:
+    """`elementwise` of three values."""
+    return elementwise(call, values, element, lambda s, operands: build(s, operands[0], operands[1], operands[2]))

@@ -7,7 +7,7 @@ from functools import reduce
 
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
-from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, element_type, elementwise, value_of
+from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, element_type, ternary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -46,4 +46,4 @@ def _where(call: Call) -> Tensor:
         return Chosen(shape, condition, lhs, rhs)
     values = [value_of(call, 1), value_of(call, 2)]
     element = common_element(values, (*INTEGERS, "i1"))
-    return elementwise(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))
+    return ternary(call, [condition, *values], element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs))

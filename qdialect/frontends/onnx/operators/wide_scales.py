@@ -11,7 +11,7 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import Arithmetic, elementwise
+from qdialect.frontends.onnx.operators.plain import Arithmetic, unary
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
@@ -40,7 +40,7 @@ def plainly_quantized(call: Call, value: Value, element: str, scale: float, zero
         whole = s.op("arith.addi", s.convert("arith.fptosi", limited, "i32"), zero_point)
         return s.resize(whole, element.removeprefix("u"))
 
-    return elementwise(call, [value], element, build)
+    return unary(call, value, element, build)
 
 
 def plainly_dequantized(call: Call, value: Value, scale: float, zero_point: int) -> Tensor:
@@ -53,4 +53,4 @@ def plainly_dequantized(call: Call, value: Value, scale: float, zero_point: int)
         offset = s.op("arith.subi", s.resize(x, "i32"), zero_point)
         return s.op("arith.mulf", s.convert("arith.sitofp", offset, "f32"), scale)
 
-    return Computed(value.shape, elementwise(call, [value], "f32", build))
+    return Computed(value.shape, unary(call, value, "f32", build))
