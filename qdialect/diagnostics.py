@@ -47,18 +47,29 @@ class Diagnostic:
     column: int = 0
     notes: tuple[Diagnostic, ...] = field(default=())
 
+    @property
+    def location(self) -> str:
+        """``file:line:column: ``, empty where it is unknown."""
+        return f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+
     def __str__(self) -> str:
-        location = f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
-        own = f"{location}{self.severity.value}: {printable(self.message)}"
+        own = f"{self.location}{self.severity.value}: {printable(self.message)}"
         return "\n".join([own, *map(str, self.notes)])
 
 
 class QDialectError(Exception):
-    """Base of every error a user can cause; `diagnostics` holds what to print."""
+    """Base of every error a user can cause; `diagnostics` holds what to print.
+
+    A traceback shows ``str()`` alone, so that has the location of the message and every note, each on its line.
+    """
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
-        super().__init__(printable(message))
+        self.message = printable(message)
+        """What is wrong, on one line, without location and notes."""
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
+        location = next((one.location for one in diagnostics if one.message == message), "")
+        notes = [f"  {printable(note.message)}" for one in diagnostics for note in one.notes]
+        super().__init__("\n".join([f"{location}{self.message}", *notes]))
 
     def render(self) -> str:
         """The text a command prints on stderr: every diagnostic on lines of its own."""

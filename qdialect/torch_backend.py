@@ -35,12 +35,7 @@ def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tupl
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     graph = read_captured(module, examples)
-    try:
-        executable = compile_module(import_graph(graph, _NAME))
-    except ImportModelError as error:
-        # Dynamo shows the text alone.
-        notes = [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
-        raise ImportModelError("\n  ".join([str(error), *notes]), error.diagnostics) from error
+    executable = compile_module(import_graph(graph, _NAME))
     positions = captured_inputs(module, graph)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 

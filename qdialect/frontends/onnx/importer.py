@@ -67,7 +67,7 @@ def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extent
     try:
         return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents)
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
 class _Planner(Planner[Node]):

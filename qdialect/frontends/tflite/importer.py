@@ -64,9 +64,9 @@ def import_tflite(
             if profile == TFLITE_XNNPACK.name:
                 use_xnnpack(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
-            raise ImportModelError(f"'{name}': {error}") from error
+            raise ImportModelError(f"'{name}': {error.message}") from error
     return module
 
 
@@ -86,7 +86,7 @@ def _read(source: str | Path | bytes) -> tuple[Graph, str]:
     try:
         return read_graph(content), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:

@@ -71,7 +71,7 @@ def _read(source: ExportedProgram | str | Path | bytes, trust: bool) -> tuple[Gr
     try:
         return read_archive(content, trust=trust), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
