@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 
 def printable(text: str) -> str:
@@ -58,17 +59,18 @@ class Diagnostic:
 
 
 class QDialectError(Exception):
-    """Base of every error a user can cause; `diagnostics` holds what to print.
+    """Base of every error a user can cause; `diagnostics` holds what to print."""
 
-    A traceback shows ``str()`` alone, so that has the location of the message and every note, each on its line.
-    """
+    tells_all: ClassVar[bool] = False
+    """Whether ``str()``, which is all that a traceback shows, has the location and, each on its line, every note."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         self.message = printable(message)
         """What is wrong, on one line, without location and notes."""
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
-        location = next((one.location for one in diagnostics if one.message == message), "")
-        notes = [f"  {printable(note.message)}" for one in diagnostics for note in one.notes]
+        told = diagnostics if self.tells_all else ()
+        location = next((one.location for one in told if one.message == message), "")
+        notes = [f"  {printable(note.message)}" for one in told for note in one.notes]
         super().__init__("\n".join([f"{location}{self.message}", *notes]))
 
     def render(self) -> str:
@@ -78,6 +80,8 @@ class QDialectError(Exception):
 
 class ParseError(QDialectError):
     """The text is not MLIR, or its ops break a constraint."""
+
+    tells_all = True
 
 
 class VerificationError(QDialectError):
@@ -95,9 +99,13 @@ class PipelineError(QDialectError):
 class ImportModelError(QDialectError):
     """A model file is damaged or uses what the front end does not support."""
 
+    tells_all = True
+
 
 class CompileError(QDialectError):
     """A module cannot be lowered; the unsupported ops are notes."""
+
+    tells_all = True
 
 
 class RegistrationError(QDialectError):

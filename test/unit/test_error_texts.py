@@ -7,7 +7,7 @@ import pytest
 from onnx_graphs import ModelBuilder
 
 import qdialect
-from qdialect.diagnostics import Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
 from qdialect.frontends.onnx import import_onnx
 
 
@@ -35,12 +35,12 @@ def test_a_parse_error_has_its_line() -> None:
 
 def test_an_error_that_wraps_another_has_its_notes_once() -> None:
     notes = (Diagnostic(Severity.NOTE, "a\nb"),)
-    inner = QDialectError("inner", (Diagnostic(Severity.ERROR, "inner", notes=notes),))
-    outer = QDialectError(f"outer: {inner.message}", inner.diagnostics)
+    inner = ImportModelError("inner", (Diagnostic(Severity.ERROR, "inner", notes=notes),))
+    outer = ImportModelError(f"outer: {inner.message}", inner.diagnostics)
     assert str(outer) == "outer: inner\n  a\\nb"
 
 
 def test_a_location_of_another_message_is_left_out() -> None:
     diagnostic = Diagnostic(Severity.ERROR, "text", "f.mlir", 3, 4)
-    assert str(QDialectError("text", (diagnostic,))) == "f.mlir:3:4: text"
-    assert str(QDialectError("'f.mlir': text", (diagnostic,))) == "'f.mlir': text"
+    assert str(ImportModelError("text", (diagnostic,))) == "f.mlir:3:4: text"
+    assert str(ImportModelError("'f.mlir': text", (diagnostic,))) == "'f.mlir': text"
