@@ -8,7 +8,9 @@ result = executable(image)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +38,7 @@ from qdialect.passes.registry import register as register_pass
 from qdialect.pipeline import PassManager
 
 if TYPE_CHECKING:
+    from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.runtime import Executable
 
 try:
@@ -54,6 +57,7 @@ def compile(
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
+    fallback: Fallback | None = None,
 ) -> Executable:
     """Compile a model for a CPU.
 
@@ -64,21 +68,33 @@ def compile(
     name, and `profile` says whose arithmetic it has, the format's own by default. A ``.pt2`` file is read without
     running anything in it; with `trust` PyTorch loads it, and it can run any code.
 
+    What cannot be compiled of a model file is run by the model's own framework, where that is installed, and a
+    `FallbackWarning` says which nodes and how much that is; ``fallback="framework"`` is the same without a warning, and
+    with ``"none"`` such a model is refused.
+
     Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
     """
+    from qdialect.fallback import FallbackWarning, compile_file, summary
     from qdialect.runtime import compile_module
 
+    if isinstance(model, ir.Module):
+        return compile_module(model, target=target, threads=threads)
     options = ImportOptions(batch, dims, profile, trust)
-    return compile_module(read_model(model, options), target=target, threads=threads)
+    executable = compile_file(Path(model), options, target=target, threads=threads, fallback=fallback)
+    told = summary(executable) if fallback is None else ""
+    if told:
+        warnings.warn(told, FallbackWarning, stacklevel=2)
+    return executable
 
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
-    if name != "Executable":
+    if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    from qdialect.runtime import Executable
+    return getattr(import_module(_LOADED_LATE[name]), name)
 
-    return Executable
+
+_LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}
 
 
 __all__ = [
@@ -86,6 +102,7 @@ __all__ = [
     "CompositePass",
     "Diagnostic",
     "Executable",
+    "FallbackWarning",
     "ImportModelError",
     "InputError",
     "ParseError",

@@ -16,7 +16,7 @@ from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.pipeline import Port
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.base import Executable
 from qdialect.runtime.peak import vpdpbusd_rate
 
 Array = NDArray[Any]

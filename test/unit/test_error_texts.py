@@ -44,3 +44,17 @@ def test_a_location_of_another_message_is_left_out() -> None:
     diagnostic = Diagnostic(Severity.ERROR, "text", "f.mlir", 3, 4)
     assert str(ImportModelError("text", (diagnostic,))) == "f.mlir:3:4: text"
     assert str(ImportModelError("'f.mlir': text", (diagnostic,))) == "'f.mlir': text"
+
+
+def test_a_node_behind_a_refused_one_is_judged_with_its_type() -> None:
+    """Both are reported: what the first gives has a known type, so that the second is more than its operator."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 4, 2, 2))
+    refused = b.node("Relu", b.node("LRN", x, size=3))
+    b.node("Conv", refused, b.constant(np.ones((4, 5, 1, 1), np.float32)), output="y", name="wide")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.float32))
+    first, second, *more = (note.message for note in caught.value.diagnostics[0].notes)
+    assert first.startswith("node 0 LRN")
+    assert second.startswith("node 2 Conv ('wide'): ")
+    assert not more

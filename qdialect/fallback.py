@@ -1,0 +1,100 @@
+"""Models of which the framework that they were made with runs a part: what cannot be compiled, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.frontends.planning.division import Division, OpenInterface, divide
+from qdialect.frontends.planning.partition import Part, Partition
+from qdialect.lowering.pipeline import Port
+from qdialect.model_files import ImportOptions, format_of
+from qdialect.runtime.base import NATIVE, Executable, Region
+from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
+
+Fallback = Literal["framework", "none"]
+FALLBACKS: tuple[Fallback, ...] = get_args(Fallback)
+_SHOWN_NODES = 5
+
+
+class FallbackWarning(UserWarning):
+    """The framework of a model runs a part of it."""
+
+
+def compile_file(
+    path: Path, options: ImportOptions, *, target: str = "host", threads: int = 1, fallback: Fallback | None = None
+) -> Executable:
+    """A model file compiled as a whole or, where that is impossible, in parts.
+
+    `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
+    where it is installed.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and
+    `ImportModelError` for a part that the framework does not take either.
+    """
+    kind = format_of(path)
+    try:
+        return compile_module(kind.read(path, options), target=target, threads=threads)
+    except (ImportModelError, CompileError) as error:
+        if fallback == "none" or not is_refusal(error):
+            raise
+        return compile_parts(division_of(path, options, error), target=target, threads=threads)
+
+
+def compile_parts(division: Division, *, target: str = "host", threads: int = 1) -> PartitionedExecutable:
+    """A divided model; raises `ImportModelError` for a part that the framework does not take."""
+    found, compiled = divide(division, lambda module: compile_module(module, target=target, threads=threads))
+    calls: list[RegionCall] = []
+    for part, executable in zip(found.parts, compiled, strict=True):
+        runner = None if executable is not None else division.runner(part, threads)
+        calls.append(RegionCall(region_of(division, found, part), executable, runner))
+    inputs, outputs = (tuple(map(_port, tensors)) for tensors in (division.inputs, division.outputs))
+    return PartitionedExecutable(calls, inputs, outputs, division.constants, threads)
+
+
+def region_of(division: Division, found: Partition, part: Part) -> Region:
+    """What is told of a part."""
+    nodes = [division.nodes[index] for index in part.nodes]
+    reasons = {division.nodes[index].title: found.reasons[index] for index in part.nodes if index in found.reasons}
+    runner = NATIVE if part.is_compiled else division.framework
+    products = sum(node.products for node in nodes)
+    titles = tuple(node.title for node in nodes)
+    return Region(runner, titles, products, part.inputs, part.outputs, {} if part.is_compiled else reasons)
+
+
+def is_refusal(error: QDialectError) -> bool:
+    """Whether an error is about what is not supported, and not about a damaged file."""
+    return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
+
+
+def division_of(path: Path, options: ImportOptions, error: QDialectError) -> Division:
+    """What of a file its framework may run; raises `error`, with what to install, where the framework is not there."""
+    kind = format_of(path)
+    if kind.framework is None or kind.divide is None:
+        raise error
+    if kind.framework.is_installed():
+        return kind.divide(path, options)
+    hint = Diagnostic(Severity.NOTE, kind.framework.hint)
+    first, *others = error.diagnostics
+    raise type(error)(error.message, (replace(first, notes=(*first.notes, hint)), *others)) from error
+
+
+def summary(executable: Executable) -> str:
+    """Which nodes a framework runs, in one line, and how much of the products; empty where it runs nothing."""
+    left = [region for region in executable.regions if not region.is_compiled]
+    if not left:
+        return ""
+    names = [name for region in left for name in region.reasons]
+    shown = ", ".join(names[:_SHOWN_NODES]) + (f" and {len(names) - _SHOWN_NODES} more" if names[_SHOWN_NODES:] else "")
+    total = sum(region.products for region in executable.regions)
+    share = sum(region.products for region in left) / total if total else 1.0
+    nodes = len({name for region in executable.regions for name in region.nodes})
+    what = f"{len(names)} of {nodes} nodes and {100 * share:.3g} % of the multiply-accumulates"
+    return f"{left[0].runner} runs {what}: {shown}"
+
+
+def _port(tensor: OpenInterface) -> Port:
+    return Port(tensor.name, tensor.shape, np.dtype(tensor.dtype), None, None)
