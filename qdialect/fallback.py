@@ -41,7 +41,11 @@ def compile_file(
     except (ImportModelError, CompileError) as error:
         if fallback == "none" or not is_refusal(error):
             raise
-        return compile_parts(division_of(path, options, error), target=target, threads=threads)
+        division = division_of(path, options, error)
+        try:
+            return compile_parts(division, target=target, threads=threads)
+        except ImportModelError as other:
+            raise _with_note(error, other.message) from other
 
 
 def compile_parts(division: Division, *, target: str = "host", threads: int = 1) -> PartitionedExecutable:
@@ -77,9 +81,7 @@ def division_of(path: Path, options: ImportOptions, error: QDialectError) -> Div
         raise error
     if kind.framework.is_installed():
         return kind.divide(path, options)
-    hint = Diagnostic(Severity.NOTE, kind.framework.hint)
-    first, *others = error.diagnostics
-    raise type(error)(error.message, (replace(first, notes=(*first.notes, hint)), *others)) from error
+    raise _with_note(error, kind.framework.hint) from error
 
 
 def summary(executable: Executable) -> str:
@@ -94,6 +96,13 @@ def summary(executable: Executable) -> str:
     nodes = len({name for region in executable.regions for name in region.nodes})
     what = f"{len(names)} of {nodes} nodes and {100 * share:.3g} % of the multiply-accumulates"
     return f"{left[0].runner} runs {what}: {shown}"
+
+
+def _with_note(error: QDialectError, text: str) -> QDialectError:
+    """`error` with a note more."""
+    first, *others = error.diagnostics
+    notes = (*first.notes, Diagnostic(Severity.NOTE, text))
+    return type(error)(error.message, (replace(first, notes=notes), *others))
 
 
 def _port(tensor: OpenInterface) -> Port:

@@ -80,7 +80,9 @@ def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
     return found
 
 
-def _compare(executable: CompiledExecutable, inputs: Sequence[Array], expected: Sequence[Array], *, at_end: bool) -> list[str]:
+def _compare(
+    executable: CompiledExecutable, inputs: Sequence[Array], expected: Sequence[Array], *, at_end: bool
+) -> list[str]:
     held = [guarded_copy(array, at_end=at_end) for array in inputs]
     # Every element must be written: what is there before is never the result.
     outputs = [guarded_copy(_unlike(wanted), at_end=at_end) for wanted in expected]

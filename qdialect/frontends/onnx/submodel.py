@@ -43,17 +43,16 @@ class SubModels:
         self._infos.setdefault(tensor.name, helper.make_tensor_value_info(tensor.name, number, tensor.shape))
 
     def open_interface(self, name: str) -> OpenInterface:
-        """What the caller sees of an output, with -1 for extents that are not known before it runs.
+        """What the caller sees of an input or output, with -1 for extents that are not known before it runs.
 
         Raises `ImportModelError` where its type is not known.
         """
         from onnx import helper
 
-        outputs = {value.name: value for value in self._model.graph.output}
-        info = self._infos.get(name, outputs[name])
+        info = self._infos.get(name) or next(value for value in self._model.graph.output if value.name == name)
         tensor = info.type.tensor_type
         if not tensor.elem_type:
-            raise ImportModelError(f"type of output '{name}' is not known")
+            raise ImportModelError(f"type of '{name}' is not known")
         shape = tuple(entry.dim_value if entry.HasField("dim_value") else -1 for entry in tensor.shape.dim)
         return OpenInterface(name, shape, helper.tensor_dtype_to_np_dtype(tensor.elem_type).name)
 
