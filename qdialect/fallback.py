@@ -39,13 +39,24 @@ def compile_file(
     try:
         return compile_module(kind.read(path, options), target=target, threads=threads)
     except (ImportModelError, CompileError) as error:
-        if fallback == "none" or not is_refusal(error):
-            raise
-        division = division_of(path, options, error)
-        try:
-            return compile_parts(division, target=target, threads=threads)
-        except ImportModelError as other:
-            raise _with_note(error, other.message) from other
+        return compile_refused(path, options, error, target=target, threads=threads, fallback=fallback)
+
+
+def compile_refused(
+    path: Path,
+    options: ImportOptions,
+    error: ImportModelError | CompileError,
+    *,
+    target: str = "host",
+    threads: int = 1,
+    fallback: Fallback | None = None,
+) -> PartitionedExecutable:
+    """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
+    division = division_of(path, options, error, fallback)
+    try:
+        return compile_parts(division, target=target, threads=threads)
+    except ImportModelError as other:
+        raise _with_note(error, other.message) from other
 
 
 def compile_parts(division: Division, *, target: str = "host", threads: int = 1) -> PartitionedExecutable:
@@ -69,15 +80,15 @@ def region_of(division: Division, found: Partition, part: Part) -> Region:
     return Region(runner, titles, products, part.inputs, part.outputs, {} if part.is_compiled else reasons)
 
 
-def is_refusal(error: QDialectError) -> bool:
-    """Whether an error is about what is not supported, and not about a damaged file."""
-    return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
+def division_of(
+    path: Path, options: ImportOptions, error: ImportModelError | CompileError, fallback: Fallback | None
+) -> Division:
+    """What of a file its framework may run.
 
-
-def division_of(path: Path, options: ImportOptions, error: QDialectError) -> Division:
-    """What of a file its framework may run; raises `error`, with what to install, where the framework is not there."""
+    Raises `error` where nothing may, and with what to install where the framework is not there.
+    """
     kind = format_of(path)
-    if kind.framework is None or kind.divide is None:
+    if fallback == "none" or kind.framework is None or kind.divide is None or not _is_refusal(error):
         raise error
     if kind.framework.is_installed():
         return kind.divide(path, options)
@@ -96,6 +107,11 @@ def summary(executable: Executable) -> str:
     nodes = len({name for region in executable.regions for name in region.nodes})
     what = f"{len(names)} of {nodes} nodes and {100 * share:.3g} % of the multiply-accumulates"
     return f"{left[0].runner} runs {what}: {shown}"
+
+
+def _is_refusal(error: QDialectError) -> bool:
+    """Whether an error is about what is not supported, and not about a damaged file."""
+    return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
 
 
 def _with_note(error: QDialectError, text: str) -> QDialectError:

@@ -198,7 +198,7 @@ def test_regions_tell_nodes_reasons_and_products(tmp_path: Path) -> None:
     assert [region.is_compiled for region in executable.regions] == [True, False, True]
     assert first.products == last.products == 8 * 12 * 12 * 8 * 9
     assert left.products == 0
-    assert list(left.reasons.values())[0] == "operator is not supported"
+    assert next(iter(left.reasons.values())) == "operator is not supported"
     assert first.reasons == last.reasons == {}
     assert any(" Conv " in title for title in first.nodes)
     # What crosses is quantized.
