@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import GraphNode
-from qdialect.runtime.frameworks import onnx_runtime
+from qdialect.runtime.frameworks import eager, onnx_runtime
 from qdialect.runtime.frameworks.framework import Framework
 
 if TYPE_CHECKING:
@@ -142,6 +142,12 @@ def _torch_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _divide_torch(path: Path, options: ImportOptions) -> Division:
+    from qdialect.frontends.torch.division import TorchDivision
+
+    return TorchDivision(path, trust=options.trust)
+
+
 FORMATS = {
     entry.suffix: entry
     for entry in (
@@ -150,7 +156,9 @@ FORMATS = {
         Format(
             ".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",), onnx_runtime.FRAMEWORK, _divide_onnx
         ),
-        Format(".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",)),
+        Format(
+            ".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",), eager.FRAMEWORK, _divide_torch
+        ),
     )
 }
 
