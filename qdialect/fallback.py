@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -101,12 +102,24 @@ def summary(executable: Executable) -> str:
     if not left:
         return ""
     names = [name for region in left for name in region.reasons]
-    shown = ", ".join(names[:_SHOWN_NODES]) + (f" and {len(names) - _SHOWN_NODES} more" if names[_SHOWN_NODES:] else "")
-    total = sum(region.products for region in executable.regions)
-    share = sum(region.products for region in left) / total if total else 1.0
     nodes = len({name for region in executable.regions for name in region.nodes})
-    what = f"{len(names)} of {nodes} nodes and {100 * share:.3g} % of the multiply-accumulates"
-    return f"{left[0].runner} runs {what}: {shown}"
+    counts = [sum(region.products for region in regions) for regions in (left, executable.regions)]
+    return _told(left[0].runner, names, nodes, *counts)
+
+
+def captured_summary(division: Division, left: Collection[int]) -> str:
+    """The same of a graph in whose place compiled regions were put; `left` are the nodes that are not in them."""
+    names = [division.nodes[index].title for index in sorted(left)]
+    products = sum(division.nodes[index].products for index in left)
+    return _told(
+        division.framework, names, len(division.nodes), products, sum(node.products for node in division.nodes)
+    )
+
+
+def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: int) -> str:
+    shown = ", ".join(names[:_SHOWN_NODES]) + (f" and {len(names) - _SHOWN_NODES} more" if names[_SHOWN_NODES:] else "")
+    share = f" and {100 * products / total:.3g} % of the multiply-accumulates" if total else ""
+    return f"{runner} runs {len(names)} of {nodes} nodes{share}: {shown}"
 
 
 def _is_refusal(error: QDialectError) -> bool:

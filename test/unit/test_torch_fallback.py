@@ -16,9 +16,9 @@ from torch_models import dequantized, quantized
 import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.fallback import compile_parts
+from qdialect.frontends.common import Interface
 from qdialect.frontends.torch.division import TorchDivision
 from qdialect.frontends.torch.model import Graph, Node, Output, Ref
-from qdialect.frontends.common import Interface
 from qdialect.torch_backend import compile_captured
 
 COMPILE: Any = import_module("torch").compile

@@ -70,7 +70,7 @@ def partition(nodes: Sequence[PartitionNode], outputs: Sequence[str], crossing: 
     Compiled regions that are worth less than `crossing` are left to the framework, with their neighbours.
     """
     graph = _Graph(nodes, outputs)
-    least = min(crossing, sum(node.work for node in nodes) // _SMALLEST_SHARE)
+    least = least_work(nodes, crossing)
     reasons = {index: node.refusal for index, node in enumerate(nodes) if node.refusal}
     while True:
         _follow(graph, reasons)
@@ -79,6 +79,11 @@ def partition(nodes: Sequence[PartitionNode], outputs: Sequence[str], crossing: 
         if not small:
             return Partition(tuple(_parts(graph, levels)), reasons)
         reasons.update(dict.fromkeys(small, TOO_SMALL))
+
+
+def least_work(nodes: Sequence[PartitionNode], crossing: int = CROSSING) -> int:
+    """What a compiled region of a graph must be worth."""
+    return min(crossing, sum(node.work for node in nodes) // _SMALLEST_SHARE)
 
 
 class _Graph:
