@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
+from qdialect.frameworks import eager, onnx_runtime
+from qdialect.frameworks.framework import Framework
 from qdialect.frontends.common import GraphNode
-from qdialect.runtime.frameworks import eager, onnx_runtime
-from qdialect.runtime.frameworks.framework import Framework
 
 if TYPE_CHECKING:
     from qdialect.frontends.planning.division import Division

@@ -294,7 +294,7 @@ def test_no_fallback_raises_with_every_reason(tmp_path: Path) -> None:
 
 
 def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.runtime.frameworks.framework.find_spec", lambda _: None)
+    monkeypatch.setattr("qdialect.frameworks.framework.find_spec", lambda _: None)
     with pytest.raises(ImportModelError) as caught:
         qdialect.compile(saved(tmp_path, middle()))
     lines = str(caught.value).split("\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frameworks import onnx_runtime
 from qdialect.frontends.common import Array, Interface, Shape, content_of
 from qdialect.frontends.onnx.importer import OnnxPlanner, read_model
 from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
@@ -20,7 +21,6 @@ from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import module_of
 from qdialect.frontends.planning.partition import Part, PartitionNode
 from qdialect.frontends.planning.tensors import Constant
-from qdialect.runtime.frameworks import onnx_runtime
 
 if TYPE_CHECKING:
     import onnx

@@ -117,7 +117,12 @@ class Planner(ABC, Generic[N]):
         return None
 
     def _assumed(self, node: N) -> Mapping[str, Result]:
-        known = (tensor for tensor in self.types_of(node) if not interface_offences("", [tensor], self._elements))
+        try:
+            with converting():
+                types = self.types_of(node)
+        except UnsupportedError:
+            return {}
+        known = (tensor for tensor in types if not interface_offences("", [tensor], self._elements))
         values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 

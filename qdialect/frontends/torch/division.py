@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frameworks.eager import FRAMEWORK
 from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
 from qdialect.frontends.planning.emitter import Value
@@ -19,7 +20,6 @@ from qdialect.frontends.torch import eager
 from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.products import products
-from qdialect.runtime.frameworks.eager import FRAMEWORK
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import ImportModelError, InputError
-from qdialect.runtime.frameworks.framework import Framework
+from qdialect.frameworks.framework import Framework
 
 if TYPE_CHECKING:
     import onnx

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from qdialect.runtime.frameworks.framework import Framework
+from qdialect.frameworks.framework import Framework
 
 FRAMEWORK = Framework("PyTorch", "torch")
