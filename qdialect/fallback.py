@@ -135,4 +135,4 @@ def _with_note(error: QDialectError, text: str) -> QDialectError:
 
 
 def _port(tensor: OpenInterface) -> Port:
-    return Port(tensor.name, tensor.shape, np.dtype(tensor.dtype), None, None)
+    return Port(tensor.name, tensor.shape, np.dtype(tensor.dtype), tensor.scale, tensor.zero_point)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
-from qdialect.frameworks import eager, onnx_runtime
+from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
 from qdialect.frontends.common import GraphNode
 
@@ -142,6 +142,12 @@ def _torch_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _divide_tflite(path: Path, options: ImportOptions) -> Division:
+    from qdialect.frontends.tflite.division import TfliteDivision
+
+    return TfliteDivision(path, profile=options.profile)
+
+
 def _divide_torch(path: Path, options: ImportOptions) -> Division:
     from qdialect.frontends.torch.division import TorchDivision
 
@@ -152,7 +158,15 @@ FORMATS = {
     entry.suffix: entry
     for entry in (
         Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
-        Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators, _tflite_profiles),
+        Format(
+            ".tflite",
+            _load_tflite,
+            _tflite_nodes,
+            _tflite_operators,
+            _tflite_profiles,
+            litert.FRAMEWORK,
+            _divide_tflite,
+        ),
         Format(
             ".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",), onnx_runtime.FRAMEWORK, _divide_onnx
         ),

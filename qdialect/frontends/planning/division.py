@@ -35,6 +35,8 @@ class OpenInterface:
     shape: tuple[int, ...]
     dtype: str
     """By NumPy's name."""
+    scale: float | None = None
+    zero_point: int | None = None
 
 
 class Division(ABC):
