@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.onnx.extents import Extents
-from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node, known_tensor
+from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 
 if TYPE_CHECKING:
     import onnx
@@ -113,7 +113,7 @@ def _input(value: onnx.ValueInfoProto, extents: Extents) -> Interface:
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         raise ImportModelError(f"input '{value.name}' must be a tensor with a shape")
     shape = [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in tensor.shape.dim]
-    element = ELEMENTS.get(tensor.elem_type, f"element type {tensor.elem_type}")
+    element = element_name(tensor.elem_type)
     return Interface(value.name, extents.shape(value.name, shape), element)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emission, Value
@@ -16,7 +16,7 @@ from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
 @imports("Cast")
 def _cast(call: Call) -> Tensor:
     call.count(1)
-    return _to(call, ELEMENTS.get(call.attribute("to", 0), "another type"))
+    return _to(call, element_name(call.attribute("to", 0)))
 
 
 @imports("CastLike")
@@ -28,7 +28,9 @@ def _cast_like(call: Call) -> Tensor:
 
 def _element(tensor: Tensor) -> str:
     if isinstance(tensor, Constant):
-        return next((name for name, dtype in NUMPY_DTYPES.items() if dtype == tensor.array.dtype), "another type")
+        return next(
+            (name for name, dtype in NUMPY_DTYPES.items() if dtype == tensor.array.dtype), tensor.array.dtype.name
+        )
     return tensor.element if isinstance(tensor, Value) else "f32"
 
 

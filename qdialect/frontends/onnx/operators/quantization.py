@@ -6,7 +6,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
-from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -79,7 +79,7 @@ def _quantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
     scales = scales_of(call, 1)
-    default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
+    default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
     zero_points, element = zero_points_of(call, 2, len(scales), default)
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
