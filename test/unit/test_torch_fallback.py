@@ -97,7 +97,8 @@ def saved(folder: Path, model: nn.Module) -> Path:
 
 
 def listed(results: Any) -> list[list[Any]]:
-    return [one.tolist() for one in (results if isinstance(results, tuple) else (results,))]
+    found: list[Any] = list(results) if type(results) is tuple else [results]
+    return [one.tolist() for one in found]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
