@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import getitem
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, ImportModelError
@@ -107,7 +107,7 @@ class CapturedDivision(Generic[Compiled]):
                 continue
             inner = getattr(module, name).graph
             given: Any = inner.output_node().args[0]
-            listed: list[Any] = list(given) if type(given) is tuple else [given]
+            listed = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
             results[name] = tuple(str(one.name) for one in listed)
             part, compiled = self._done[frozenset(one.name for one in inner.nodes if one.op.startswith("call"))]
             arguments = tuple(_original(argument, results) for argument in node.args)
