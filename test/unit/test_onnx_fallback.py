@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -325,3 +327,14 @@ def test_what_nobody_runs_is_refused_with_both_reasons(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "my.domain.Custom ('t6'): operator is not supported" in text
     assert "ONNX Runtime does not take it" in text
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """What cannot be read again is not divided: the reasons are told, and nothing waits."""
+    pipe = tmp_path / "model.onnx"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(middle(),))
+    writer.start()
+    with pytest.raises(ImportModelError, match="operator is not supported"):
+        qdialect.compile(pipe, fallback="framework")
+    writer.join()
