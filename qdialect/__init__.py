@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,7 +32,7 @@ from qdialect.diagnostics import (
     VerificationError,
 )
 from qdialect.dialect import build
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.model_files import ImportOptions, open_shapes, read_model
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
 from qdialect.passes.registry import register as register_pass
@@ -79,6 +80,9 @@ def compile(
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
 
+    Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
+    `for_shape` does so before.
+
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
@@ -86,15 +90,25 @@ def compile(
     """
     from qdialect.fallback import FallbackWarning, compile_file, summary
     from qdialect.runtime import compile_module
+    from qdialect.shaped import ShapedExecutable
 
     if isinstance(model, ir.Module):
         return compile_module(model, target=target, threads=threads)
-    options = ImportOptions(batch, dims, profile, trust)
-    executable = compile_file(Path(model), options, target=target, threads=threads, fallback=fallback)
+
+    def compiled(options: ImportOptions) -> Executable:
+        return compile_file(path, options, target=target, threads=threads, fallback=fallback)
+
+    path, options = Path(model), ImportOptions(batch, dims, profile, trust)
+    executable = compiled(options)
     told = summary(executable) if fallback is None else ""
     if told:
         warnings.warn(told, FallbackWarning, stacklevel=2)
-    return executable
+    shapes = open_shapes(path)
+    return (
+        ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)))
+        if shapes
+        else executable
+    )
 
 
 def __getattr__(name: str) -> object:

@@ -89,7 +89,9 @@ def division_of(
     Raises `error` where nothing may, and with what to install where the framework is not there.
     """
     kind = format_of(path)
-    if fallback == "none" or kind.framework is None or kind.divide is None or not _is_refusal(error):
+    # What is no regular file cannot be read again.
+    is_allowed = fallback != "none" and path.is_file() and _is_refusal(error)
+    if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():
         return kind.divide(path, options)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from qdialect.frontends.planning.division import Division
 
 
+OpenShapes = Mapping[str, Sequence[int | str]]
+"""Extents of inputs that are known, and names of those that are not; a name may be empty."""
+
+
 @dataclass(frozen=True)
 class ImportOptions:
     """What a user may say about an import; a format ignores what it does not use."""
@@ -37,8 +41,9 @@ class Format:
 
     `load` gives a verified module, `nodes` the nodes that the file has before anything is imported, `operators` the
     names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.
-    `divide` gives what of a file `framework` may run; both are None where a format has no framework.  The format's own
-    package is loaded when one of them is called.
+    `open_shapes` gives the shapes of inputs with names of the extents that a file leaves open; it is None where the
+    extents of a format are known.  `divide` gives what of a file `framework` may run; both are None where a format has
+    no framework.  The format's own package is loaded when one of them is called.
     """
 
     suffix: str
@@ -46,6 +51,7 @@ class Format:
     nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
     operators: Callable[[], Sequence[str]]
     profiles: Callable[[], Sequence[str]]
+    open_shapes: Callable[[Path], OpenShapes] | None = None
     framework: Framework | None = None
     divide: Callable[[Path, ImportOptions], Division] | None = None
 
@@ -98,6 +104,12 @@ def _onnx_operators() -> Sequence[str]:
     from qdialect.frontends.onnx import supported_operators
 
     return supported_operators()
+
+
+def _open_onnx(path: Path) -> OpenShapes:
+    from qdialect.frontends.onnx.reader import open_shapes
+
+    return open_shapes(path.read_bytes())
 
 
 def _divide_onnx(path: Path, options: ImportOptions) -> Division:
@@ -164,14 +176,27 @@ FORMATS = {
             _tflite_nodes,
             _tflite_operators,
             _tflite_profiles,
-            litert.FRAMEWORK,
-            _divide_tflite,
+            framework=litert.FRAMEWORK,
+            divide=_divide_tflite,
         ),
         Format(
-            ".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",), onnx_runtime.FRAMEWORK, _divide_onnx
+            ".onnx",
+            _load_onnx,
+            _onnx_nodes,
+            _onnx_operators,
+            lambda: ("ort",),
+            _open_onnx,
+            onnx_runtime.FRAMEWORK,
+            _divide_onnx,
         ),
         Format(
-            ".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",), eager.FRAMEWORK, _divide_torch
+            ".pt2",
+            _load_torch,
+            _torch_nodes,
+            _torch_operators,
+            lambda: ("pytorch",),
+            framework=eager.FRAMEWORK,
+            divide=_divide_torch,
         ),
     )
 }
@@ -201,3 +226,14 @@ def read_model(model: str | Path | ir.Module, options: ImportOptions | None = No
         return model
     path = Path(model)
     return format_of(path).read(path, options or ImportOptions())
+
+
+def open_shapes(path: Path) -> OpenShapes:
+    """The shapes of the inputs of a model file that was read before; nothing where they leave no extent open.
+
+    What is no regular file cannot be read again, and so leaves nothing open.
+    """
+    kind = format_of(path)
+    shapes = kind.open_shapes(path) if kind.open_shapes and path.is_file() else {}
+    is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
+    return shapes if is_open else {}

@@ -17,7 +17,7 @@ from qdialect.frontends.torch.reader import captured_inputs, read_captured
 
 if TYPE_CHECKING:
     from qdialect.frontends.torch.captured import Fused
-    from qdialect.runtime import Executable
+    from qdialect.runtime.executable import CompiledExecutable
 
 _NAME = "torch.compile"
 Call = Callable[..., tuple[Any, ...]]
@@ -75,7 +75,7 @@ def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Ca
     return captured.module.forward
 
 
-def _region_module(fused: Fused[Executable]) -> Any:
+def _region_module(fused: Fused[CompiledExecutable]) -> Any:
     """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
     torch: Any = import_module("torch")
     executable = fused.compiled

@@ -92,6 +92,13 @@ class Executable(ABC):
         as `run` does, and for an input that is not contiguous.
         """
 
+    def for_shape(self, extents: Mapping[str, int]) -> Executable:
+        """The network for other extents, by their names or as ``INPUT:AXIS``, where its inputs leave them open.
+
+        It is compiled when it is first asked for. Raises `InputError` for extents that are not open.
+        """
+        raise InputError(f"network has one shape, but was asked for {', '.join(extents) or 'another'}")
+
 
 def empty(port: Port) -> Array:
     """An array for an output; raises `InputError` where there is no memory for it."""

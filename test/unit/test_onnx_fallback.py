@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import external_data_helper, helper
 from onnx_graphs import ModelBuilder
 
 import qdialect
@@ -274,7 +276,13 @@ def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
 def test_weights_in_other_files(tmp_path: Path) -> None:
     path = saved(tmp_path, middle())
     wanted = whole(path, image())
-    onnx.save(onnx.load(path), tmp_path / "apart.onnx", save_as_external_data=True, size_threshold=0)
+    model = onnx.ModelProto()
+    model.ParseFromString(path.read_bytes())
+    for tensor in model.graph.initializer:
+        (tmp_path / f"{tensor.name}.bin").write_bytes(tensor.raw_data)
+        external_data_helper.set_external_data(tensor, f"{tensor.name}.bin")
+        tensor.ClearField("raw_data")
+    (tmp_path / "apart.onnx").write_bytes(model.SerializeToString())
     executable = qdialect.compile(tmp_path / "apart.onnx", fallback="framework")
     assert_equal(called(executable, image()), wanted)
 
@@ -294,7 +302,10 @@ def test_no_fallback_raises_with_every_reason(tmp_path: Path) -> None:
 
 
 def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qdialect.frameworks.framework.find_spec", lambda _: None)
+    def absent(name: str) -> None:
+        assert name == "onnxruntime"
+
+    monkeypatch.setattr("qdialect.frameworks.framework.find_spec", absent)
     with pytest.raises(ImportModelError) as caught:
         qdialect.compile(saved(tmp_path, middle()))
     lines = str(caught.value).split("\n")
@@ -316,3 +327,14 @@ def test_what_nobody_runs_is_refused_with_both_reasons(tmp_path: Path) -> None:
     text = str(caught.value)
     assert "my.domain.Custom ('t6'): operator is not supported" in text
     assert "ONNX Runtime does not take it" in text
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """What cannot be read again is not divided: the reasons are told, and nothing waits."""
+    pipe = tmp_path / "model.onnx"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(middle(),))
+    writer.start()
+    with pytest.raises(ImportModelError, match="operator is not supported"):
+        qdialect.compile(pipe, fallback="framework")
+    writer.join()

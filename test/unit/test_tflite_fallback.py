@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from flatbuffers import Builder, flexbuffers
+from flatbuffers import Builder
 from numpy.typing import NDArray
 from tflite_graphs import options
 
@@ -18,6 +18,7 @@ import qdialect
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 
 Array = NDArray[Any]
+FLEXBUFFERS: Any = import_module("flatbuffers.flexbuffers")
 LITERT: Any = import_module("ai_edge_litert.interpreter")
 SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
 Q = Quantization((0.05,), (3,))
@@ -80,12 +81,9 @@ def convolution_options(builder: Builder) -> int:
 
 
 def normalization_options(builder: Builder) -> int:
-    tflite.LocalResponseNormalizationOptionsStart(builder)
-    tflite.LocalResponseNormalizationOptionsAddRadius(builder, 1)
-    tflite.LocalResponseNormalizationOptionsAddBias(builder, 1.0)
-    tflite.LocalResponseNormalizationOptionsAddAlpha(builder, 0.5)
-    tflite.LocalResponseNormalizationOptionsAddBeta(builder, 0.75)
-    return tflite.LocalResponseNormalizationOptionsEnd(builder)
+    held = SCHEMA.LocalResponseNormalizationOptionsT()
+    held.radius, held.bias, held.alpha, held.beta = 1, 1.0, 0.5, 0.75
+    return int(held.Pack(builder))
 
 
 def middle() -> bytes:
@@ -155,7 +153,7 @@ def with_detection(content: bytes) -> bytes:
         "nms_iou_threshold": 0.5,
     }
     custom.customOptions = list(
-        flexbuffers.Dumps(
+        FLEXBUFFERS.Dumps(
             said | dict.fromkeys(("y_scale", "x_scale"), 10.0) | dict.fromkeys(("h_scale", "w_scale"), 5.0)
         )
     )
@@ -213,7 +211,7 @@ def whole(path: Path, *inputs: Array, kernels: str = "BUILTIN_REF") -> list[Arra
     return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
 
 
-def assert_equal(found: Any, wanted: Sequence[Array]) -> None:
+def assert_equal(found: Array | tuple[Array, ...], wanted: Sequence[Array]) -> None:
     for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
 

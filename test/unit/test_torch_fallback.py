@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -97,7 +97,8 @@ def saved(folder: Path, model: nn.Module) -> Path:
 
 
 def listed(results: Any) -> list[list[Any]]:
-    return [one.tolist() for one in (results if isinstance(results, tuple) else (results,))]
+    found = cast("tuple[Any, ...]", results) if isinstance(results, tuple) else (results,)
+    return [one.tolist() for one in found]
 
 
 @pytest.mark.parametrize("network", NETWORKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -31,7 +31,8 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
         return []
     given = {name: tensor for name, tensor in zip(node.inputs, inputs, strict=True) if tensor is not None}
     types = {name: _type(tensor) for name, tensor in given.items()}
-    data = {name: _data(tensor.array) for name, tensor in given.items() if _is_short(tensor)}
+    known = {name: tensor.array for name, tensor in given.items() if isinstance(tensor, Constant)}
+    data = {name: _data(array) for name, array in known.items() if array.size <= _LONGEST}
     # The package says in many ways that a node does not fit its schema.
     try:
         schema = defs.get_schema(node.kind, node.version, "")
@@ -42,12 +43,8 @@ def inferred(node: Node, inputs: Sequence[Tensor | None]) -> list[Interface]:
 
 
 def _holds_graph(value: object) -> bool:
-    entries: Sequence[Any] = value if isinstance(value, list) else [value]
+    entries = cast("list[object]", value) if isinstance(value, list) else [value]
     return not all(isinstance(entry, int | float | str | np.ndarray) for entry in entries)
-
-
-def _is_short(tensor: Tensor) -> bool:
-    return isinstance(tensor, Constant) and tensor.array.size <= _LONGEST
 
 
 def _proto(node: Node) -> onnx.NodeProto:

@@ -15,6 +15,14 @@ ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64"
 """Names of the element types by their numbers in the schema."""
 
 
+def element_name(number: int) -> str:
+    """What messages call an element type: the dialect's name, or that of the schema (``bool``)."""
+    from onnx import TensorProto
+
+    known = number in ELEMENTS or number in TensorProto.DataType.values()
+    return ELEMENTS.get(number) or (TensorProto.DataType.Name(number).lower() if known else f"element type {number}")
+
+
 @dataclass(frozen=True)
 class Node:
     """A node of the graph; `kind` has the operator's domain in front unless it is the standard one.

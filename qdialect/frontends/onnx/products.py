@@ -25,8 +25,8 @@ def _of_inputs(weight: int) -> Callable[[Node, Shapes, Shape], int]:
 def _of_rows(node: Node, inputs: Shapes, output: Shape) -> int:
     """A product of matrices; rows of the first may be its columns."""
     data = _shape(inputs, 0)
-    is_transposed = node.attributes.get("transA", 0) == 1 and len(data) > 1
-    return math.prod(output) * (data[-2] if is_transposed else data[-1])
+    is_transposed = bool(node.attributes.get("transA", 0) == 1)
+    return math.prod(output) * data[len(data) - 1 - is_transposed]
 
 
 def _of_sequence(_: Node, inputs: Shapes, output: Shape) -> int:

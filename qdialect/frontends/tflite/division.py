@@ -54,7 +54,7 @@ class TfliteDivision(Division):
     def module(self, part: Part) -> ir.Module:
         operators = tuple(self._fresh(self._graph.operators[index]) for index in part.nodes)
         inputs, outputs = (tuple(self._tensors[name] for name in names) for names in (part.inputs, part.outputs))
-        refusals = {}
+        refusals: dict[str, str] = {}
         for tensor in (*inputs, *outputs):
             name = self._names[tensor.index]
             offences = interface_offences("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)

@@ -23,7 +23,8 @@ def products(operator: Operator) -> int:
         case "DEPTHWISE_CONV_2D":
             return elements * math.prod(shapes[1][1:3])
         case "FULLY_CONNECTED" | "BATCH_MATMUL":
-            return elements * shapes[0 if operator.kind == "BATCH_MATMUL" else 1][-1]
+            summed = shapes[0 if operator.kind == "BATCH_MATMUL" else 1]
+            return elements * summed[len(summed) - 1]
         case "TRANSPOSE_CONV" if len(shapes) > 2:
             # The weights' last dimension is that of the input, whose elements meet all the others.
             return math.prod(shapes[2]) * math.prod(shapes[1][:-1])

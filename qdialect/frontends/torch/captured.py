@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import getitem
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError, ImportModelError
@@ -55,7 +55,7 @@ class CapturedDivision(Generic[Compiled]):
         """
         packages: Any = import_module("torch.fx.passes.infra.partitioner")
         supports: Any = import_module("torch.fx.passes.operator_support")
-        support = supports.create_op_support(lambda _, node: self._is_compiled(node.name))
+        support = supports.create_op_support(self._is_compiled)
         while True:
             partitioner = packages.CapabilityBasedPartitioner(self.module, support, allows_single_node_partition=True)
             proposed = partitioner.propose_partitions()
@@ -64,8 +64,11 @@ class CapturedDivision(Generic[Compiled]):
                 return list(self._fused(partitioner.fuse_partitions(proposed, prefix=_PREFIX)))
             self.reasons.update(refused)
 
-    def _is_compiled(self, name: str) -> bool:
-        return name in self._indices and self._indices[name] not in self.reasons
+    def _is_compiled(self, modules: object, node: Any) -> bool:
+        """In the form in which the partitioner asks."""
+        del modules
+        index = self._indices.get(str(node.name))
+        return index is not None and index not in self.reasons
 
     def _refused(self, proposed: Sequence[frozenset[str]]) -> dict[int, str]:
         """Compile what is proposed; why nodes of it cannot be."""
@@ -103,8 +106,9 @@ class CapturedDivision(Generic[Compiled]):
             if node.op != "call_module" or not name.startswith(_PREFIX):
                 continue
             inner = getattr(module, name).graph
-            given = inner.output_node().args[0]
-            results[name] = tuple(one.name for one in (given if isinstance(given, tuple) else (given,)))
+            given: Any = inner.output_node().args[0]
+            listed = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+            results[name] = tuple(str(one.name) for one in listed)
             part, compiled = self._done[frozenset(one.name for one in inner.nodes if one.op.startswith("call"))]
             arguments = tuple(_original(argument, results) for argument in node.args)
             yield Fused(name, part, compiled, arguments, results[name])
@@ -117,7 +121,7 @@ def _original(argument: Any, results: dict[str, tuple[str, ...]]) -> str:
     source = argument.args[0] if argument.target is getitem else None
     several = results.get(str(getattr(source, "target", "")), ())
     # A module of one result is not indexed by the partitioner but, perhaps, by the model.
-    return several[argument.args[1]] if len(several) > 1 else argument.name
+    return several[int(argument.args[1])] if len(several) > 1 else str(argument.name)
 
 
 def _with_copies(module: Any) -> Any:

@@ -29,13 +29,14 @@ def runner(
 
     Raises `ImportModelError` for an operator that must not be run. The function raises `InputError` where one fails.
     """
-    torch = torch_package()
-    held = {name: torch.from_numpy(np.array(array)) for name, array in constants.items()}
+    torch: Any = torch_package()
+    from_numpy: Callable[[Array], Any] = torch.from_numpy
+    held = {name: from_numpy(np.array(array)) for name, array in constants.items()}
     steps = [(node, _step(torch, node)) for node in nodes]
 
     def call(arrays: Sequence[Array]) -> Sequence[Array]:
         given = (array if array.flags.writeable else np.array(array) for array in arrays)
-        values: Values = {**held, **dict(zip(inputs, map(torch.from_numpy, given), strict=True))}
+        values: Values = {**held, **dict(zip(inputs, map(from_numpy, given), strict=True))}
         with torch.no_grad():
             for node, step in steps:
                 _run(node, step, values)

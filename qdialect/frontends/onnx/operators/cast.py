@@ -11,7 +11,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array, require
-from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.plain import Arithmetic, element_type, tensor_of, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -21,8 +21,7 @@ from qdialect.frontends.planning.tensors import Constant, Tensor
 @imports("Cast")
 def _cast(call: Call) -> Tensor:
     call.count(1)
-    number = call.attribute("to", 0)
-    return _to(call, ELEMENTS.get(number, f"element type {number}"))
+    return _to(call, element_name(call.attribute("to", 0)))
 
 
 @imports("CastLike")
