@@ -140,6 +140,7 @@ def fast_gelu(x: Term) -> Term:
 _FORMULAS: dict[str, Formula] = {
     "Abs": abs,
     "Ceil": lambda x: x.apply("math.ceil"),
+    "Cos": lambda x: x.apply("math.cos"),
     "Erf": lambda x: x.apply("math.erf"),
     "Exp": lambda x: x.apply("math.exp"),
     "Floor": lambda x: x.apply("math.floor"),
@@ -149,6 +150,7 @@ _FORMULAS: dict[str, Formula] = {
     "Reciprocal": lambda x: x.reciprocal(),
     "Round": lambda x: x.apply("math.roundeven"),
     "Sign": sign,
+    "Sin": lambda x: x.apply("math.sin"),
     "Softplus": softplus,
     "Softsign": softsign,
     "Sqrt": lambda x: x.apply("math.sqrt"),
