@@ -213,7 +213,7 @@ def cos(m: Machine[V], x: V) -> V:
 
 
 def _circular(m: Machine[V], x: V, shift: float) -> V:
-    """The sine of x and `shift` quadrants: for x = n pi/2 + r that of r, its cosine or their negatives, by n modulo 4."""
+    """The sine of x and `shift` quadrants: for x = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
     rounder, four = m.constant(ROUNDER), m.constant(4.0)
     n = m.subtract(m.add(m.multiply(x, m.constant(2 / math.pi)), rounder), rounder)
     r = x
