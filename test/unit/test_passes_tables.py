@@ -342,7 +342,7 @@ def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
         return coded(f32(x, 2.0**-70))
 
     def unknown(x: ir.Value) -> ir.Value:
-        return coded(arith.MulFOp(math_dialect.SinOp(f32(x)).result, f32(x)).result)
+        return coded(arith.MulFOp(math_dialect.TanOp(f32(x)).result, f32(x)).result)
 
     def ceiling(x: ir.Value, y: ir.Value) -> ir.Value:
         root = math_dialect.SqrtOp(math_dialect.AbsFOp(f32(y)).result).result
