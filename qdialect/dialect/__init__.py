@@ -39,7 +39,6 @@ from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.scan_ops import CumSumOp, RankOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
-    UNARY_OPS,
     AbsOp,
     EluOp,
     ErfOp,
@@ -58,9 +57,16 @@ from qdialect.dialect.unary_ops import (
     TanhOp,
     UnaryOp,
 )
+from qdialect.registry import import_modules
+
+# A family of ops that nothing above names is found by the name of its file.
+import_modules(__name__, __path__, "_ops")
 
 OPS: tuple[type[QnnOp], ...] = tuple(cast("list[type[QnnOp]]", Qnn.operations))
 """Every op of the dialect, in the order of definition."""
+
+UNARY_OPS: tuple[type[UnaryOp], ...] = tuple(op_class for op_class in OPS if issubclass(op_class, UnaryOp))
+"""Every `UnaryOp` of the dialect; `qnn.lut`, which carries its table itself, is not among them."""
 
 
 def load(context: ir.Context) -> None:

@@ -16,36 +16,11 @@ from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
+from qdialect.reference import __path__ as reference_path
+from qdialect.reference import evaluators
+from qdialect.registry import import_modules
 
-# Imported for the evaluators they register.
-from qdialect.reference import (
-    contraction_evaluators,
-    evaluators,
-    f32_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    indexed_evaluators,
-    integer_evaluators,
-    pair_evaluators,
-    qnn_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-    scan_evaluators,
-)
-
-_REGISTERED = (
-    contraction_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    qnn_evaluators,
-    f32_evaluators,
-    indexed_evaluators,
-    integer_evaluators,
-    pair_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-    scan_evaluators,
-)
+import_modules("qdialect.reference", reference_path, "_evaluators")
 _CALL = "func.call"
 
 Array = NDArray[Any]

@@ -29,7 +29,7 @@ _BYTES = ("i8", "ui8")
 Held = dict[ir.Value, Value]
 """What has been computed of an element."""
 Read = Callable[[Body, Held, Sequence[Value]], Value]
-Step = Callable[[Body, Held, Sequence[Value]], Value]
+EmitNode = Callable[[Body, Held, Sequence[Value]], Value]
 
 
 def lower_island(lowering: GraphLowering, op: Any) -> None:
@@ -38,7 +38,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
     members = lowering.islands.members(root)
     lowering.program.names = names_of(joined([member.location for member in members]))
     island = _Island(lowering, root, set(members))
-    steps = [(member.results[0], island.step(member)) for member in members]
+    nodes = [(member.results[0], island.node(member)) for member in members]
     result = root.results[0]
     stored = _identity if isinstance(root.opview, QuantizeOp) else _STORED.get(element_of(result.type), _identity)
 
@@ -50,8 +50,8 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
-            for value, step in steps:
-                held[value] = step(body, held, values)
+            for value, emit in nodes:
+                held[value] = emit(body, held, values)
             return stored(body, held[result])
 
         return emit
@@ -75,7 +75,7 @@ class _Island:
     """Constants whose elements are all the same."""
     _known: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
 
-    def step(self, op: ir.Operation) -> Step:
+    def node(self, op: ir.Operation) -> EmitNode:
         """What computes an element of a member."""
         view = op.opview
         if isinstance(view, DequantizeOp):
@@ -95,7 +95,7 @@ class _Island:
         values = [value for op in self.members for value in (*op.operands, *op.results)]
         return VECTOR if all(element_of(value.type) in _BYTES for value in values) else _LANES
 
-    def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> Step:
+    def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)
         first = len(self.sources)
         self.sources += [replace(array, axis=array.axis + missing) for array in arrays]

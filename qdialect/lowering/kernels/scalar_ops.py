@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import element_name
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
 from qdialect.lowering.scalar_body import Body, Value
 
@@ -33,7 +34,8 @@ _COMPARISONS = {
 
 def scalar_type(value: ir.Value) -> str:
     """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign."""
-    return str(ir.RankedTensorType(value.type).element_type).removeprefix("u")
+    element = ir.RankedTensorType(value.type).element_type
+    return f"i{element.width}" if isinstance(element, ir.IntegerType) else element_name(element)
 
 
 def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:

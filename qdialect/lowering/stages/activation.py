@@ -1,4 +1,4 @@
-"""`activation` in a kernel: the float32 operations of `qdialect.quant_math.chains`."""
+"""`activation` in a kernel: the float32 operations of `qdialect.quant_math.activations`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import Activation
-from qdialect.quant_math.chains import CHAINS, Expression, Leaf, Step
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS
+from qdialect.quant_math.expressions import fold
 
 _COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
 
@@ -35,25 +36,19 @@ class ActivationKernel(StageKernel):
         alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
 
         def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
-            return _emit(body, CHAINS[self.function], value, alpha)
+            return fold(
+                STAGE_ACTIVATIONS[self.function],
+                (value,),
+                alpha,
+                lambda number: body.constant(float(np.float32(number)), "f32"),
+                lambda op, operands: _emit_node(body, op, operands),
+            )
 
         return emit
 
 
-def _emit(body: Body, expression: Expression, x: Value, alpha: Value | None) -> Value:
-    """The ops of an activation; a comparison is "greater than"."""
-    if expression is Leaf.INPUT:
-        return x
-    if isinstance(expression, Leaf):
-        assert alpha is not None, "the function has a parameter"
-        return alpha
-    if not isinstance(expression, Step):
-        return body.constant(float(np.float32(expression)), "f32")
-    operands = [_emit(body, operand, x, alpha) for operand in expression.operands]
-    return _emit_step(body, expression.op, operands)
-
-
-def _emit_step(body: Body, op: str, operands: Sequence[Value]) -> Value:
+def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
+    """The ops of a node; a comparison is "greater than"."""
     if op in _COMPARISONS:
         # No operand is NaN, so that a comparison and a choice are enough.
         chosen = body.compare(_COMPARISONS[op], operands[0], operands[1])

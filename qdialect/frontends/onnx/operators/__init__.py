@@ -1,71 +1,13 @@
-"""How each operator becomes tensors of the plan, one family a file."""
+"""How each operator becomes tensors of the plan, one family a file.
 
-# Imported for the planners they register.
-from qdialect.frontends.onnx.operators import (
-    average_pool,
-    cast,
-    comparison,
-    concatenation,
-    convolution,
-    data_movement,
-    dynamic,
-    einsum,
-    elementwise,
-    f32,
-    formula,
-    gathering,
-    indexing,
-    integer_arithmetic,
-    integer_reduction,
-    logic,
-    masking,
-    matmul,
-    max_pool,
-    normalization,
-    norms,
-    ordering,
-    quantization,
-    reduction,
-    resize,
-    selection,
-    slicing,
-    softmax,
-    transposed_convolution,
-    unary,
-)
+A new file of this package is a new family: all of them are imported here.
+"""
+
+from __future__ import annotations
+
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
+from qdialect.registry import import_modules
 
-FAMILIES = (
-    average_pool,
-    cast,
-    comparison,
-    concatenation,
-    convolution,
-    data_movement,
-    dynamic,
-    einsum,
-    elementwise,
-    formula,
-    gathering,
-    indexing,
-    integer_arithmetic,
-    integer_reduction,
-    logic,
-    masking,
-    matmul,
-    max_pool,
-    normalization,
-    norms,
-    ordering,
-    quantization,
-    f32,
-    reduction,
-    resize,
-    selection,
-    slicing,
-    softmax,
-    transposed_convolution,
-    unary,
-)
+import_modules(__name__, __path__)
 
-__all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]
+__all__ = ["Call", "planner_of", "supported_operators"]
