@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_evaluated import TYPES, WIDE, check, drawn, found_by
+from onnx_evaluated import TYPES, WIDE, check, drawn, found_by, refused
 from onnx_graphs import ModelBuilder
 
 from qdialect.frontends.onnx import import_onnx
@@ -119,3 +119,44 @@ def test_rows_of_a_table_with_a_scale_for_each() -> None:
     rows = model.node("Gather", model.weight(codes, scales), model.input("ids", ids.shape, np.int64))
     wanted = codes.astype(np.float32) * np.array(scales, np.float32)[:, np.newaxis]
     np.testing.assert_array_equal(found_by(model.finish(rows, dtype=np.float32), ids)[0], wanted[ids])
+
+
+REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
+    ("TopK", [np.array([0])], {}, "k must be in [1, 5], but got 0"),
+    ("TopK", [np.array([2**40])], {}, "k must be in [1, 5], but got"),
+    ("TopK", [np.array([1, 2])], {}, "k must have 1 entry, but got 2"),
+    ("CumSum", [np.array(2)], {}, "axes must be in [-2, 2), but got [2]"),
+    ("CumSum", [np.array([0, 1])], {}, "axis must have 1 entry, but got 2"),
+    ("GatherElements", [np.zeros((3, 6), np.int64)], {}, "indices must lie in a tensor of shape [3, 5]"),
+    ("GatherElements", [np.zeros(3, np.int64)], {}, "indices must lie in a tensor of shape [3, 5]"),
+    ("GatherND", [np.zeros((2, 3), np.int64)], {}, "indices must name 1 to 2 dimensions, but name 3"),
+    (
+        "GatherND",
+        [np.zeros((2, 1), np.int64)],
+        {"batch_dims": 1},
+        "batch_dims must be dimensions that data and indices",
+    ),
+    ("GatherND", [np.array(0)], {}, "batch_dims must be dimensions that data and indices"),
+    ("ScatterND", [np.zeros((2, 1), np.int64), np.zeros((2, 4), np.int64)], {}, "updates must have the shape [2, 5]"),
+    (
+        "ScatterElements",
+        [np.zeros((1, 5), np.int64), np.zeros((1, 5), np.int64)],
+        {"reduction": "add"},
+        "reduction must be none, but got add",
+    ),
+    ("Trilu", [np.array([1, 2])], {}, "k must have 1 entry, but got 2"),
+    ("OneHot", [np.array(2**62), np.zeros(2, np.float32)], {}, "depth must be in [1, 2147483647]"),
+    ("OneHot", [np.array(np.nan, np.float32), np.zeros(2, np.float32)], {}, "depth must be in [1, 2147483647]"),
+    ("Equal", [np.zeros((3, 5), np.int32)], {}, "inputs must be of one type, but got i32 and i64"),
+    ("And", [np.zeros((3, 5), np.int64)], {}, "inputs must be i1, but got i64"),
+    ("IsNaN", [], {}, "inputs must be f32, but got i64"),
+]
+
+
+@pytest.mark.parametrize(("kind", "operands", "attributes", "reason"), REFUSED)
+def test_what_an_operator_cannot_do_is_refused(
+    kind: str, operands: list[Any], attributes: dict[str, Any], reason: str
+) -> None:
+    model = ModelBuilder()
+    names = [model.input("x", (3, 5), np.int64), *(model.constant(array) for array in operands)]
+    assert reason in refused(model.finish(model.node(kind, *names, **attributes), version=18))
