@@ -67,9 +67,16 @@ def check(
     names += [model.constant(array) for array in inputs[free:]]
     results = [f"y{i}" for i in range(outputs)]
     model.node_of_many(kind, names, results, **attributes)
+    return check_model(model, results, dict(zip(names, inputs[:free], strict=False)), version)
+
+
+def check_model(
+    model: ModelBuilder, results: Sequence[str], inputs: dict[str, Array], version: int = 18
+) -> tuple[Array, ...]:
+    """The reference, the interpreter and every target give the same `results` for `inputs`, which have names."""
     content = model.finish(*results, dtype=np.float32, version=version)
-    wanted = expected(content, dict(zip(names, inputs, strict=False)))
-    found = found_by(content, *inputs[:free])
+    wanted = expected(content, inputs)
+    found = found_by(content, *inputs.values())
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
     return found

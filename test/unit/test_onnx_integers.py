@@ -7,19 +7,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from onnx import helper
-from onnx_evaluated import INTEGERS, SIGNED, TYPES, WIDE, check, drawn, found_by, refused
+from onnx_evaluated import INTEGERS, SIGNED, TYPES, WIDE, check, check_model, drawn, found_by, refused
 from onnx_graphs import ModelBuilder
 
 Array = NDArray[Any]
 
 
-@pytest.mark.parametrize("kind", ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+COMPARISONS = ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"]
+
+
 @pytest.mark.parametrize("dtype", TYPES)
-def test_comparisons(kind: str, dtype: Any) -> None:
-    if dtype is np.bool_ and kind != "Equal":
-        return
-    check(kind, [drawn((2, 3, 19), dtype), drawn((3, 1), dtype, 1)])
-    check(kind, [drawn((19,), dtype), drawn((), dtype, 1)], constants=1)
+def test_comparisons(dtype: Any) -> None:
+    model, given = ModelBuilder(), {"x": drawn((2, 3, 19), dtype), "y": drawn((3, 1), dtype, 1)}
+    names = [model.input(name, array.shape, dtype) for name, array in given.items()]
+    number = model.constant(drawn((), dtype, 1))
+    results: list[str] = []
+    for kind in COMPARISONS[:1] if dtype is np.bool_ else COMPARISONS:
+        results += [model.node(kind, *names), model.node(kind, names[0], number)]
+    check_model(model, results, given)
 
 
 @pytest.mark.parametrize("kind", ["And", "Or", "Xor"])
@@ -51,16 +56,25 @@ def test_choices(dtype: Any) -> None:
     check("Where", [condition, drawn((3, 1), dtype, 1), drawn((), dtype, 2)], constants=2)
 
 
-@pytest.mark.parametrize("source", TYPES)
-@pytest.mark.parametrize("target", TYPES)
-def test_casts(source: Any, target: Any) -> None:
-    if source is np.float32 and target not in (np.float32, np.bool_):
-        low = max(int(np.iinfo(target).min), -(2**24))
-        high = min(int(np.iinfo(target).max), 2**24)
-        values = np.array([low, high, 0.5, 1.5, 100.9, -0.5, 0.0, -0.0, 3, *([-3.7] if low else [])], np.float32)
-    else:
-        values = drawn((3, 19), source)
-    check("Cast", [values], to=int(helper.np_dtype_to_tensor_dtype(np.dtype(target))))
+@pytest.mark.parametrize("source", [dtype for dtype in TYPES if dtype is not np.float32])
+def test_casts_between_all_types(source: Any) -> None:
+    values, model = drawn((3, 19), source), ModelBuilder()
+    name = model.input("x", values.shape, source)
+    numbers = [int(helper.np_dtype_to_tensor_dtype(np.dtype(target))) for target in TYPES]
+    check_model(model, [model.node("Cast", name, to=number) for number in numbers], {"x": values})
+
+
+def test_casts_of_floats() -> None:
+    """Of numbers that each type holds."""
+    model, given, results = ModelBuilder(), dict[str, Array](), list[str]()
+    for target in TYPES:
+        ends = (0, 1) if target in (np.bool_, np.float32) else (np.iinfo(target).min, np.iinfo(target).max)
+        low, high = (max(min(int(end), 2**24), -(2**24)) for end in ends)
+        name = f"x{len(given)}"
+        given[name] = np.array([low, high, 0.5, 1.5, 100.9, -0.5, 0.0, -0.0, 3, *([-3.7] if low else [])], np.float32)
+        number = int(helper.np_dtype_to_tensor_dtype(np.dtype(target)))
+        results.append(model.node("Cast", model.input(name, given[name].shape), to=number))
+    check_model(model, results, given)
 
 
 def test_casts_of_what_the_type_cannot_hold_are_those_of_the_cpu() -> None:
