@@ -15,7 +15,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import constant_of, elements_along, scatter
 from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, ternary, unary, value_of_tensor
+from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, ternary, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -27,9 +27,7 @@ _ALL_BUT_SIGN = 2**31 - 1
 
 def keys_of(call: Call, is_largest: bool) -> Value:
     """Integers in the order of the numbers of input 0; in the opposite order unless `is_largest`."""
-    source = call.tensor(0)
-    is_ordered = isinstance(source, Quantized) and len(source.scales) == 1
-    value = source.values if is_ordered else value_of_tensor(call, source)
+    value = _ordered_value(call)
     element = "i64" if value.element == "i64" else "i32"
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
@@ -37,6 +35,14 @@ def keys_of(call: Call, is_largest: bool) -> Value:
         return key if is_largest else s.op("arith.xori", key, -1)
 
     return unary(call, value, element, build)
+
+
+def _ordered_value(call: Call) -> Value:
+    """Input 0; of numbers with one scale their quantized values, which have their order."""
+    source = call.tensor(0)
+    if isinstance(source, Quantized) and len(source.scales) == 1:
+        return source.values
+    return value_of(call, 0)
 
 
 def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
@@ -79,8 +85,9 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     call.count(1, 2)
     source = call.tensor(0)
     (axis,) = normalized_axes([call.attribute("axis", -1)], len(source.shape))
-    count = int(call.number(1)) if call.optional(1) is not None else call.attribute("k", 0)
-    extent = source.shape[axis]
+    counts = call.integers(1) if call.optional(1) is not None else (call.attribute("k", 0),)
+    require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
+    count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
     keys = keys_of(call, call.attribute("largest", 1) != 0)
 

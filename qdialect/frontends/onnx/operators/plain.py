@@ -97,11 +97,7 @@ OfThree = Callable[[Arithmetic, ir.Value, ir.Value, ir.Value], ir.Value]
 
 def value_of(call: Call, index: int) -> Value:
     """Input `index` as a value of its own element type; what a DequantizeLinear gives is f32."""
-    return value_of_tensor(call, call.tensor(index))
-
-
-def value_of_tensor(call: Call, tensor: Tensor) -> Value:
-    """A tensor as a value of its own element type."""
+    tensor = call.tensor(index)
     if isinstance(tensor, Constant):
         return known(call.name, tensor.array)
     return tensor.f32(call.plan, call.name) if isinstance(tensor, F32Tensor) else tensor
