@@ -9,7 +9,6 @@ result = executable(image)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -38,11 +37,7 @@ from qdialect.pipeline import PassManager
 if TYPE_CHECKING:
     from qdialect.runtime import Executable
 
-try:
-    __version__ = version("qdialect")
-except PackageNotFoundError:
-    # A checkout on the path that was never installed.
-    __version__ = "unknown"
+    __version__: str
 
 
 def compile(
@@ -85,11 +80,25 @@ def compile(
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
-    if name != "Executable":
-        raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    from qdialect.runtime import Executable
+    if name == "Executable":
+        from qdialect.runtime import Executable
 
-    return Executable
+        return Executable
+    if name == "__version__":
+        return _version()
+    raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
+
+
+def _version() -> str:
+    """The version of the installed package."""
+    # It reads files, and few ask for it.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("qdialect")
+    except PackageNotFoundError:
+        # A checkout on the path that was never installed.
+        return "unknown"
 
 
 __all__ = [
