@@ -85,9 +85,7 @@ def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("rounding", FIXED)
 @pytest.mark.parametrize("zero_point", [-128, 0, 127])
-def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(
-    rounding: Rounding, zero_point: int
-) -> None:
+def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
     # Others in every case: all their accumulators are compared, which takes long.
     seed = FIXED.index(rounding) * 256 + zero_point + 128
     f32 = 2.0 ** np.random.default_rng(seed).uniform(-13, -2, 20)
