@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -42,11 +41,7 @@ if TYPE_CHECKING:
     from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.runtime import Executable
 
-try:
-    __version__ = version("qdialect")
-except PackageNotFoundError:
-    # A checkout on the path that was never installed.
-    __version__ = "unknown"
+    __version__: str
 
 
 def compile(
@@ -113,9 +108,23 @@ def compile(
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
+    if name == "__version__":
+        return _version()
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
     return getattr(import_module(_LOADED_LATE[name]), name)
+
+
+def _version() -> str:
+    """The version of the installed package."""
+    # It reads files, and few ask for it.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("qdialect")
+    except PackageNotFoundError:
+        # A checkout on the path that was never installed.
+        return "unknown"
 
 
 _LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}

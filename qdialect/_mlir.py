@@ -7,16 +7,42 @@ package, which has the same modules under another name) touches this file alone.
 import sys
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-from torch_mlir.dialects import arith, ext, func, irdl, llvm, math, memref, quant, scf, transform, vector
-from torch_mlir.dialects.transform import interpreter as transform_interpreter
-from torch_mlir.dialects.transform import loop as loop_transform
-from torch_mlir.dialects.transform import structured as structured_transform
-from torch_mlir.dialects.transform import tensor as tensor_transform
-from torch_mlir.dialects.transform import vector as vector_transform
-from torch_mlir.execution_engine import ExecutionEngine
+from torch_mlir.dialects import arith, ext, irdl
+
+if TYPE_CHECKING:
+    from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector
+    from torch_mlir.dialects.transform import interpreter as transform_interpreter
+    from torch_mlir.dialects.transform import loop as loop_transform
+    from torch_mlir.dialects.transform import structured as structured_transform
+    from torch_mlir.dialects.transform import tensor as tensor_transform
+    from torch_mlir.dialects.transform import vector as vector_transform
+    from torch_mlir.execution_engine import ExecutionEngine
+
+# What only lowering and running need: thousands of generated op classes, which every command would wait for.
+_LATE = {
+    **{name: f"dialects.{name}" for name in ("func", "llvm", "math", "memref", "quant", "scf", "transform", "vector")},
+    "transform_interpreter": "dialects.transform.interpreter",
+    "loop_transform": "dialects.transform.loop",
+    "structured_transform": "dialects.transform.structured",
+    "tensor_transform": "dialects.transform.tensor",
+    "vector_transform": "dialects.transform.vector",
+}
+_PACKAGE = ir.__name__.rpartition(".")[0]
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        found: object = import_module(f"{_PACKAGE}.{_LATE[name]}")
+    elif name == "ExecutionEngine":
+        found = import_module(f"{_PACKAGE}.execution_engine").ExecutionEngine
+    else:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()[name] = found
+    return found
 
 
 def announce_dialect(namespace: str, module: ModuleType) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -141,6 +140,9 @@ def _nested(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _content(op: ir.Module | ir.Operation) -> bytes:
+    # Used with one flag alone, and slow to import.
+    import hashlib
+
     bytecode = BytesIO()
     op.operation.write_bytecode(bytecode)
     return hashlib.blake2b(bytecode.getbuffer()).digest()

@@ -10,7 +10,6 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import version
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NoReturn
@@ -181,6 +180,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _versions() -> str:
+    # It takes long to import, and few ask for it.
+    from importlib.metadata import version
+
     return f"qdialect {qdialect.__version__}, MLIR of torch-mlir {version('torch-mlir')}\n"
 
 

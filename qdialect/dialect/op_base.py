@@ -15,6 +15,8 @@ exception; so the verifier here checks arity, names and kinds itself, and every 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from qdialect._mlir import ext, ir, irdl, register_dialect, register_op_adaptor, register_operation
@@ -69,9 +71,18 @@ class Qnn(ext.Dialect, name="qnn"):
         The bindings' own method leaves the description of the dialect in an attribute of this class before it reads it
         again: a second thread replaces it by one of another context in between, and the process crashes.
         """
-        irdl.load_dialects(cls._emit_module())
-        for op in cast("list[type[QnnOp]]", cls.operations):
+        operations = tuple(cast("list[type[QnnOp]]", cls.operations))
+        irdl.load_dialects(ir.Module.parse(cls._description(operations)))
+        for op in operations:
             op.attach_traits()
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def _description(cls, operations: tuple[type[QnnOp], ...]) -> bytes:
+        """The IRDL module with these ops as bytecode, which a context reads in less time than it takes to build."""
+        bytecode = BytesIO()
+        cls._emit_module().operation.write_bytecode(bytecode)
+        return bytecode.getvalue()
 
 
 register_dialect(Qnn)

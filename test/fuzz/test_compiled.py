@@ -15,7 +15,7 @@ from qdialect import target
 TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
 # An example compiles a module, which takes longer than most tests: fewer of them than elsewhere, in a campaign too.
 _IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
-FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (4, 12, 30))
+FEWEST, FEW, MANY = (settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else n) for n in (3, 8, 20))
 
 
 @pytest.fixture(scope="module")
