@@ -55,7 +55,8 @@ def _conv2d(lowering: GraphLowering, op: DynamicConv2DOp) -> None:
 def _contraction(
     lowering: GraphLowering, op: AnyDynamic, data: BufferSlot, window: Window, weights: CenteredWeights, groups: int
 ) -> Contraction:
-    known, start = _known_number(op.zero_point), np.zeros(weights.values.shape[0], np.int32)
+    known = _known_number(op.zero_point)
+    start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     epilogue = Epilogue((_RunTimeDequantize.of(lowering, op, weights),))
     bias = folded_bias(weights, start, point)
@@ -87,7 +88,8 @@ class _RunTimeDequantize(EpiloguePart):
             scales = np.float32(known) * scales
         if _known_number(op.zero_point) is not None:
             return cls(scales, None, bias, scale, None)
-        sums = folded_bias(weights, np.zeros(weights.values.shape[0], np.int32), -1)
+        start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
+        sums = folded_bias(weights, start, -1)
         return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point))
 
     def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
