@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from qdialect._mlir import arith, ir
 from qdialect.dialect import F32MaxOp, F32MinOp
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.f32 import F32Builder
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
 from qdialect.frontends.planning.tensors import Computed, Tensor
 
-_MAX_CODE = 255.0
+_LARGEST = 255.0
 # Of arith.cmpf: ordered and equal.
 _EQUAL = 1
 
@@ -43,9 +44,7 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
         bits = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
         predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
         is_empty = arith.CmpFOp(predicate, extent, emitter.number(0.0, ()), results=[bits]).result
-        chosen = emitter.upstream(
-            "arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _MAX_CODE)
-        )
+        chosen = emitter.upstream("arith.select", "f32", is_empty, emitter.number(1.0, ()), s("divf", extent, _LARGEST))
         return chosen, False
 
     scale = call.plan.compute(names[1], (), "f32", scale_of)
@@ -53,18 +52,20 @@ def dynamic_quantization(call: Call, names: Sequence[str]) -> tuple[Value, Compu
     def point_of(emitter: Emitter) -> tuple[ir.Value, bool]:
         s = F32Builder(emitter, ())
         exact = s("subf", 0.0, s("divf", emitter.to_channels_first(minimum), emitter.to_channels_first(scale)))
-        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _MAX_CODE)), False
+        return s("roundeven", s("minimumf", s("maximumf", exact, 0.0), _LARGEST)), False
 
     point = call.plan.compute(names[2], (), "f32", point_of)
 
     def quantize(emitter: Emitter) -> tuple[ir.Value, bool]:
-        s, shape = F32Builder(emitter, data.shape), data.shape
-        ratio = s("divf", emitter.to_channels_first(data), emitter.broadcast(emitter.to_channels_first(scale), shape))
+        held, is_channels_last = emitter.either(data)
+        shape = shape_of(held.type)
+        s = F32Builder(emitter, shape)
+        ratio = s("divf", held, emitter.broadcast(emitter.to_channels_first(scale), shape))
         zero_point = emitter.broadcast(emitter.to_channels_first(point), shape)
         # Bounds are integers: clamping first keeps what is added small and exact.
-        low, high = s("subf", 0.0, zero_point), s("subf", _MAX_CODE, zero_point)
+        low, high = s("subf", 0.0, zero_point), s("subf", _LARGEST, zero_point)
         rounded = s("roundeven", s("minimumf", s("maximumf", ratio, low), high))
-        return _as_ui8(emitter, s("addf", rounded, zero_point)), False
+        return _as_ui8(emitter, s("addf", rounded, zero_point)), is_channels_last
 
     values = call.plan.compute(names[0], data.shape, "ui8", quantize)
     zero_point = call.plan.compute(
@@ -77,8 +78,8 @@ def _extreme(data: Value, op_class: type[F32MinOp] | type[F32MaxOp], joined: str
     """The smallest or largest of the numbers and zero."""
 
     def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
-        axes = tuple(range(len(data.shape)))
-        found = emitter.build(op_class, emitter.to_channels_first(data), element="f32", axes=axes, keep_dims=False)
+        axes, (held, _) = tuple(range(len(data.shape))), emitter.either(data)
+        found = emitter.build(op_class, held, element="f32", axes=axes, keep_dims=False)
         return F32Builder(emitter, ())(joined, found, 0.0), False
 
     return emit
