@@ -3,12 +3,16 @@
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import ModelBuilder
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx_graphs import ModelBuilder, convolved, drawn
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.onnx import import_onnx
+from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -71,10 +75,156 @@ def test_a_product_with_run_time_parameters(weight_point: int) -> None:
     np.testing.assert_array_equal(found, wanted.astype(np.float32) * (scale * np.float32(0.02)))
 
 
-def test_a_run_time_zero_point_takes_a_constant_matrix() -> None:
+def names_of(content: bytes) -> list[str]:
+    """The ops of the imported and fused module."""
+    module = import_onnx(content)
+    FuseQnnPass().run(module)
+    block = module.body.operations[0].regions[0].blocks[0]
+    return [op.operation.name for op in block.operations]
+
+
+def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
+    """All targets equal the specification's own evaluator, bit for bit."""
+    evaluator = ReferenceEvaluator(onnx.load_from_string(content))
+    feeds = dict(zip(evaluator.input_names, inputs, strict=True))
+    for wanted, found in zip(evaluator.run(None, feeds), run(content, *inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+class DynamicChain:
+    """DynamicQuantizeLinear, an integer product, its scale and a bias, as `quantize_dynamic` writes them."""
+
+    def __init__(self, kind: str, shape: tuple[int, ...], weight: Array, per_channel: bool, **attributes: Any) -> None:
+        rng, model = np.random.default_rng(7), ModelBuilder()
+        channels = weight.shape[0] if kind == "ConvInteger" else weight.shape[-1]
+        spread = (1, channels, *[1] * (len(shape) - 2)) if kind == "ConvInteger" else (channels,)
+        points = rng.integers(1, 9, channels if per_channel and kind != "ConvInteger" else ()).astype(weight.dtype)
+        scales = rng.uniform(0.01, 0.02, spread if per_channel else ()).astype(np.float32)
+        model.node_of_many("DynamicQuantizeLinear", [model.input("x", shape)], ["quantized", "scale", "point"])
+        operands = ["quantized", model.constant(weight), "point", model.constant(np.asarray(points))]
+        sums = model.node(kind, *operands, **attributes)
+        factor = model.node("Mul", "scale", model.constant(np.asarray(scales)))
+        f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
+        bias = model.constant(rng.normal(size=spread).astype(np.float32))
+        self.content = model.finish(model.node("Add", f32, bias), dtype=np.float32)
+        self.data = rng.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("shape", [(5, 19), (2, 3, 64)])
+def test_a_matrix_product_is_one_op(shape: tuple[int, ...], dtype: type, per_channel: bool) -> None:
+    chain = DynamicChain("MatMulInteger", shape, drawn((shape[-1], 10), dtype), per_channel)
+    assert_as_onnx_says(chain.content, chain.data)
+    names = names_of(chain.content)
+    assert names.count("qnn.dynamic_dense") == 1
+    assert "arith.mulf" not in names
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "attributes"),
+    [
+        ((1, 3, 9, 9), (8, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((2, 8, 9, 7), (16, 8, 3, 2), {"pads": [1, 0, 2, 1], "strides": [2, 2]}),
+        ((1, 8, 9, 7), (8, 1, 3, 3), {"pads": [1, 1, 1, 1], "group": 8}),
+        ((1, 16, 5, 5), (24, 16, 1, 1), {}),
+    ],
+)
+def test_a_convolution_is_one_op(shape: tuple[int, ...], weight: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    chain = DynamicChain("ConvInteger", shape, drawn(weight, np.uint8), False, **attributes)
+    values, scale, point = quantized(chain.data)
+    (found,) = run(chain.content, chain.data)
+    weights, factor, bias = parameters_of(chain.content, scale)
+    sums = convolved(values.astype(np.int32) - point, weights, attributes)
+    np.testing.assert_array_equal(found, sums.astype(np.float32) * factor + bias)
+    names = names_of(chain.content)
+    assert names.count("qnn.dynamic_conv2d") == 1
+    assert "arith.mulf" not in names
+
+
+def parameters_of(content: bytes, scale: np.float32) -> tuple[Array, np.float32, Array]:
+    """The weights less their zero point, the factor and the bias of a chain with a convolution."""
+    arrays = [numpy_helper.to_array(one) for one in onnx.load_from_string(content).graph.initializer]
+    weight, point, factor, bias = arrays
+    return weight.astype(np.int32) - int(point), scale * np.float32(factor), bias
+
+
+@pytest.mark.parametrize("columns", [(), (5,)])
+@pytest.mark.parametrize("leading", [(), (2, 3)])
+def test_both_operands_and_zero_points_at_run_time(leading: tuple[int, ...], columns: tuple[int, ...]) -> None:
     model = ModelBuilder()
-    names = [model.input(name, (4, 4), np.uint8) for name in ("x", "w")]
-    sums = model.node("MatMulInteger", *names, model.input("z", (), np.uint8))
+    shapes = ((*leading, 4, 6), (*leading, 6, 5), (), columns)
+    names = [model.input(name, shape, np.uint8) for name, shape in zip("abcd", shapes, strict=True)]
+    content = model.finish(model.node("MatMulInteger", *names), dtype=np.int32)
+    rng = np.random.default_rng(2)
+    inputs = [np.asarray(rng.integers(0, 256, shape), np.uint8) for shape in shapes]
+    (found,) = run(content, *inputs)
+    left, right = inputs[0].astype(np.int32) - inputs[2], inputs[1].astype(np.int32) - inputs[3]
+    np.testing.assert_array_equal(found, left @ right)
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
+    rng = np.random.default_rng(4)
+    weight, columns = drawn((20, 9), np.int8), (9,) if per_column else ()
+    scales = np.asarray(rng.uniform(0.01, 0.02, columns), np.float32)
+    points = np.asarray(rng.integers(-9, 9, columns), np.int8)
+    addend = rng.normal(size=9).astype(np.float32)
+    x = rng.normal(size=(4, 20)).astype(np.float32)
+    values, scale, point = quantized(x)
+    sums = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - points)
+    wanted = sums.astype(np.float32) * (scale * scales) + (addend if bias else np.float32(0))
+
+    model = ModelBuilder()
+    rest = [model.constant(one) for one in (weight, scales, points)] + ([model.constant(addend)] if bias else [])
+    y = model.node("com.microsoft.DynamicQuantizeMatMul", model.input("x", x.shape), *rest)
+    content = model.finish(y, dtype=np.float32)
+    np.testing.assert_array_equal(run(content, x)[0], wanted)
+    assert names_of(content).count("qnn.dynamic_dense") == 1
+
+    model = ModelBuilder()
+    data, known_scale, known_point = (
+        model.input("x", x.shape, np.uint8),
+        model.input("s", (), np.float32),
+        model.input("z", (), np.uint8),
+    )
+    weight_name, scale_name, point_name, *last = [model.constant(one) for one in (weight, scales, points)] + (
+        [model.constant(addend)] if bias else []
+    )
+    operands = [data, weight_name, known_scale, scale_name, known_point, point_name, *last]
+    y = model.node("com.microsoft.MatMulIntegerToFloat", *operands)
+    content = model.finish(y, dtype=np.float32)
+    found = run(content, values, np.array(scale), np.array(point, np.uint8))[0]
+    np.testing.assert_array_equal(found, wanted)
+    assert names_of(content).count("qnn.dynamic_dense") == 1
+
+
+def refusal(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int32, **attributes: Any) -> str:
+    content = model.finish(model.node(kind, *operands, **attributes), dtype=dtype)
     with pytest.raises(ImportModelError) as caught:
-        import_onnx(model.finish(sums, dtype=np.int32))
-    assert "right operand must be a constant matrix where the zero point is omitted" in caught.value.render()
+        import_onnx(content)
+    return caught.value.render()
+
+
+def test_what_no_product_can_read_is_named() -> None:
+    model = ModelBuilder()
+    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
+    text = refusal(model, "MatMulInteger", left, right, model.input("z", (), np.int8))
+    assert "zero point must be ui8, but got i8" in text
+    model = ModelBuilder()
+    left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
+    text = refusal(model, "MatMulInteger", left, right, model.input("z", (4,), np.uint8))
+    assert "zero point must have 1 entry, but got [4]" in text
+    model = ModelBuilder()
+    left, right = model.input("x", (2, 4, 5), np.uint8), model.input("w", (3, 5, 4), np.uint8)
+    text = refusal(model, "MatMulInteger", left, right, model.input("z", (), np.uint8))
+    assert "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]" in text
+    model = ModelBuilder()
+    operands = [
+        model.input("x", (4, 4)),
+        model.constant(drawn((4, 4), np.int8)),
+        model.constant(np.ones(3, np.float32)),
+    ]
+    text = refusal(model, "com.microsoft.DynamicQuantizeMatMul", *operands, dtype=np.float32)
+    assert "scale of the matrix must have 1 or 4 entries, but got [3]" in text
