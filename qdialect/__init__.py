@@ -54,6 +54,7 @@ def compile(
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
+    signature: str = "",
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -71,6 +72,7 @@ def compile(
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
+      signature: which of the signatures of a ``.tflite`` file; by default its first subgraph.
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
@@ -79,7 +81,7 @@ def compile(
     """
     from qdialect.runtime import compile_module
 
-    options = ImportOptions(batch, dims, profile, trust)
+    options = ImportOptions(batch, dims, profile, trust, signature)
     return compile_module(read_model(model, options), target=target, threads=threads)
 
 

@@ -36,12 +36,15 @@ TENSOR_ATTRIBUTE = "qnn.tensor"
 
 
 def import_tflite(
-    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0]
+    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0], signature: str = ""
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
     `profile` says whose arithmetic it has: that of the reference kernels (``tflite``) or that of the delegate which
     desktop builds use (``tflite-xnnpack``).
+
+    `signature` names one of the model's signatures, which is imported then, and whose names arguments and results have;
+    without it the first subgraph is imported, as an interpreter runs it.
 
     Arguments and results keep the model's order, shapes and types; their attributes are `qnn.name` and, where they are
     quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
@@ -49,11 +52,11 @@ def import_tflite(
 
     Nodes that compute shapes are done here and leave constants.
 
-    Raises `ImportModelError` for a file that is damaged, for an unknown profile, and for a file with nodes that the
-    dialect cannot express; then every such node is a note.
+    Raises `ImportModelError` for a file that is damaged, for an unknown profile or signature, and for a file with nodes
+    that the dialect cannot express; then every such node is a note.
     """
     check_profile(profile, PROFILES)
-    whole, name = _read(source)
+    whole, name = _read(source, signature)
     graph = fold_constants(whole)
     emissions = _plan_all(graph, name)
     context = context or make_context()
@@ -70,9 +73,9 @@ def import_tflite(
     return module
 
 
-def nodes_of(source: str | Path | bytes) -> tuple[GraphNode, ...]:
+def nodes_of(source: str | Path | bytes, *, signature: str = "") -> tuple[GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source)
+    graph, _ = _read(source, signature)
     return tuple(_node(operator) for operator in graph.operators)
 
 
@@ -81,10 +84,10 @@ def _node(operator: Operator) -> GraphNode:
     return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
-def _read(source: str | Path | bytes) -> tuple[Graph, str]:
+def _read(source: str | Path | bytes, signature: str) -> tuple[Graph, str]:
     content, name = content_of(source, "model.tflite")
     try:
-        return read_graph(content), name
+        return read_graph(content, signature), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error}") from error
 
@@ -99,13 +102,15 @@ def _plan_all(graph: Graph, name: str) -> list[Emission]:
         except UnsupportedError as error:
             offences.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        offences += interface_offences(what, _interfaces(tensors), _ELEMENTS)
+        offences += interface_offences(what, _interfaces(graph, tensors), _ELEMENTS)
     refuse(name, offences)
     return emissions
 
 
-def _interfaces(tensors: Sequence[Tensor]) -> list[Interface]:
-    return [Interface(tensor.name, tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors]
+def _interfaces(graph: Graph, tensors: Sequence[Tensor]) -> list[Interface]:
+    return [
+        Interface(graph.name_of(tensor), tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors
+    ]
 
 
 def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
@@ -115,7 +120,7 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
 def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
     module = ir.Module.create()
     emitter = Emitter(name, graph.budget)
-    block = emitter.function(module, _interfaces(graph.inputs), _interfaces(graph.outputs))
+    block = emitter.function(module, _interfaces(graph, graph.inputs), _interfaces(graph, graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)
     with ir.InsertionPoint(block):

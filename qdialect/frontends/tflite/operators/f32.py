@@ -13,7 +13,6 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, F32Conv2DOp, F32MatmulOp, F32MaxOp, F32SumOp, PadOp
-from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -163,7 +162,7 @@ def _concatenation(operator: Operator) -> Emission:
     axis, activation = read_options(
         operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
     )
-    parts, output = operands(operator, 1, MAX_VARIADIC), operator.outputs[0]
+    parts, output = operands(operator, 1, max(1, len(operator.inputs))), operator.outputs[0]
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     others = [[*part.shape[: axis % rank], *part.shape[axis % rank + 1 :]] for part in parts]
