@@ -8,7 +8,9 @@ result = executable(image)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +38,7 @@ from qdialect.passes.registry import register as register_pass
 from qdialect.pipeline import PassManager
 
 if TYPE_CHECKING:
+    from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.runtime import Executable
 
 try:
@@ -55,6 +58,7 @@ def compile(
     profile: str = "",
     trust: bool = False,
     signature: str = "",
+    fallback: Fallback | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -73,25 +77,36 @@ def compile(
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
       signature: which of the signatures of a ``.tflite`` file; by default its first subgraph.
+      fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
+        where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
+        ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
       CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
+    from qdialect.fallback import FallbackWarning, compile_file, summary
     from qdialect.runtime import compile_module
 
+    if isinstance(model, ir.Module):
+        return compile_module(model, target=target, threads=threads)
     options = ImportOptions(batch, dims, profile, trust, signature)
-    return compile_module(read_model(model, options), target=target, threads=threads)
+    executable = compile_file(Path(model), options, target=target, threads=threads, fallback=fallback)
+    told = summary(executable) if fallback is None else ""
+    if told:
+        warnings.warn(told, FallbackWarning, stacklevel=2)
+    return executable
 
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
-    if name != "Executable":
+    if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    from qdialect.runtime import Executable
+    return getattr(import_module(_LOADED_LATE[name]), name)
 
-    return Executable
+
+_LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}
 
 
 __all__ = [
@@ -99,6 +114,7 @@ __all__ = [
     "CompositePass",
     "Diagnostic",
     "Executable",
+    "FallbackWarning",
     "ImportModelError",
     "InputError",
     "ParseError",

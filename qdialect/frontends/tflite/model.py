@@ -83,6 +83,8 @@ class Graph:
     """Of all its nodes."""
     names: Mapping[int, str] = field(default_factory=dict[int, str])
     """What the signature that was asked for calls inputs and outputs, by the index of the tensor."""
+    subgraph: int = 0
+    """Its index in the file."""
 
     def name_of(self, tensor: Tensor) -> str:
         """What users call an input or an output."""

@@ -134,7 +134,7 @@ class _Reader:
             outputs = self._integers(subgraph.OutputsAsNumpy())
         graph_inputs = _tensors_at(inputs, tensors, "the graph's inputs")
         graph_outputs = _tensors_at(outputs, tensors, "the graph's outputs")
-        return Graph(tensors, operators, graph_inputs, graph_outputs, self._budget, names)
+        return Graph(tensors, operators, graph_inputs, graph_outputs, self._budget, names, index)
 
     def _signature(self, wanted: str) -> tuple[int, dict[int, str]]:
         """The index of a signature's subgraph, and its names for tensors."""

@@ -1,0 +1,69 @@
+"""Parts of a .tflite model written back as flatbuffers, for LiteRT to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flatbuffers import Builder
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frameworks import litert
+from qdialect.frontends.common import Array
+
+_IDENTIFIER = b"TFL3"
+
+
+def extract(
+    content: bytes,
+    operators: Sequence[int],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    constants: Mapping[int, Array],
+    shapes: Mapping[int, Sequence[int]],
+    subgraph_index: int = 0,
+) -> bytes:
+    """The model of `operators` of a subgraph, all by their numbers in the file.
+
+    Tensors keep their numbers, and operators their options, versions and custom codes.  `constants` are tensors that
+    other operators compute in the file, `shapes` those of `inputs`, which the file may leave open.  Raises
+    `ImportModelError` where the schema cannot read the file.
+    """
+    schema = litert.schema()
+    try:
+        model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
+    # On a damaged file accessors raise whatever the broken bytes lead to.
+    except Exception as error:
+        raise ImportModelError(f"file is damaged: {type(error).__name__}") from error
+    # The first is what an interpreter runs; the others stay where operators such as WHILE find them.
+    subgraph: Any = model.subgraphs[subgraph_index]
+    model.subgraphs[0] = subgraph
+    subgraph.operators = [subgraph.operators[index] for index in operators]
+    subgraph.inputs, subgraph.outputs = list(inputs), list(outputs)
+    # Both name tensors of the whole.
+    model.signatureDefs, model.metadata = [], []
+    _drop_unread(schema, model, {*inputs, *outputs, *_tensors_of(subgraph.operators)})
+    for index, shape in shapes.items():
+        subgraph.tensors[index].shape = list(shape)
+    for index, array in constants.items():
+        buffer = schema.BufferT()
+        buffer.data = memoryview(array.tobytes())
+        subgraph.tensors[index].buffer = len(model.buffers)
+        subgraph.tensors[index].shape = list(array.shape)
+        model.buffers.append(buffer)
+    builder = Builder(len(content))
+    builder.Finish(model.Pack(builder), _IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _tensors_of(operators: Sequence[Any]) -> set[int]:
+    lists = (getattr(operator, name) for operator in operators for name in ("inputs", "outputs", "intermediates"))
+    return {int(index) for held in lists if held is not None for index in held}
+
+
+def _drop_unread(schema: Any, model: Any, read: set[int]) -> None:
+    """Empty the buffers that no tensor of the part has; what runs the other subgraphs may be in it."""
+    part, *others = model.subgraphs
+    kept = {tensor.buffer for index, tensor in enumerate(part.tensors) if index in read}
+    kept |= {tensor.buffer for other in others if other is not part for tensor in other.tensors}
+    model.buffers = [buffer if index in kept else schema.BufferT() for index, buffer in enumerate(model.buffers)]
