@@ -5,6 +5,7 @@ from typing import cast
 
 from qdialect._mlir import announce_dialect, ir
 from qdialect.dialect.contraction_ops import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
+from qdialect.dialect.dynamic_ops import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
 from qdialect.dialect.elementwise_ops import (
     AddOp,
     ClipOp,
@@ -100,6 +101,9 @@ __all__ = [
     "DenseOp",
     "DequantizeOp",
     "DivOp",
+    "AnyDynamic",
+    "DynamicConv2DOp",
+    "DynamicDenseOp",
     "DynamicGatherOp",
     "DynamicScatterOp",
     "EluOp",

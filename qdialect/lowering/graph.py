@@ -18,6 +18,7 @@ from qdialect.dialect import (
     AvgPool2DOp,
     Conv2DOp,
     ConvTranspose2DOp,
+    DynamicConv2DOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
     MaxPool2DOp,
@@ -291,7 +292,7 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 def _reads_past_end(op: Any) -> bool:
     """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
-    if not isinstance(op, Convolution):
+    if not isinstance(op, Convolution | DynamicConv2DOp):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
     return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))

@@ -11,6 +11,7 @@ from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
+from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicEpiloguePass
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
 from qdialect.passes.fuse_requantize import FuseRequantizePass
@@ -30,10 +31,10 @@ from qdialect.passes.tabulate_unary import KEEP, TabulateUnaryPass, check_leaky_
 class FuseQnnPass(CompositePass):
     """Turn a quantized graph into one fused op for each kernel.
 
-    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-bias, raise-requantize, tabulate-elementwise,
-    fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp, fuse-residual,
-    fuse-clamp, fuse-lut, canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is registered.
-    `leaky-relu` is the option of qnn-tabulate-unary.
+    Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
+    tabulate-elementwise, fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp,
+    fuse-residual, fuse-clamp, fuse-lut, canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is
+    registered.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -50,6 +51,8 @@ class FuseQnnPass(CompositePass):
             # A transpose between a contraction and its epilogue would hide one from the other.
             SinkTransposePass(),
             SinkReshapePass(),
+            # Scales that are known at run time belong to no fused op, so nothing below takes these accumulators.
+            FuseDynamicEpiloguePass(),
             FuseBiasPass(),
             # Zero points show at the accumulator 0, so what was added to accumulators must be their bias by now.
             RaiseRequantizePass(),

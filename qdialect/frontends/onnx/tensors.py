@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, shape_of
 from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, Table, clip
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, clip
 from qdialect.profiles import ORT
 
 
@@ -20,7 +20,9 @@ class Quantized(planning.Quantized):
     profile = ORT
 
     def stored(self, emitter: Emitter) -> Emitted:
-        """In the model's order: a transpose of bytes costs a quarter of one of f32 values."""
+        """Bytes in the model's order: to transpose them costs a quarter of what f32 values cost."""
+        if self.values.element not in EIGHT_BIT:
+            return emitter.either(self.values)
         return emitter.to_channels_first(self.values), False
 
 
@@ -47,13 +49,12 @@ class Clamped(F32Tensor):
         source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            value = emitter.to_channels_first(source)
+            value, is_channels_last = emitter.either(source)
+            shape = shape_of(value.type)
             for op, bound in (("arith.maximumf", self.minimum), ("arith.minimumf", self.maximum)):
                 if np.isfinite(bound):
-                    value = emitter.float_op(
-                        op, value, emitter.constant(np.broadcast_to(np.float32(bound), self.shape))
-                    )
-            return value, False
+                    value = emitter.float_op(op, value, emitter.constant(np.broadcast_to(np.float32(bound), shape)))
+            return value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 

@@ -70,6 +70,7 @@ class Contraction(SumOfProducts):
         """The output pixels, merged where they are contiguous in every slot; at least one axis."""
         steps = [self.window.pixel_strides(self.data.storage)]
         steps += [self.grid.pixel_strides(slot.storage) for slot in self.slots[1:]]
+        steps += [parameter.steps for parameter in self.epilogue.row_parameters()]
         axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
         return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 

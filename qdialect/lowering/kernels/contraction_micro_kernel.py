@@ -164,6 +164,7 @@ class ContractionMicroKernel:
             inputs += [Operand(self.zero_points, channel_loops), self._window_sum(micro_kernel, segment, data)]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
+        inputs += self.stages.row_operands(kernel, segment, len(buffers))
         destination, where = kernel.write(buffers[1], self._output_view(segment, 1))
         body = kernel.body(inputs)
         value = self._epilogue(body, with_residual=len(buffers) > 2)
@@ -220,7 +221,8 @@ class ContractionMicroKernel:
         if self.zero_points:
             zero_point, window_sum, *rest = rest
             acc = body.subtract(acc, body.multiply(zero_point, window_sum))
-        return self.stages.emit(body, acc, parameters, rest[0] if with_residual else None)
+        residual = rest[0] if with_residual else None
+        return self.stages.emit(body, acc, parameters, residual, rest[int(with_residual) :])
 
     def _spread(self, segment: Segment) -> tuple[int, ...]:
         """Sizes of a tensor over groups, pixels and the channels of the block."""

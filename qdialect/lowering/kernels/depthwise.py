@@ -84,10 +84,13 @@ def _emit_micro_kernel(
     inputs += [Operand(kernel.read(buffer, channel), ("c",)) for buffer in parameters]
     if len(buffers) > 2:
         inputs.append(Operand(kernel.read(buffers[2], _pixel_view(op, segment, 2, block)), loops))
+    inputs += stages.row_operands(kernel, segment, len(buffers))
     destination, where = kernel.write(buffers[1], _pixel_view(op, segment, 1, block))
     body = kernel.body(inputs)
     acc, *rest = body.inputs
-    value = stages.emit(body, acc, rest[: len(parameters)], rest[-1] if len(buffers) > 2 else None)
+    beside = rest[len(parameters) :]
+    residual = beside.pop(0) if len(buffers) > 2 else None
+    value = stages.emit(body, acc, rest[: len(parameters)], residual, beside)
     root = Tag(micro_kernel, "root", (1,) * (len(segment.pixels) - 1) + (segment.rows, block.lanes))
     kernel.store(kernel.generic(Loops(loops), inputs, Operand(destination, loops), body, value, root), where)
 

@@ -147,11 +147,13 @@ class _InterleavedMicroKernel:
         inputs += [Operand(parameter, ("ct", *_LANES)) for parameter in self.parameters]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._view(rows, 2)), self.loops))
+        inputs += self.stages.single_operands(kernel)
         destination, where = kernel.write(buffers[1], self._view(rows, 1))
         body = kernel.body(inputs)
         acc, *rest = body.inputs
-        parameters = rest[: len(self.parameters)]
-        value = self.stages.emit(body, acc, parameters, rest[-1] if len(buffers) > 2 else None)
+        parameters, beside = rest[: len(self.parameters)], rest[len(self.parameters) :]
+        residual = beside.pop(0) if len(buffers) > 2 else None
+        value = self.stages.emit(body, acc, parameters, residual, beside)
         root = Tag(micro_kernel, "root", (*[1 for _ in self.images], rows.tile, 1, 1, *[0 for _ in _LANES]))
         output = Operand(destination, self.loops)
         kernel.store(kernel.generic(Loops(self.loops), inputs, output, body, value, root), where)

@@ -13,9 +13,19 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.clamp import ClampStage
 from qdialect.lowering import stages
+from qdialect.lowering.kernel_text import Buffer, Operand
+from qdialect.lowering.kernels.row_parameters import RowParameter
+from qdialect.lowering.kernels.segments import Segment
 from qdialect.lowering.program import BufferSlot, Kernel
 from qdialect.lowering.scalar_body import Body, Value
-from qdialect.lowering.stages.stage_kernel import STAGE_KERNELS, Bounds, EmitStage, StageKernel, StageSite
+from qdialect.lowering.stages.stage_kernel import (
+    STAGE_KERNELS,
+    Bounds,
+    EmitStage,
+    EpiloguePart,
+    StageKernel,
+    StageSite,
+)
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
@@ -27,7 +37,7 @@ _REGISTERED = stages
 class Epilogue:
     """The stages of a fused op and its residual; without stages the accumulators are the result."""
 
-    stages: tuple[StageKernel, ...] = ()
+    stages: tuple[EpiloguePart, ...] = ()
     residual: BufferSlot | None = None
 
     def start(self, bias: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -40,6 +50,10 @@ class Epilogue:
         """Per-channel arrays beside the bias: name and values."""
         return [parameter for stage in self.stages for parameter in stage.channel_parameters()]
 
+    def row_parameters(self) -> list[RowParameter]:
+        """What is read by row beside the residual."""
+        return [parameter for stage in self.stages for parameter in stage.row_parameters()]
+
 
 @dataclass(frozen=True)
 class Stages:
@@ -47,25 +61,46 @@ class Stages:
 
     epilogue: Epilogue
     emitters: tuple[EmitStage, ...]
+    rows: tuple[Buffer, ...] = ()
+    """The buffers of the epilogue's parameters by row."""
 
     @property
     def element(self) -> str:
         """Element type of what is stored."""
         return "i8" if self.emitters else "i32"
 
-    def emit(self, body: Body, acc: Value, parameters: Sequence[Value], residual: Value | None) -> Value:
+    def row_operands(self, kernel: Kernel, segment: Segment, first: int) -> list[Operand]:
+        """The parameters by row of a segment's pixels, among whose operands they are those from `first` on."""
+        pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
+        return [one.operand(kernel, buffer, segment, first + i) for i, (one, buffer) in enumerate(pairs)]
+
+    def single_operands(self, kernel: Kernel) -> list[Operand]:
+        """The parameters by row where each is one number for all pixels."""
+        pairs = zip(self.epilogue.row_parameters(), self.rows, strict=True)
+        return [one.single(kernel, buffer) for one, buffer in pairs]
+
+    def emit(
+        self,
+        body: Body,
+        acc: Value,
+        parameters: Sequence[Value],
+        residual: Value | None,
+        rows: Sequence[Value] = (),
+    ) -> Value:
         """From the biased accumulator (i32) to the stored element."""
-        value, own = acc, iter(parameters)
+        value, own, by_row = acc, iter(parameters), iter(rows)
         for stage, emit in zip(self.epilogue.stages, self.emitters, strict=True):
-            value = emit(body, value, [next(own) for _ in stage.channel_parameters()], residual)
-        if not self.epilogue.stages or self.epilogue.stages[-1].leaves_byte:
+            found = [next(own) for _ in stage.channel_parameters()]
+            value = emit(body, value, [*found, *(next(by_row) for _ in stage.row_parameters())], residual)
+        if value.is_float or not self.epilogue.stages or self.epilogue.stages[-1].leaves_byte:
             return value
         return body.narrow(value)
 
 
 def declare_stages(kernel: Kernel, epilogue: Epilogue) -> Stages:
     """Declare the scalars and tables of `epilogue` as parameters of `kernel`."""
-    return Stages(epilogue, tuple(stage.declare(kernel) for stage in epilogue.stages))
+    emitters = tuple(stage.declare(kernel) for stage in epilogue.stages)
+    return Stages(epilogue, emitters, tuple(one.declare(kernel) for one in epilogue.row_parameters()))
 
 
 def stage_kernels(op: AnyFused, accumulator_range: tuple[IntArray, IntArray]) -> tuple[StageKernel, ...]:

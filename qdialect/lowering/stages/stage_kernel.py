@@ -14,13 +14,14 @@ from qdialect.dialect import AnyFused
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.lowering.kernels.quantization import Quantization
+from qdialect.lowering.kernels.row_parameters import RowParameter
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
 EmitStage = Callable[[Body, Value, Sequence[Value], Value | None], Value]
-"""(body, value, the stage's own parameters by channel, residual as i8) -> value.
+"""(body, value, the stage's own parameters by channel and by row, residual as i8) -> value.
 
 Accumulators and quantized values are i32, the latter with their shift; f32 values are f32.
 """
@@ -75,21 +76,8 @@ class StageSite:
         return self.bounds[0] + self.shift, self.bounds[1] + self.shift
 
 
-class StageKernel(ABC):
-    """A stage of one op as a part of its kernel."""
-
-    takes_any_byte: ClassVar[bool] = False
-    """Whether values between 0 and 255 need no other bounds before the stage."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, site: StageSite) -> Self:
-        """The kernel's part for the stage at `site`; raises `CompileError` where it cannot be compiled."""
-
-    @classmethod
-    def wanted_shift(cls, bounds: Bounds) -> int:
-        """The shift with which the stage takes quantized values within `bounds`: that which makes them bytes from 0."""
-        return 128 if bounds[0] < 0 else 0
+class EpiloguePart(ABC):
+    """What happens to a value between the accumulators and the store, as a part of a kernel."""
 
     @property
     def leaves_byte(self) -> bool:
@@ -105,9 +93,30 @@ class StageKernel(ABC):
         """Arrays by channel: name and values."""
         return []
 
+    def row_parameters(self) -> Sequence[RowParameter]:
+        """Stored tensors by row."""
+        return ()
+
     @abstractmethod
     def declare(self, kernel: Kernel) -> EmitStage:
         """Declare scalars and tables as parameters of `kernel`; returns what emits the stage into a body."""
+
+
+class StageKernel(EpiloguePart):
+    """A stage of one op as a part of its kernel."""
+
+    takes_any_byte: ClassVar[bool] = False
+    """Whether values between 0 and 255 need no other bounds before the stage."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, site: StageSite) -> Self:
+        """The kernel's part for the stage at `site`; raises `CompileError` where it cannot be compiled."""
+
+    @classmethod
+    def wanted_shift(cls, bounds: Bounds) -> int:
+        """The shift with which the stage takes quantized values within `bounds`: that which makes them bytes from 0."""
+        return 128 if bounds[0] < 0 else 0
 
 
 K = TypeVar("K", bound=type[StageKernel])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
@@ -12,11 +14,13 @@ from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.run_time_zero_point import corrected, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
 from qdialect.frontends.planning.weight import Weight, ordered_weight
+from qdialect.frontends.planning.window import Window
 
 
 @imports("Conv")
@@ -35,8 +39,21 @@ def _qlinear_conv(call: Call) -> Tensor:
 @imports("ConvInteger")
 def _conv_integer(call: Call) -> Tensor:
     call.count(2, 4)
-    qdq_group = _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4)
-    return qdq_group.accumulators(call.plan, call.name)
+    source = call.value(0)
+    point = run_time_zero_point(call, 2, source)
+    if point is None:
+        return _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4).accumulators(call.plan, call.name)
+    layer, window = _layer(call, Quantized(source.shape, source, (1.0,), (0,)), integers(call, 1, 3), bias=4)
+    data = padded(call, source, point, window.before, window.after) if any(window.padding) else source
+    unpadded = replace(
+        layer,
+        data=Quantized(data.shape, data, (1.0,), (0,)),
+        attributes={**layer.attributes, "padding": (0, 0, 0, 0)},
+    )
+    sums = unpadded.contraction((source.shape[0], len(layer.weight.values), *window.output))
+    taps = layer.weight.values.reshape(len(layer.weight.values), -1).astype(np.int64)
+    channels = taps.sum(axis=1) - taps.shape[1] * np.array(layer.weight.zero_points)
+    return corrected(call, sums.accumulators(call.plan, call.name), point, channels)
 
 
 def integers(call: Call, index: int, zero_point: int) -> Quantized:
@@ -50,6 +67,11 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 
 
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
+    layer, window = _layer(call, source, weights, bias)
+    return layer.contraction((source.shape[0], len(layer.weight.values), *window.output))
+
+
+def _layer(call: Call, source: Quantized, weights: Quantized, bias: int) -> tuple[Layer, Window]:
     data, rank = data_of(source), len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     weight = ordered_weight(weights, (0, *range(2, rank), 1), 0)
@@ -64,8 +86,7 @@ def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -
     values = bias_of(call, bias, data, weight.scales, channels)
     flat = window.two_dimensional()
     attributes = {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
-    layer = Layer(Conv2DOp, data, weight, values, attributes)
-    return layer.contraction((data.shape[0], channels, *window.output))
+    return Layer(Conv2DOp, data, weight, values, attributes), window
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,15 @@ from qdialect.dialect import DenseOp, MatMulOp
 from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scales, require
 from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
-from qdialect.frontends.onnx.operators.dynamic import corrected
 from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.run_time_zero_point import (
+    corrected,
+    product,
+    run_time_zero_point,
+    zero_point_value,
+)
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
@@ -57,9 +62,18 @@ def _qlinear_matmul(call: Call) -> Tensor:
 @imports("MatMulInteger")
 def _matmul_integer(call: Call) -> Tensor:
     call.count(2, 4)
-    zero_point = call.optional(2)
-    if isinstance(zero_point, Value):
-        return _corrected_product(call, zero_point)
+    return integer_product(call)
+
+
+def integer_product(call: Call) -> Value:
+    """The i32 product of inputs 0 and 1, whose zero points are inputs 2 and 3."""
+    lhs, rhs = call.value(0), call.value(1)
+    point = run_time_zero_point(call, 2, lhs)
+    right_is_known = run_time_zero_point(call, 3, rhs) is None
+    if point is not None and right_is_known and rhs.data is not None and rhs.data.ndim == 2:
+        return _corrected_product(call, lhs, point)
+    if point is not None or not right_is_known:
+        return product(call, lhs, rhs, (zero_point_value(call, 2), zero_point_value(call, 3)))
     left = integers(call, 0, 2)
     if is_by_matrix(call, 3):
         qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
@@ -68,16 +82,13 @@ def _matmul_integer(call: Call) -> Tensor:
     return qdq_group.accumulators(call.plan, call.name)
 
 
-def _corrected_product(call: Call, zero_point: Value) -> Value:
-    """With a zero point that is known at run time only: that of a constant matrix's columns is taken off afterwards."""
-    left, right = call.value(0), _along_columns(integers(call, 1, 3))
-    require(zero_point.element == left.element, f"zero point must be {left.element}, but got {zero_point.element}")
-    matrix = right.values.data
-    if matrix is None or matrix.ndim != 2:
-        raise UnsupportedError("right operand must be a constant matrix where the zero point is omitted")
-    columns = (matrix.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
+def _corrected_product(call: Call, left: Value, point: Value) -> Value:
+    """By a constant matrix: the left zero point takes the sums of its columns off afterwards."""
+    right = _along_columns(integers(call, 1, 3))
+    assert right.values.data is not None, "the caller has seen a constant"
+    columns = (right.values.data.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
     sums = _product(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
-    return corrected(call, sums, zero_point, columns)
+    return corrected(call, sums, point, columns)
 
 
 def _along_columns(right: Quantized) -> Quantized:

@@ -1,0 +1,119 @@
+"""Products of 8-bit data whose scale and zero point are known at run time, with f32 results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALES
+from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
+from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
+from qdialect.dialect.fields import attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import (
+    EIGHT_BIT,
+    FLOAT,
+    FLOAT_4D,
+    FLOAT_VECTOR,
+    IMAGE,
+    WEIGHT_2D,
+    WEIGHT_4D,
+    element_of,
+    shape_of,
+)
+
+_ONE = (1,)
+
+
+class DynamicContractionOp(QnnOp):
+    """``float32(acc) * (scale * weight_scales[o]) + bias[o]``, every operation rounded to float32.
+
+    ``acc`` is the int32 sum of ``(data - zero_point) * (weight - weight_zero_points[o])``, modulo 2^32.  `scale` and
+    `zero_point` are operands: what a reduction over the range of the data found.  Without a bias nothing is added.
+
+    Constraints:
+      C4: weight_scales and weight_zero_points must have 1 entry or one for each output channel
+      C5: weight_zero_points must lie in the range of the weight
+      C6: zero_point must have the element type of the data
+      C7: bias must have one entry for each output channel
+    """
+
+    weight_scales = attribute(SCALES, (1.0,))
+    weight_zero_points = attribute(INTEGERS, (0,))
+
+    def check_parameters(self, data: ir.Value, weight: ir.Value, zero_point: ir.Value, bias: ir.Value | None) -> None:
+        """Constraints C4 to C7."""
+        channels = shape_of(weight.type)[0]
+        check_channel_parameters(
+            "C4", channels, weight_scales=self.weight_scales, weight_zero_points=self.weight_zero_points
+        )
+        check_zero_points("C5", "weight_zero_points", self.weight_zero_points, weight.type)
+        wanted, found = element_of(data.type), element_of(zero_point.type)
+        require(found == wanted, "C6", f"zero_point element type must be {wanted}, but got {found}")
+        entries = channels if bias is None else shape_of(bias.type)[0]
+        require(entries == channels, "C7", f"bias must have {channels} entries, but got {entries}")
+
+
+class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
+    """Convolution of NHWC data with OHWI weights, without padding, of one scale and zero point.
+
+    Constraints:
+      C1: strides and dilation must be 2 integers of at least 1
+      C2: groups must divide the channels and the weight's depth must be input channels / groups
+      C3: the dilated kernel must fit into the data
+      C8: scale and zero_point must have 1 element
+    """
+
+    data = operand(IMAGE)
+    weight = operand(WEIGHT_4D)
+    scale = operand(FLOAT)
+    zero_point = operand(EIGHT_BIT)
+    bias = optional_operand(FLOAT_VECTOR)
+    strides = attribute(INTEGERS, (1, 1))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+    output = result(FLOAT_4D)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv2d_shape(shapes, {**attributes, "padding": (0, 0, 0, 0)})
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
+        for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
+            count = prod(shape_of(value.type))
+            require(count == 1, "C8", f"{name} must have 1 element, but got {count}")
+
+
+class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense"):
+    """Matrix product ``[..., K] x [N, K] -> [..., N]``, of one scale and zero point, or of one for each row.
+
+    Constraints:
+      C1: the weight's depth must be the data's last dimension
+      C8: scale and zero_point must have 1 element, or the data's shape with a last dimension of 1
+    """
+
+    data = operand(EIGHT_BIT)
+    weight = operand(WEIGHT_2D)
+    scale = operand(FLOAT)
+    zero_point = operand(EIGHT_BIT)
+    bias = optional_operand(FLOAT_VECTOR)
+    output = result(FLOAT)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return dense_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
+        rows = shape_of(self.data.type)[:-1] + _ONE
+        for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
+            found = shape_of(value.type)
+            holds = prod(found) == 1 or found == rows
+            require(holds, "C8", f"{name} must have 1 element or the shape {list(rows)}, but got {list(found)}")
+
+
+AnyDynamic = DynamicConv2DOp | DynamicDenseOp
+"""Every product with parameters that are known at run time."""

@@ -1,0 +1,134 @@
+"""Products whose scale and zero point are known at run time: the kernels of others with an epilogue of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import CompileError
+from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
+from qdialect.dialect.constants import constant_value
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.constant_operands import required_constant
+from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.contraction import emit_convolution
+from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
+from qdialect.lowering.kernels.epilogue import Epilogue
+from qdialect.lowering.kernels.row_parameters import RowParameter
+from qdialect.lowering.kernels.window import Window
+from qdialect.lowering.packing import CenteredWeights, center, folded_bias
+from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.scalar_body import Body, Value
+from qdialect.lowering.stages.stage_kernel import EmitStage, EpiloguePart
+from qdialect.lowering.storage import signed_shift
+
+
+@lowers(DynamicDenseOp)
+def _dense(lowering: GraphLowering, op: DynamicDenseOp) -> None:
+    taps = required_constant("weight", op.weight)
+    weights = center(taps.reshape(taps.shape[0], 1, 1, -1), op.weight_zero_points)
+    data = lowering.slot(op.data)
+    # Every row of the data is a pixel that one tap looks at.
+    images, height, width, _ = data.storage.shape
+    window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
+    contraction = _contraction(lowering, op, data, window, weights, 1)
+    emit_contraction(lowering.program, contraction, op.operation.name)
+
+
+@lowers(DynamicConv2DOp)
+def _conv2d(lowering: GraphLowering, op: DynamicConv2DOp) -> None:
+    weights = center(required_constant("weight", op.weight), op.weight_zero_points)
+    _, rows, columns, _ = weights.values.shape
+    images, height, width, _ = shape_of(op.output.type)
+    steps, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
+    window = Window(images, (height, width), (rows, columns), steps, dilation, (0, 0))
+    contraction = _contraction(lowering, op, lowering.slot(op.data), window, weights, op.groups)
+    emit_convolution(lowering, contraction, op.operation.name)
+
+
+def _contraction(
+    lowering: GraphLowering, op: AnyDynamic, data: BufferSlot, window: Window, weights: CenteredWeights, groups: int
+) -> Contraction:
+    known = _known_number(op.zero_point)
+    start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
+    point = 0 if known is None else int(known) + signed_shift(op.data.type)
+    epilogue = Epilogue((_RunTimeDequantize.of(lowering, op, weights),))
+    bias = folded_bias(weights, start, point)
+    return Contraction(data, lowering.result(op.output), epilogue, window, weights, bias, groups)
+
+
+@dataclass(frozen=True)
+class _RunTimeDequantize(EpiloguePart):
+    """``float32(acc - zero_point * sums) * (scale * scales) + bias``; what is constant is folded into the others."""
+
+    scales: NDArray[np.float32]
+    sums: NDArray[np.int32] | None
+    """Of the weights of each channel; None where the accumulators are free of the zero point."""
+    bias: NDArray[np.float32] | None
+    scale: RowParameter | None
+    zero_point: RowParameter | None
+
+    @classmethod
+    def of(cls, lowering: GraphLowering, op: AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
+        """That of `op`; raises `CompileError` where the bias is not constant and finite."""
+        scales, known = np.array(op.weight_scales, dtype=np.float32), _known_number(op.scale)
+        bias = None if op.bias is None else required_constant("bias", op.bias)
+        if bias is not None and not np.all(np.isfinite(bias)):
+            raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
+        scale = None
+        if known is None:
+            scale = _row_parameter(lowering, "row_scale", op.scale)
+        else:
+            scales = np.float32(known) * scales
+        if _known_number(op.zero_point) is not None:
+            return cls(scales, None, bias, scale, None)
+        start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
+        sums = folded_bias(weights, start, -1)
+        return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point))
+
+    def channel_parameters(self) -> list[tuple[str, NDArray[Any]]]:
+        """Arrays by channel: name and values."""
+        named = [("scale", self.scales), ("weight_sum", self.sums), ("f32_bias", self.bias)]
+        return [(name, values) for name, values in named if values is not None]
+
+    def row_parameters(self) -> Sequence[RowParameter]:
+        """Stored tensors by row."""
+        return [one for one in (self.scale, self.zero_point) if one is not None]
+
+    def declare(self, kernel: Kernel) -> EmitStage:
+        """What emits the stage into a body."""
+
+        def emit(body: Body, acc: Value, parameters: Sequence[Value], _: Value | None) -> Value:
+            names = [*(name for name, _ in self.channel_parameters()), *(one.name for one in self.row_parameters())]
+            held = dict(zip(names, parameters, strict=True))
+            if self.zero_point is not None:
+                point = body.cast("arith.extui", held["row_zero_point"], "i32")
+                acc = body.subtract(acc, body.multiply(point, held["weight_sum"]))
+            scale = held["scale"]
+            if self.scale is not None:
+                scale = body.multiply(held["row_scale"], scale)
+            value = body.multiply(body.cast("arith.sitofp", acc, "f32"), scale)
+            return value if self.bias is None else body.add(value, held["f32_bias"])
+
+        return emit
+
+
+def _known_number(value: ir.Value) -> float | None:
+    """The one number of a constant; None where there are several, or where it is known at run time."""
+    array = constant_value(value)
+    if array is None or (array != array.flat[0]).any():
+        return None
+    return array.flat[0].item()
+
+
+def _row_parameter(lowering: GraphLowering, name: str, value: ir.Value) -> RowParameter:
+    slot = lowering.slot(value)
+    is_single = prod(shape_of(value.type)) == 1
+    image, row, column, _ = slot.storage.strides
+    return RowParameter(name, slot, (0, 0, 0) if is_single else (image, row, column))

@@ -1,0 +1,36 @@
+"""Numbers that a kernel's epilogue reads from memory: one for each row of the result, or one for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qdialect.lowering.kernel_text import Buffer, Operand
+from qdialect.lowering.kernels.segments import Segment
+from qdialect.lowering.program import BufferSlot, Kernel
+from qdialect.lowering.views import View
+
+
+@dataclass(frozen=True)
+class RowParameter:
+    """A stored tensor, and how far it moves from one pixel to the next along N, H and W."""
+
+    name: str
+    slot: BufferSlot
+    steps: tuple[int, int, int]
+
+    def declare(self, kernel: Kernel) -> Buffer:
+        """The buffer as a parameter of `kernel`."""
+        return kernel.slot(self.name, self.slot)
+
+    def operand(self, kernel: Kernel, buffer: Buffer, segment: Segment, index: int) -> Operand:
+        """The numbers of a segment's pixels, among whose operands it has this `index`."""
+        pairs = zip(segment.pixels, segment.loops, strict=True)
+        moving = [(axis, loop) for axis, loop in pairs if axis.strides[index]]
+        sizes, strides = tuple(axis.size for axis, _ in moving), tuple(axis.strides[index] for axis, _ in moving)
+        view = View(sizes, strides, self.slot.storage.origin + segment.offsets[index])
+        return Operand(kernel.read(buffer, view), tuple(loop for _, loop in moving))
+
+    def single(self, kernel: Kernel, buffer: Buffer) -> Operand:
+        """The one number of all pixels."""
+        assert not any(self.steps), "there is one number for all pixels"
+        return Operand(kernel.read(buffer, View((), (), self.slot.storage.origin)), ())

@@ -1,0 +1,246 @@
+"""`qnn-fuse-dynamic-epilogue`: accumulators that are scaled by a number known at run time become one product's f32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    AnyDynamic,
+    BroadcastOp,
+    Conv2DOp,
+    DenseOp,
+    DequantizeOp,
+    DynamicConv2DOp,
+    DynamicDenseOp,
+    build,
+)
+from qdialect.dialect.attribute_kinds import LARGEST_SCALE
+from qdialect.dialect.constants import constant, constant_value
+from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
+from qdialect.passes.f32_stage import channel_values
+from qdialect.passes.matching import not_constant, produced_by, producer, rebuilt, second_use
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.registry import register
+
+Contraction = Conv2DOp | DenseOp
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """What the dequantized accumulators are multiplied by: ``scale * weight_scales``."""
+
+    scale: ir.Value
+    weight_scales: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True)
+class _Match:
+    contraction: Contraction
+    zero_point: ir.Value | None
+    """That is known at run time; None where it is the contraction's own."""
+    factor: _Factor
+
+
+class FuseDynamicScale(Pattern[_Match]):
+    """``dequantize(contraction - zero_point * sums) * scale`` becomes a product with operands for both.
+
+    `sums` are those of each channel's weights, less their zero points; the zero point may also be the contraction's
+    own.  A scale is one number or one for each row, perhaps times constants of the channels.
+    """
+
+    name: ClassVar[str] = "fuse-dynamic-scale"
+    roots: ClassVar[tuple[str, ...]] = ("arith.mulf",)
+
+    def check(self, op: ir.OpView) -> _Match | MatchFailure | None:
+        for value, factor in _either_way(op):
+            dequantize = produced_by(value, DequantizeOp)
+            if dequantize is not None and _behind(dequantize.input) is not None:
+                return self._match(dequantize, factor)
+        return None
+
+    def _match(self, dequantize: DequantizeOp, factor: ir.Value) -> _Match | MatchFailure:
+        contraction, point = _behind(dequantize.input) or (None, None)
+        assert contraction is not None, "the caller has seen it"
+        if constant_value(factor) is not None:
+            return MatchFailure("must multiply by what is known at run time")
+        if dequantize.scales != (1.0,) or any(dequantize.zero_points):
+            return MatchFailure("must dequantize accumulators with scale 1 and zero point 0")
+        reason = _obstacle(contraction, point, dequantize)
+        if reason:
+            return MatchFailure(reason)
+        found = _factor(factor, _row_shape(contraction))
+        return found if isinstance(found, MatchFailure) else _Match(contraction, point, found)
+
+    def rewrite(self, op: ir.OpView, match: _Match, rewriter: Rewriter) -> None:
+        contraction, own = match.contraction, match.contraction.input_zero_point
+        with rewriter.before(op):
+            point = match.zero_point or constant(np.array(own, dtype_of(contraction.data.type)))
+            operands = (contraction.data, contraction.weight, match.factor.scale, point)
+            how: dict[str, Any] = {
+                "weight_scales": match.factor.weight_scales,
+                "weight_zero_points": contraction.weight_zero_points,
+            }
+            if isinstance(contraction, DenseOp):
+                fused = build(DynamicDenseOp, *operands, element="f32", **how)
+            else:
+                how |= {name: getattr(contraction, name) for name in ("strides", "dilation", "groups")}
+                fused = build(DynamicConv2DOp, *operands, element="f32", **how)
+        rewriter.replace(op, fused.output)
+
+
+class FuseDynamicBias(Pattern[tuple[AnyDynamic, NDArray[np.float32]]]):
+    """A constant of the channels that is added to a product's f32 values becomes its bias."""
+
+    name: ClassVar[str] = "fuse-dynamic-bias"
+    roots: ClassVar[tuple[str, ...]] = ("arith.addf",)
+
+    def check(self, op: ir.OpView) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure | None:
+        for value, addend in _either_way(op):
+            product = producer(value)
+            if isinstance(product, AnyDynamic):
+                return _with_bias(product, addend)
+        return None
+
+    def rewrite(self, op: ir.OpView, match: tuple[AnyDynamic, NDArray[np.float32]], rewriter: Rewriter) -> None:
+        product, bias = match
+        with rewriter.before(op):
+            operands = (product.data, product.weight, product.scale, product.zero_point)
+            biased = rebuilt(product, *operands, constant(bias))
+        rewriter.replace(op, biased.output)
+
+
+def _with_bias(product: AnyDynamic, addend: ir.Value) -> tuple[AnyDynamic, NDArray[np.float32]] | MatchFailure:
+    if product.bias is not None:
+        return MatchFailure("must add to a product without bias")
+    shared = second_use(product.output)
+    if shared:
+        return MatchFailure(shared)
+    bias = channel_values(addend)
+    if bias is None or not np.all(np.isfinite(bias)):
+        return MatchFailure("must add finite constants that depend on the channel alone")
+    return product, bias
+
+
+def _either_way(op: ir.OpView) -> Iterator[tuple[ir.Value, ir.Value]]:
+    lhs, rhs = op.operation.operands
+    yield lhs, rhs
+    yield rhs, lhs
+
+
+def _behind(accumulators: ir.Value) -> tuple[Contraction, ir.Value | None] | None:
+    """The contraction and its zero point, where that is known at run time and its share is taken off afterwards."""
+    found = producer(accumulators)
+    if isinstance(found, Conv2DOp | DenseOp):
+        return found, None
+    if found is None or found.operation.name != "arith.subi":
+        return None
+    contraction, share = (producer(value) for value in found.operation.operands)
+    point = None if share is None else _zero_point(share, contraction)
+    return (contraction, point) if isinstance(contraction, Conv2DOp | DenseOp) and point is not None else None
+
+
+def _zero_point(share: ir.OpView, contraction: ir.OpView | None) -> ir.Value | None:
+    """The 8-bit zero point in ``broadcast(sums * broadcast(extended zero point))``."""
+    product = producer(_source(share.operation.results[0]))
+    is_product = product is not None and product.operation.name == "arith.muli"
+    if not is_product or not isinstance(contraction, Conv2DOp | DenseOp):
+        return None
+    sums = _weight_sums(contraction)
+    for value, factor in _either_way(product):
+        known = constant_value(value)
+        if known is not None and sums is not None and np.array_equal(known, sums):
+            return _narrow(_source(factor), element_of(contraction.data.type))
+    return None
+
+
+def _weight_sums(contraction: Contraction) -> NDArray[np.int32] | None:
+    weight = constant_value(contraction.weight)
+    if weight is None:
+        return None
+    rows = weight.reshape(weight.shape[0], -1).astype(np.int64)
+    return (rows.sum(axis=1) - rows.shape[1] * np.array(contraction.weight_zero_points)).astype(np.int32)
+
+
+def _narrow(wide: ir.Value, element: str) -> ir.Value | None:
+    """The one 8-bit number of type `element` that was extended to i32."""
+    extended = producer(wide)
+    wanted = "arith.extui" if element == "ui8" else "arith.extsi"
+    if extended is None or extended.operation.name != wanted or prod(shape_of(wide.type)) != 1:
+        return None
+    value = extended.operation.operands[0]
+    owner = producer(value)
+    if owner is not None and owner.operation.name == "tensor.bitcast":
+        value = owner.operation.operands[0]
+    return value if element_of(value.type) == element else None
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """What is repeated, through reshapes of one number too."""
+    while isinstance(owner := producer(value), BroadcastOp) or (
+        owner is not None and owner.operation.name == "qnn.reshape" and prod(shape_of(value.type)) == 1
+    ):
+        value = owner.operation.operands[0]
+    return value
+
+
+def _obstacle(contraction: Contraction, point: ir.Value | None, dequantize: DequantizeOp) -> str | None:
+    if contraction.bias is not None:
+        return "must scale accumulators without bias"
+    if point is not None and contraction.input_zero_point != 0:
+        return f"must have input_zero_point 0 beside one known at run time, but got {contraction.input_zero_point}"
+    if isinstance(contraction, Conv2DOp) and any(contraction.padding):
+        return f"must have a convolution without padding, but got {list(contraction.padding)}"
+    values = (contraction.output, dequantize.input, dequantize.output)
+    shared = next(filter(None, map(second_use, values)), None)
+    return shared or not_constant(contraction)
+
+
+def _row_shape(contraction: Contraction) -> tuple[int, ...] | None:
+    """The shape of scales that differ from row to row; None where all rows must have one."""
+    return (*shape_of(contraction.data.type)[:-1], 1) if isinstance(contraction, DenseOp) else None
+
+
+def _factor(factor: ir.Value, rows: tuple[int, ...] | None) -> _Factor | MatchFailure:
+    """`factor` as a scale of all rows or of each, and constants of the channels."""
+    inner = _source(factor)
+    product = producer(inner)
+    if product is not None and product.operation.name == "arith.mulf":
+        for value, other in _either_way(product):
+            scales, scale = _scales(other), _source(value)
+            if scales is not None and _is_scale(scale, rows):
+                return _Factor(scale, scales)
+    if _is_scale(inner, rows):
+        return _Factor(inner)
+    return MatchFailure("must multiply by one number or one of each row, times constants of the channels")
+
+
+def _is_scale(value: ir.Value, rows: tuple[int, ...] | None) -> bool:
+    shape = shape_of(value.type)
+    return prod(shape) == 1 or shape == rows
+
+
+def _scales(value: ir.Value) -> tuple[float, ...] | None:
+    """A constant as scales of the channels: of one number or along the last dimension, in the range of scales."""
+    array = constant_value(_source(value))
+    if array is None or array.size not in (1, *array.shape[-1:]):
+        return None
+    flat = tuple(float(number) for number in array.ravel())
+    return flat if all(0 < number <= LARGEST_SCALE for number in flat) else None
+
+
+@register
+@dataclass(frozen=True)
+class FuseDynamicEpiloguePass(PatternPass):
+    """Fuse the scale of dynamically quantized data, its zero point and an f32 bias into the product: one kernel."""
+
+    name: ClassVar[str] = "qnn-fuse-dynamic-epilogue"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseDynamicScale(), FuseDynamicBias())
