@@ -53,6 +53,7 @@ def compile(
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
+    signature: str = "",
     fallback: Fallback | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
@@ -71,6 +72,7 @@ def compile(
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
+      signature: which of the signatures of a ``.tflite`` file; by default its first subgraph.
       fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
@@ -93,7 +95,7 @@ def compile(
     def compiled(options: ImportOptions) -> Executable:
         return compile_file(path, options, target=target, threads=threads, fallback=fallback)
 
-    path, options = Path(model), ImportOptions(batch, dims, profile, trust)
+    path, options = Path(model), ImportOptions(batch, dims, profile, trust, signature)
     executable = compiled(options)
     told = summary(executable) if fallback is None else ""
     if told:

@@ -33,6 +33,8 @@ class ImportOptions:
     """Whose arithmetic the module has, by name; empty for the format's own."""
     trust: bool = False
     """Whether a .pt2 archive may run code: PyTorch itself then loads it, pickles and all."""
+    signature: str = ""
+    """Which of a .tflite file's signatures is imported; empty for its first subgraph."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,13 @@ class Format:
 def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
     from qdialect.frontends.tflite import import_tflite
 
-    return import_tflite(path, profile=options.profile)
+    return import_tflite(path, profile=options.profile, signature=options.signature)
 
 
-def _tflite_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
+def _tflite_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     from qdialect.frontends.tflite import nodes_of
 
-    return nodes_of(path)
+    return nodes_of(path, signature=options.signature)
 
 
 def _tflite_operators() -> Sequence[str]:
@@ -157,7 +159,7 @@ def _torch_operators() -> Sequence[str]:
 def _divide_tflite(path: Path, options: ImportOptions) -> Division:
     from qdialect.frontends.tflite.division import TfliteDivision
 
-    return TfliteDivision(path, profile=options.profile)
+    return TfliteDivision(path, profile=options.profile, signature=options.signature)
 
 
 def _divide_torch(path: Path, options: ImportOptions) -> Division:

@@ -25,6 +25,12 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile", default="", metavar="NAME", help=f"whose arithmetic, the first by default ({profiles})"
     )
     parser.add_argument(
+        "--signature",
+        default="",
+        metavar="NAME",
+        help="which signature of a .tflite file (default: its first subgraph)",
+    )
+    parser.add_argument(
         "--trust-pt2",
         action="store_true",
         help="let PyTorch load a .pt2 file, which can run any code; needed for pickled weights and older files",
@@ -43,7 +49,11 @@ def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
     """What the arguments say."""
     return ImportOptions(
-        batch=arguments.batch, dims=dict(arguments.dim), profile=arguments.profile, trust=arguments.trust_pt2
+        batch=arguments.batch,
+        dims=dict(arguments.dim),
+        profile=arguments.profile,
+        trust=arguments.trust_pt2,
+        signature=arguments.signature,
     )
 
 

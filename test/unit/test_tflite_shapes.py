@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from tflite_graphs import HALF, i32, options
 
 from qdialect._mlir import ir
+from qdialect.context import make_context
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite import folding, import_tflite
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.writer import ModelWriter
@@ -131,3 +132,37 @@ def test_what_does_not_fit_stays_a_node(case: str) -> None:
     assert len(fold_constants(read_graph(LEFT[case])).operators) == 2
     with pytest.raises(ImportModelError):
         import_tflite(LEFT[case])
+
+
+def with_open_extents() -> bytes:
+    """Rows of `x` behind a run-time SLICE whose size is only known when shapes are; the file has 1 for each extent."""
+    writer = ModelWriter("open extents")
+    x = writer.tensor("x", (5, 6), np.float32)
+    shape, size = writer.tensor("shape", (2,), np.int32), writer.tensor("size", (2,), np.int32)
+    rows = writer.tensor("rows", (1, 1), np.float32, signature=(-1, -1))
+    square = writer.tensor("square", (1, 1), np.float32, signature=(-1, 6))
+    y = writer.tensor("y", (1, 1), np.float32, signature=(-1, -1))
+    writer.operator(KIND.SHAPE, [x], shape, OPTIONS.ShapeOptions, options(2))
+    writer.operator(KIND.SUB, [shape, writer.constant("two", i32([2, 0]))], size, OPTIONS.SubOptions, options(0))
+    writer.operator(KIND.SLICE, [x, writer.constant("begin", i32([1, 0])), size], rows)
+    writer.operator(KIND.SQUARE, [rows], square)
+    writer.operator(KIND.CONCATENATION, [square, rows], y, OPTIONS.ConcatenationOptions, options(1))
+    return writer.finish([x], [y])
+
+
+def test_extents_that_the_file_leaves_open_are_those_of_the_operators() -> None:
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    (found,) = interpreter.run(import_tflite(with_open_extents()), [x])
+    np.testing.assert_array_equal(found, np.concatenate([np.square(x[1:4]), x[1:4]], axis=1))
+
+
+def test_shapes_of_many_nodes_are_found_in_one_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    count: list[None] = []
+    monkeypatch.setattr(folding, "make_context", lambda: count.append(None) or make_context())
+    writer = ModelWriter("a chain")
+    tensors = [writer.tensor("x0", (1, 8, 8, 2), np.float32)]
+    for index in range(40):
+        tensors.append(writer.tensor(f"x{index + 1}", (), np.float32))
+        writer.operator(KIND.RELU, [tensors[-2]], tensors[-1])
+    fold_constants(read_graph(writer.finish(tensors[:1], tensors[-1:])))
+    assert len(count) == 1

@@ -29,9 +29,9 @@ class TfliteDivision(Division):
 
     framework = litert.FRAMEWORK.name
 
-    def __init__(self, source: str | Path | bytes, *, profile: str = TFLITE.name) -> None:
+    def __init__(self, source: str | Path | bytes, *, profile: str = TFLITE.name, signature: str = "") -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
-        whole, self.name = read_model(source)
+        whole, self.name = read_model(source, signature)
         self._content, _ = content_of(source, self.name)
         self._profile = profile or TFLITE.name
         self._graph = fold_constants(whole)
@@ -75,7 +75,9 @@ class TfliteDivision(Division):
         read = [tensor for operator in operators for tensor in operator.inputs if tensor is not None]
         folded = {t.index: t.data for t in read if t.data is not None and t.index not in self._constant_in_file}
         inputs, outputs = ([self._tensors[name].index for name in names] for names in (part.inputs, part.outputs))
-        content = extract(self._content, [operator.index for operator in operators], inputs, outputs, folded)
+        shapes = {self._tensors[name].index: self._tensors[name].shape for name in part.inputs}
+        numbers = [operator.index for operator in operators]
+        content = extract(self._content, numbers, inputs, outputs, folded, shapes, self._graph.subgraph)
         return litert.load(content, threads, is_reference=self._profile == TFLITE.name)
 
     def _budget(self) -> Budget:

@@ -14,6 +14,7 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
+from qdialect.context import make_context
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
 from qdialect.frontends.tflite.reader import read_options
@@ -37,15 +38,16 @@ def fold_constants(graph: Graph) -> Graph:
     """
     known: dict[int, Tensor] = {}
     kept: list[Operator] = []
+    context = make_context()
     for operator in graph.operators:
         inputs = tuple(None if tensor is None else known.get(tensor.index, tensor) for tensor in operator.inputs)
-        current = with_shapes(replace(operator, inputs=inputs))
+        current = with_shapes(replace(operator, inputs=inputs), context)
         array = _folded(current)
         if array is None:
             kept.append(current)
             known.update((tensor.index, tensor) for tensor in current.outputs)
             continue
-        output = operator.outputs[0]
+        output = current.outputs[0]
         known[output.index] = replace(output, shape=array.shape, data=array)
     outputs = tuple(known.get(tensor.index, tensor) for tensor in graph.outputs)
     tensors = tuple(known.get(tensor.index, tensor) for tensor in graph.tensors)

@@ -37,12 +37,15 @@ TENSOR_ATTRIBUTE = "qnn.tensor"
 
 
 def import_tflite(
-    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0]
+    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0], signature: str = ""
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
     `profile` says whose arithmetic it has: that of the reference kernels (``tflite``) or that of the delegate which
     desktop builds use (``tflite-xnnpack``).
+
+    `signature` names one of the model's signatures, which is imported then, and whose names arguments and results have;
+    without it the first subgraph is imported, as an interpreter runs it.
 
     Arguments and results keep the model's order, shapes and types; their attributes are `qnn.name` and, where they are
     quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
@@ -50,10 +53,10 @@ def import_tflite(
 
     Nodes that compute shapes are done here and leave constants.
 
-    Raises `ImportModelError` for a file that is damaged, for an unknown profile, and for a file with nodes that the
-    dialect cannot express; then every such node is a note.
+    Raises `ImportModelError` for a file that is damaged, for an unknown profile or signature, and for a file with nodes
+    that the dialect cannot express; then every such node is a note.
     """
-    whole, name = read_model(source)
+    whole, name = read_model(source, signature)
     return import_graph(fold_constants(whole), name, profile, context)
 
 
@@ -75,9 +78,9 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
     return module
 
 
-def nodes_of(source: str | Path | bytes) -> tuple[GraphNode, ...]:
+def nodes_of(source: str | Path | bytes, *, signature: str = "") -> tuple[GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = read_model(source)
+    graph, _ = read_model(source, signature)
     return tuple(_node(operator) for operator in graph.operators)
 
 
@@ -86,11 +89,11 @@ def _node(operator: Operator) -> GraphNode:
     return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
-def read_model(source: str | Path | bytes) -> tuple[Graph, str]:
+def read_model(source: str | Path | bytes, signature: str = "") -> tuple[Graph, str]:
     """The graph of a file, supported or not, and what messages call it; raises `ImportModelError`."""
     content, name = content_of(source, "model.tflite")
     try:
-        return read_graph(content), name
+        return read_graph(content, signature), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error.message}") from error
 
@@ -105,13 +108,15 @@ def _plan_all(graph: Graph, name: str) -> list[Emission]:
         except UnsupportedError as error:
             offences.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        offences += interface_offences(what, _interfaces(tensors), ELEMENTS)
+        offences += interface_offences(what, _interfaces(graph, tensors), ELEMENTS)
     refuse(name, offences)
     return emissions
 
 
-def _interfaces(tensors: Sequence[Tensor]) -> list[Interface]:
-    return [Interface(tensor.name, tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors]
+def _interfaces(graph: Graph, tensors: Sequence[Tensor]) -> list[Interface]:
+    return [
+        Interface(graph.name_of(tensor), tensor.shape, tensor.element, *_parameters_of(tensor)) for tensor in tensors
+    ]
 
 
 def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
@@ -121,7 +126,7 @@ def _parameters_of(tensor: Tensor) -> tuple[float, int] | tuple[None, None]:
 def _build(graph: Graph, emissions: Sequence[Emission], name: str) -> ir.Module:
     module = ir.Module.create()
     emitter = Emitter(name, graph.budget)
-    block = emitter.function(module, _interfaces(graph.inputs), _interfaces(graph.outputs))
+    block = emitter.function(module, _interfaces(graph, graph.inputs), _interfaces(graph, graph.outputs))
     for tensor, argument in zip(graph.inputs, block.arguments, strict=True):
         emitter.define(tensor, argument)
     with ir.InsertionPoint(block):

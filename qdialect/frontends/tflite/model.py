@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flatbuffers import Table
@@ -36,6 +37,8 @@ class Tensor:
     zero_points: tuple[int, ...]
     axis: int
     data: NDArray[Any] | None
+    leaves_open: bool = False
+    """Whether the file says that some extents are only known when the operators are: `shape` has any there."""
 
     @property
     def scale(self) -> float:
@@ -70,7 +73,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Graph:
-    """The one subgraph of a model, nodes in the order of execution."""
+    """A subgraph of a model, nodes in the order of execution."""
 
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
@@ -78,3 +81,11 @@ class Graph:
     outputs: tuple[Tensor, ...]
     budget: Budget
     """Of all its nodes."""
+    names: Mapping[int, str] = field(default_factory=dict[int, str])
+    """What the signature that was asked for calls inputs and outputs, by the index of the tensor."""
+    subgraph: int = 0
+    """Its index in the file."""
+
+    def name_of(self, tensor: Tensor) -> str:
+        """What users call an input or an output."""
+        return self.names.get(tensor.index, tensor.name)

@@ -33,7 +33,7 @@ _MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
 _MAX_READ = 8
 # Offsets of strings in the tables' lists of fields, as the schema orders these.
-_NAME, _CUSTOM_CODE = 10, 6
+_NAME, _CUSTOM_CODE, _SIGNATURE_KEY, _MAP_NAME = 10, 6, 8, 4
 # Where the schema's classes keep what they read.
 _table_of = attrgetter("_tab")
 
@@ -80,10 +80,12 @@ def read_options(operator: Operator, table_class: type[Options], read: Callable[
         return read(options)
 
 
-def read_graph(content: bytes) -> Graph:
+def read_graph(content: bytes, signature: str = "") -> Graph:
     """The graph of a model file; every index, shape and constant in it is checked.
 
-    Raises `ImportModelError`.
+    A file of several subgraphs gives that of `signature`, or its first as an interpreter runs it.
+
+    Raises `ImportModelError`, also for a signature that the file lacks.
     """
     if content[4:_IDENTIFIER_END] != _IDENTIFIER:
         raise ImportModelError("file is no .tflite model: it must have the identifier 'TFL3'")
@@ -91,8 +93,8 @@ def read_graph(content: bytes) -> Graph:
         model = tflite.Model.GetRootAs(content, 0)
         version, subgraphs = model.Version(), model.SubgraphsLength()
     _require(version == _SCHEMA_VERSION, f"schema version must be {_SCHEMA_VERSION}, but got {version}")
-    _require(subgraphs == 1, f"model must have 1 subgraph, but got {subgraphs}")
-    return _Reader(content, model).graph()
+    _require(subgraphs >= 1, "model must have a subgraph, but got 0")
+    return _Reader(content, model).graph(signature)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -106,6 +108,9 @@ def _present(value: T | None, what: str) -> T:
     return value
 
 
+_Named = tflite.Tensor | tflite.OperatorCode | tflite.SignatureDef | tflite.TensorMap
+
+
 class _Reader:
     def __init__(self, content: bytes, model: tflite.Model) -> None:
         self._content = content
@@ -113,20 +118,43 @@ class _Reader:
         self._left = _MAX_READ * len(content)
         self._budget = Budget.of_file(len(content))
         self._model = model
-        with reading("the subgraph"):
-            self._subgraph = _present(model.Subgraphs(0), "subgraph")
 
-    def graph(self) -> Graph:
+    def graph(self, signature: str) -> Graph:
+        index, names = self._signature(signature) if signature else (0, {})
+        with reading("the subgraph"):
+            subgraph = _present(self._model.Subgraphs(index), f"subgraph {index}")
         buffers = self._all("buffers", self._model.BuffersLength, self._buffer)
         kinds = self._all("operator codes", self._model.OperatorCodesLength, self._kind)
-        tensors = self._all("tensors", self._subgraph.TensorsLength, lambda i: self._tensor(i, buffers))
-        operators = self._all("operators", self._subgraph.OperatorsLength, lambda i: self._operator(i, kinds, tensors))
+        tensors = self._all("tensors", subgraph.TensorsLength, lambda i: self._tensor(subgraph, i, buffers))
+        operators = self._all(
+            "operators", subgraph.OperatorsLength, lambda i: self._operator(subgraph, i, kinds, tensors)
+        )
         with reading("the inputs and outputs"):
-            inputs = self._integers(self._subgraph.InputsAsNumpy())
-            outputs = self._integers(self._subgraph.OutputsAsNumpy())
+            inputs = self._integers(subgraph.InputsAsNumpy())
+            outputs = self._integers(subgraph.OutputsAsNumpy())
         graph_inputs = _tensors_at(inputs, tensors, "the graph's inputs")
         graph_outputs = _tensors_at(outputs, tensors, "the graph's outputs")
-        return Graph(tensors, operators, graph_inputs, graph_outputs, self._budget)
+        return Graph(tensors, operators, graph_inputs, graph_outputs, self._budget, names, index)
+
+    def _signature(self, wanted: str) -> tuple[int, dict[int, str]]:
+        """The index of a signature's subgraph, and its names for tensors."""
+        entries = self._all("signatures", self._model.SignatureDefsLength, self._model.SignatureDefs)
+        present = [_present(entry, f"signature {index}") for index, entry in enumerate(entries)]
+        with reading("the signatures"):
+            keys = [self._text(entry, _SIGNATURE_KEY, f"signature {index}") for index, entry in enumerate(present)]
+        listed = ", ".join(f"'{key}'" for key in keys)
+        _require(wanted in keys, f"signature must be one of the model's [{listed}], but got '{wanted}'")
+        entry = present[keys.index(wanted)]
+        with reading(f"signature '{wanted}'"):
+            index, count = entry.SubgraphIndex(), self._model.SubgraphsLength()
+        _require(index < count, f"file is damaged: signature '{wanted}' has no subgraph {index}")
+        names: dict[int, str] = {}
+        for length, read in ((entry.InputsLength, entry.Inputs), (entry.OutputsLength, entry.Outputs)):
+            for one in self._all(f"names of signature '{wanted}'", length, read):
+                mapped = _present(one, f"entry in the names of signature '{wanted}'")
+                with reading(f"signature '{wanted}'"):
+                    names[mapped.TensorIndex()] = self._text(mapped, _MAP_NAME, f"signature '{wanted}'")
+        return index, names
 
     def _all(self, what: str, length: Callable[[], int], read: Callable[[int], T]) -> tuple[T, ...]:
         with reading(f"the list of {what}"):
@@ -146,7 +174,7 @@ class _Reader:
         self._spend(values.nbytes)
         return tuple(values.tolist())
 
-    def _text(self, entry: tflite.Tensor | tflite.OperatorCode, field: int, what: str) -> str:
+    def _text(self, entry: _Named, field: int, what: str) -> str:
         """The string in a field of a table, empty where it is left out; the accessors would end it with the file."""
         table: Any = _table_of(entry)
         offset = int(table.Offset(field))
@@ -176,8 +204,8 @@ class _Reader:
             return f"CUSTOM:{custom}"
         return _OPERATOR_NAMES.get(builtin, f"operator code {builtin}")
 
-    def _tensor(self, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
-        tensor = _present(self._subgraph.Tensors(index), f"tensor {index}")
+    def _tensor(self, subgraph: tflite.SubGraph, index: int, buffers: tuple[NDArray[np.uint8] | None, ...]) -> Tensor:
+        tensor = _present(subgraph.Tensors(index), f"tensor {index}")
         name = self._text(tensor, _NAME, f"tensor {index}") or f"tensor_{index}"
         element = _ELEMENTS.get(tensor.Type(), _TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}").lower())
         shape = self._shape(tensor, name)
@@ -186,7 +214,8 @@ class _Reader:
         _require(tensor.Sparsity() is None, f"tensor '{name}' is sparse, which is not supported")
         data = None if content is None else _constant(content, name, element, shape)
         scales, zero_points, axis = self._quantization(tensor, name, shape)
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data)
+        leaves_open = -1 in self._integers(tensor.ShapeSignatureAsNumpy())
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data, leaves_open)
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()
@@ -198,8 +227,10 @@ class _Reader:
         _require(is_shape(shape), f"{maximum}, but has the shape {list(shape)}")
         return shape
 
-    def _operator(self, index: int, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]) -> Operator:
-        operator = _present(self._subgraph.Operators(index), f"operator {index}")
+    def _operator(
+        self, subgraph: tflite.SubGraph, index: int, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]
+    ) -> Operator:
+        operator = _present(subgraph.Operators(index), f"operator {index}")
         code = operator.OpcodeIndex()
         _require(code < len(kinds), f"file is damaged: node {index} has no operator code {code}")
         inputs, outputs = self._integers(operator.InputsAsNumpy()), self._integers(operator.OutputsAsNumpy())

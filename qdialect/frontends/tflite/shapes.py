@@ -14,7 +14,6 @@ import numpy as np
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.context import make_context
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect import ConstraintError
 from qdialect.dialect.op_base import BuildError
@@ -37,17 +36,24 @@ _MAX_DIMENSIONS = 8
 
 
 def is_open(tensor: Tensor) -> bool:
-    """Whether a file says nothing of a computed tensor's shape, as it also does of a tensor without dimensions."""
-    return tensor.shape == () and tensor.data is None
+    """Whether a file leaves a computed tensor's shape open, wholly or in some extents.
+
+    A file that says nothing of a shape looks as one that has a tensor without dimensions.
+    """
+    return tensor.data is None and (tensor.shape == () or tensor.leaves_open)
 
 
-def with_shapes(operator: Operator) -> Operator:
-    """`operator` with the shapes of its outputs, where those are open and the operator's inputs give them."""
+def with_shapes(operator: Operator, context: ir.Context) -> Operator:
+    """`operator` with the shapes of its outputs, where those are open and the operator's inputs give them.
+
+    Ops that are built to see their shapes are of `context`.
+    """
     if not any(map(is_open, operator.outputs)):
         return operator
+    rule = _RULES.get(operator.kind)
     try:
         with converting():
-            shapes = _RULES.get(operator.kind, _built)(operator)
+            shapes = rule(operator) if rule else _built(operator, context)
     except (UnsupportedError, ConstraintError, BuildError, ImportModelError):
         # The node is refused with the others, or by the type of what it computes.
         return operator
@@ -56,9 +62,9 @@ def with_shapes(operator: Operator) -> Operator:
     return replace(operator, outputs=(*outputs, *operator.outputs[len(outputs) :]))
 
 
-def _built(operator: Operator) -> Sequence[Shape]:
+def _built(operator: Operator, context: ir.Context) -> Sequence[Shape]:
     inputs = list({tensor.index: tensor for tensor in operator.inputs if tensor and tensor.data is None}.values())
-    with make_context(), ir.Location.unknown():
+    with context, ir.Location.unknown():
         module, emitter = ir.Module.create(), Emitter("shapes", Budget())
         interfaces = [Interface(tensor.name, tensor.shape, tensor.element) for tensor in inputs]
         block = emitter.function(module, interfaces, ())
@@ -103,6 +109,17 @@ def _expand_dims(operator: Operator) -> Sequence[Shape]:
     data, axes = operands(operator, 2)
     axis_index = axis_of(integers(axes, "axis"), len(data.shape) + 1)
     return [(*data.shape[:axis_index], 1, *data.shape[axis_index:])]
+
+
+def _same(operator: Operator) -> Sequence[Shape]:
+    return [operands_of_many(operator, 1, max(1, len(operator.inputs)))[0].shape]
+
+
+def _pack(operator: Operator) -> Sequence[Shape]:
+    axis = read_options(operator, tflite.PackOptions, lambda options: options.Axis())
+    shape = operands(operator, 1, max(1, len(operator.inputs)))[0].shape
+    axis_index = axis_of([axis], len(shape) + 1)
+    return [(*shape[:axis_index], len(operator.inputs), *shape[axis_index:])]
 
 
 def _broadcast(operator: Operator) -> Sequence[Shape]:
@@ -188,8 +205,15 @@ def _shape(operator: Operator) -> Sequence[Shape]:
     return [(len(operands(operator, 1)[0].shape),)]
 
 
+_BROADCASTING = ("ADD", "DIV", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "SQUARED_DIFFERENCE", "SUB")
+_OF_ONE_SHAPE = (
+    *("ABS", "CAST", "CEIL", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "L2_NORMALIZATION"),
+    *("LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "NEG", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1"),
+    *("RELU_N1_TO_1", "ROUND", "RSQRT", "SOFTMAX", "SQRT", "SQUARE", "TANH"),
+)
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("ADD", "DIV", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"), _broadcast),
+    **dict.fromkeys(_BROADCASTING, _broadcast),
+    **dict.fromkeys(_OF_ONE_SHAPE, _same),
     **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _reduction),
     "BATCH_MATMUL": _batch_matmul,
     "CONCATENATION": _concatenation,
@@ -197,6 +221,7 @@ _RULES: dict[str, Rule] = {
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
     "EXPAND_DIMS": _expand_dims,
     "FULLY_CONNECTED": _fully_connected,
+    "PACK": _pack,
     "RESHAPE": _reshape,
     "SHAPE": _shape,
     "SPLIT": _split,

@@ -20,11 +20,14 @@ def extract(
     inputs: Sequence[int],
     outputs: Sequence[int],
     constants: Mapping[int, Array],
+    shapes: Mapping[int, Sequence[int]],
+    subgraph_index: int = 0,
 ) -> bytes:
-    """The model of `operators` of the only subgraph, all by their numbers in the file.
+    """The model of `operators` of a subgraph, all by their numbers in the file.
 
     Tensors keep their numbers, and operators their options, versions and custom codes.  `constants` are tensors that
-    other operators compute in the file.  Raises `ImportModelError` where the schema cannot read the file.
+    other operators compute in the file, `shapes` those of `inputs`, which the file may leave open.  Raises
+    `ImportModelError` where the schema cannot read the file.
     """
     schema = litert.schema()
     try:
@@ -32,12 +35,16 @@ def extract(
     # On a damaged file accessors raise whatever the broken bytes lead to.
     except Exception as error:
         raise ImportModelError(f"file is damaged: {type(error).__name__}") from error
-    subgraph: Any = model.subgraphs[0]
+    # The first is what an interpreter runs; the others stay where operators such as WHILE find them.
+    subgraph: Any = model.subgraphs[subgraph_index]
+    model.subgraphs[0] = subgraph
     subgraph.operators = [subgraph.operators[index] for index in operators]
     subgraph.inputs, subgraph.outputs = list(inputs), list(outputs)
     # Both name tensors of the whole.
     model.signatureDefs, model.metadata = [], []
     _drop_unread(schema, model, {*inputs, *outputs, *_tensors_of(subgraph.operators)})
+    for index, shape in shapes.items():
+        subgraph.tensors[index].shape = list(shape)
     for index, array in constants.items():
         buffer = schema.BufferT()
         buffer.data = memoryview(array.tobytes())
@@ -55,7 +62,8 @@ def _tensors_of(operators: Sequence[Any]) -> set[int]:
 
 
 def _drop_unread(schema: Any, model: Any, read: set[int]) -> None:
-    """Empty the buffers that no tensor of the part has."""
-    tensors = model.subgraphs[0].tensors
-    kept = {tensor.buffer for index, tensor in enumerate(tensors) if index in read}
+    """Empty the buffers that no tensor of the part has; what runs the other subgraphs may be in it."""
+    part, *others = model.subgraphs
+    kept = {tensor.buffer for index, tensor in enumerate(part.tensors) if index in read}
+    kept |= {tensor.buffer for other in others if other is not part for tensor in other.tensors}
     model.buffers = [buffer if index in kept else schema.BufferT() for index, buffer in enumerate(model.buffers)]

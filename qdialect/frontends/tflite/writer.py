@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ class _Tensor:
     type: int
     quantization: Quantization | None
     data: NDArray[Any] | None
+    signature: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,16 @@ class ModelWriter:
         self._operators: list[_Operator] = []
 
     def tensor(
-        self, name: str, shape: Sequence[int], dtype: type[np.generic], quantization: Quantization | None = None
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: type[np.generic],
+        quantization: Quantization | None = None,
+        signature: Sequence[int] = (),
     ) -> int:
-        """Add a tensor that a node computes or the caller gives."""
-        self._tensors.append(_Tensor(name, tuple(shape), _TYPES[np.dtype(dtype)], quantization, None))
+        """Add a tensor that a node computes or the caller gives; `signature` has -1 for what `shape` leaves open."""
+        entry = _Tensor(name, tuple(shape), _TYPES[np.dtype(dtype)], quantization, None, tuple(signature))
+        self._tensors.append(entry)
         return len(self._tensors) - 1
 
     def constant(self, name: str, data: NDArray[Any], quantization: Quantization | None = None) -> int:
@@ -89,28 +96,34 @@ class ModelWriter:
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The content of the model's file; `inputs` and `outputs` are those of the graph."""
-        builder = Builder(1 << 20)
-        operator_codes = sorted({operator.code for operator in self._operators})
-        # Buffer 0 is empty by convention and stands for "computed".
-        contents = [b""] + [t.data.tobytes() for t in self._tensors if t.data is not None]
-        buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
-        subgraph = _table_vector(builder, [self._write_subgraph(builder, operator_codes, inputs, outputs)])
-        operator_codes = _table_vector(builder, [_write_code(builder, code) for code in operator_codes])
-        description = builder.CreateString(self._description)
-        tflite.ModelStart(builder)
-        tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
-        tflite.ModelAddOperatorCodes(builder, operator_codes)
-        tflite.ModelAddSubgraphs(builder, subgraph)
-        tflite.ModelAddDescription(builder, description)
-        tflite.ModelAddBuffers(builder, buffers)
-        builder.Finish(tflite.ModelEnd(builder), _IDENTIFIER)
-        return bytes(builder.Output())
+        return write_model([Subgraph(self, inputs, outputs)])
 
-    def _write_subgraph(
-        self, builder: Builder, operator_codes: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
+    @property
+    def description(self) -> str:
+        """Of the model."""
+        return self._description
+
+    @property
+    def operator_codes(self) -> set[int]:
+        """The `BuiltinOperator`s of its nodes."""
+        return {operator.code for operator in self._operators}
+
+    @property
+    def contents(self) -> list[bytes]:
+        """What its constants hold, in the order of tensors."""
+        return [tensor.data.tobytes() for tensor in self._tensors if tensor.data is not None]
+
+    def write(
+        self,
+        builder: Builder,
+        operator_codes: Sequence[int],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        buffers: int,
     ) -> int:
+        """The offset of its subgraph, whose contents follow the first `buffers` buffers of the file."""
         offsets: list[int] = []
-        buffer = 0
+        buffer = buffers - 1
         for tensor in self._tensors:
             buffer += tensor.data is not None
             offsets.append(_write_tensor(builder, tensor, buffer if tensor.data is not None else 0))
@@ -125,6 +138,73 @@ class ModelWriter:
         tflite.SubGraphAddOperators(builder, operators)
         tflite.SubGraphAddName(builder, name)
         return tflite.SubGraphEnd(builder)
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A subgraph of a model, and its inputs and outputs by the indices of tensors."""
+
+    writer: ModelWriter
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A way to call a model: a subgraph, by its index, and names for the indices of its inputs and outputs."""
+
+    key: str
+    subgraph: int
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+
+def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] = ()) -> bytes:
+    """The content of a file with these subgraphs, the first of which runs by default; it describes the model."""
+    builder = Builder(1 << 20)
+    operator_codes = sorted(set[int]().union(*(subgraph.writer.operator_codes for subgraph in subgraphs)))
+    # Buffer 0 is empty by convention and stands for "computed".
+    contents, written = [b""], list[int]()
+    for one in subgraphs:
+        written.append(one.writer.write(builder, operator_codes, one.inputs, one.outputs, len(contents)))
+        contents += one.writer.contents
+    buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
+    subgraph_vector = _table_vector(builder, written)
+    code_vector = _table_vector(builder, [_write_code(builder, code) for code in operator_codes])
+    signature_vector = _table_vector(builder, [_write_signature(builder, signature) for signature in signatures])
+    description = builder.CreateString(subgraphs[0].writer.description)
+    tflite.ModelStart(builder)
+    tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
+    tflite.ModelAddOperatorCodes(builder, code_vector)
+    tflite.ModelAddSubgraphs(builder, subgraph_vector)
+    tflite.ModelAddDescription(builder, description)
+    tflite.ModelAddBuffers(builder, buffers)
+    if signatures:
+        tflite.ModelAddSignatureDefs(builder, signature_vector)
+    builder.Finish(tflite.ModelEnd(builder), _IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _write_signature(builder: Builder, signature: Signature) -> int:
+    inputs, outputs = (
+        _table_vector(builder, [_write_name(builder, name, index) for name, index in tensors.items()])
+        for tensors in (signature.inputs, signature.outputs)
+    )
+    key = builder.CreateString(signature.key)
+    tflite.SignatureDefStart(builder)
+    tflite.SignatureDefAddInputs(builder, inputs)
+    tflite.SignatureDefAddOutputs(builder, outputs)
+    tflite.SignatureDefAddSignatureKey(builder, key)
+    tflite.SignatureDefAddSubgraphIndex(builder, signature.subgraph)
+    return tflite.SignatureDefEnd(builder)
+
+
+def _write_name(builder: Builder, name: str, index: int) -> int:
+    text = builder.CreateString(name)
+    tflite.TensorMapStart(builder)
+    tflite.TensorMapAddName(builder, text)
+    tflite.TensorMapAddTensorIndex(builder, index)
+    return tflite.TensorMapEnd(builder)
 
 
 def _table_vector(builder: Builder, offsets: Sequence[int]) -> int:
@@ -165,6 +245,7 @@ def _write_code(builder: Builder, code: int) -> int:
 def _write_tensor(builder: Builder, tensor: _Tensor, buffer: int) -> int:
     name, shape = builder.CreateString(tensor.name), _indices(builder, tensor.shape)
     quantization = None if tensor.quantization is None else _write_quantization(builder, tensor.quantization)
+    signature = _indices(builder, tensor.signature) if tensor.signature else None
     tflite.TensorStart(builder)
     tflite.TensorAddShape(builder, shape)
     tflite.TensorAddType(builder, tensor.type)
@@ -172,6 +253,8 @@ def _write_tensor(builder: Builder, tensor: _Tensor, buffer: int) -> int:
     tflite.TensorAddName(builder, name)
     if quantization is not None:
         tflite.TensorAddQuantization(builder, quantization)
+    if signature is not None:
+        tflite.TensorAddShapeSignature(builder, signature)
     return tflite.TensorEnd(builder)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import tflite
 
@@ -23,7 +25,7 @@ def _concatenation(operator: Operator) -> Emission:
         operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
     )
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    parts = operands(operator, 1, MAX_VARIADIC)
+    parts = operands(operator, 1, max(1, len(operator.inputs)))
     output = eight_bit(operator.outputs[0], "output")
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
@@ -32,19 +34,23 @@ def _concatenation(operator: Operator) -> Emission:
         if output.element == "i8":
             same_quantization(operator, part)
 
-    def emit(emitter: Emitter) -> ir.Value:
-        return emitter.build(
-            ConcatOp,
-            *[_rescaled(emitter, part, output) for part in parts],
-            element=output.element,
-            axis=axis % rank,
-            input_scales=[output.scale] * len(parts),
-            input_zero_points=[output.zero_point] * len(parts),
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-        )
+    return lambda emitter: joined(emitter, [_rescaled(emitter, part, output) for part in parts], axis % rank, output)
 
-    return emit
+
+def joined(emitter: Emitter, values: Sequence[ir.Value], axis: int, output: Tensor) -> ir.Value:
+    """Quantized values with the parameters of `output` side by side along `axis`, any number of them."""
+    if len(values) > MAX_VARIADIC:
+        return emitter.concatenate(values, axis)
+    return emitter.build(
+        ConcatOp,
+        *values,
+        element=output.element,
+        axis=axis,
+        input_scales=[output.scale] * len(values),
+        input_zero_points=[output.zero_point] * len(values),
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
+    )
 
 
 def _rescaled(emitter: Emitter, part: Tensor, output: Tensor) -> ir.Value:

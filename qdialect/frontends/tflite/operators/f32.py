@@ -7,13 +7,23 @@ e^x are rounded correctly, where a C library's may be an ulp off.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, F32Conv2DOp, F32MatmulOp, F32MaxOp, F32SumOp, PadOp
-from qdialect.dialect.op_base import MAX_VARIADIC
+from qdialect.dialect import (
+    BroadcastOp,
+    F32Conv2DOp,
+    F32MatmulOp,
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32SumOp,
+    PadOp,
+)
+from qdialect.dialect.f32_ops import F32ReduceOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -27,6 +37,8 @@ from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import activations
 from qdialect.quant_math.expressions import Expression, Input
 
+# arith.cmpf's number of "ordered and greater than or equal".
+_AT_LEAST = 3
 _ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
 
 
@@ -47,6 +59,11 @@ class F32Builder:
         if shape_of(value.type) == self._shape:
             return value
         return self._emitter.build(BroadcastOp, value, element="f32", shape=self._shape)
+
+    def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
+        """`value` where x >= 0, `other` elsewhere and where x is NaN."""
+        zero = self.spread(self._emitter.constant(_number(0)))
+        return self._emitter.select(self._emitter.compare(_AT_LEAST, x, zero), value, other)
 
     def clamp(self, value: ir.Value, activation: int) -> ir.Value:
         """`value` after a fused activation."""
@@ -102,16 +119,38 @@ def _activation_of(operator: Operator) -> int:
     return tflite.ActivationFunctionType.NONE
 
 
-_PAIRS = {"ADD": "addf", "DIV": "divf", "MAXIMUM": "maximumf", "MINIMUM": "minimumf", "MUL": "mulf", "SUB": "subf"}
+Pair = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
+"""What a pair of numbers becomes; both operands have one shape."""
+
+_PAIRS: dict[str, Pair] = {
+    "ADD": lambda s, lhs, rhs: s("addf", lhs, rhs),
+    "DIV": lambda s, lhs, rhs: s("divf", lhs, rhs),
+    "FLOOR_DIV": lambda s, lhs, rhs: s("floor", s("divf", lhs, rhs)),
+    "MAXIMUM": lambda s, lhs, rhs: s("maximumf", lhs, rhs),
+    "MINIMUM": lambda s, lhs, rhs: s("minimumf", lhs, rhs),
+    "MUL": lambda s, lhs, rhs: s("mulf", lhs, rhs),
+    "SQUARED_DIFFERENCE": lambda s, lhs, rhs: _squared(s, s("subf", lhs, rhs)),
+    "SUB": lambda s, lhs, rhs: s("subf", lhs, rhs),
+}
+
+
+def _squared(s: F32Builder, value: ir.Value) -> ir.Value:
+    return s("mulf", value, value)
 
 
 @imports_f32(*_PAIRS)
 def _pair(operator: Operator) -> Emission:
-    sides, activation = operands(operator, 2), _activation_of(operator)
+    activation = _activation_of(operator)
+    f32_bounds(activation)
+    combine = _PAIRS[operator.kind]
+    return pairwise(operator, lambda s, lhs, rhs: s.clamp(combine(s, lhs, rhs), activation))
+
+
+def pairwise(operator: Operator, combine: Pair) -> Emission:
+    """`combine` of two f32 inputs, which broadcast to the output's shape."""
+    sides, shape = operands(operator, 2), operator.outputs[0].shape
     for side in sides:
         _f32(side, "input")
-    shape = operator.outputs[0].shape
-    f32_bounds(activation)
     try:
         fits = np.broadcast_shapes(*(side.shape for side in sides)) == shape
     except ValueError:
@@ -121,7 +160,7 @@ def _pair(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         s = F32Builder(emitter, shape)
         lhs, rhs = (s.spread(emitter.value(side)) for side in sides)
-        return s.clamp(s(_PAIRS[operator.kind], lhs, rhs), activation)
+        return combine(s, lhs, rhs)
 
     return emit
 
@@ -144,7 +183,16 @@ def _softmax(operator: Operator) -> Emission:
     return emit
 
 
-@imports_f32("MEAN", "SUM")
+_REDUCTIONS: dict[str, type[F32ReduceOp]] = {
+    "MEAN": F32SumOp,
+    "REDUCE_MAX": F32MaxOp,
+    "REDUCE_MIN": F32MinOp,
+    "REDUCE_PROD": F32ProdOp,
+    "SUM": F32SumOp,
+}
+
+
+@imports_f32(*_REDUCTIONS)
 def _reduction(operator: Operator) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, output = operator.inputs[0], operator.outputs[0]
@@ -152,7 +200,8 @@ def _reduction(operator: Operator) -> Emission:
     count = float(math.prod(data.shape[axis] for axis in axes))
 
     def emit(emitter: Emitter) -> ir.Value:
-        total = emitter.build(F32SumOp, emitter.value(data), element="f32", axes=axes, keep_dims=keep_dims)
+        over = {"axes": axes, "keep_dims": keep_dims}
+        total = emitter.build(_REDUCTIONS[operator.kind], emitter.value(data), element="f32", **over)
         return F32Builder(emitter, output.shape)("divf", total, count) if operator.kind == "MEAN" else total
 
     return emit
@@ -163,7 +212,7 @@ def _concatenation(operator: Operator) -> Emission:
     axis, activation = read_options(
         operator, tflite.ConcatenationOptions, lambda options: (options.Axis(), options.FusedActivationFunction())
     )
-    parts, output = operands(operator, 1, MAX_VARIADIC), operator.outputs[0]
+    parts, output = operands(operator, 1, max(1, len(operator.inputs))), operator.outputs[0]
     rank = len(output.shape)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     others = [[*part.shape[: axis % rank], *part.shape[axis % rank + 1 :]] for part in parts]

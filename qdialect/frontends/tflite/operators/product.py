@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import tflite
 
 from qdialect._mlir import ir
-from qdialect.dialect import DenseOp, MatMulOp, TransposeOp
+from qdialect.dialect import BroadcastOp, DenseOp, F32MatmulOp, MatMulOp, TransposeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands
-from qdialect.frontends.tflite.operators.registry import Emission, imports
+from qdialect.frontends.tflite.operators.registry import Emission, imports, imports_f32
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Multiplier, Rounding
 
@@ -70,19 +71,9 @@ class Product:
 def _batch_matmul(operator: Operator) -> Emission:
     """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
 
-    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
-        return bool(options.AdjX()), bool(options.AdjY())
-
-    transpose_lhs, transpose_rhs = read_options(operator, tflite.BatchMatMulOptions, read)
-    lhs, rhs = operands(operator, 2)
+    lhs, rhs, transpose_lhs, transpose_rhs = _sides(operator)
     node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
-    for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
-        require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
-    left, right = _transposed(lhs.shape, transpose_lhs), _transposed(rhs.shape, transpose_rhs)
-    require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
-    pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
-    broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
-    require(broadcasts, f"batches must broadcast, but got {list(left[:-2])} and {list(right[:-2])}")
+    right = _transposed(rhs.shape, transpose_rhs)
 
     def emit(emitter: Emitter) -> ir.Value:
         data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
@@ -106,3 +97,44 @@ def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
 
 def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
+
+
+def _sides(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
+    """Both operands of a product, which fit, and whether each is transposed."""
+
+    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
+        return bool(options.AdjX()), bool(options.AdjY())
+
+    transpose_lhs, transpose_rhs = read_options(operator, tflite.BatchMatMulOptions, read)
+    lhs, rhs = operands(operator, 2)
+    for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
+        require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")
+    left, right = _transposed(lhs.shape, transpose_lhs), _transposed(rhs.shape, transpose_rhs)
+    require(left[-1] == right[-2], f"right operand must have {left[-1]} rows, but got {right[-2]}")
+    pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
+    broadcasts = all(a == b or 1 in (a, b) for a, b in pairs)
+    require(broadcasts, f"batches must broadcast, but got {list(left[:-2])} and {list(right[:-2])}")
+    return lhs, rhs, transpose_lhs, transpose_rhs
+
+
+@imports_f32("BATCH_MATMUL")
+def _f32_batch_matmul(operator: Operator) -> Emission:
+    """Terms are added in the order of the depth, as the reference kernel does."""
+    lhs, rhs, transpose_lhs, transpose_rhs = _sides(operator)
+    require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
+    batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
+
+    def emit(emitter: Emitter) -> ir.Value:
+        data = transposed(emitter, emitter.value(lhs)) if transpose_lhs else emitter.value(lhs)
+        matrix = transposed(emitter, emitter.value(rhs)) if transpose_rhs else emitter.value(rhs)
+        sides = [_spread(emitter, side, batches) for side in (data, matrix)]
+        return emitter.build(F32MatmulOp, *sides, element="f32")
+
+    return emit
+
+
+def _spread(emitter: Emitter, value: ir.Value, batches: tuple[int, ...]) -> ir.Value:
+    shape = (*batches, *shape_of(value.type)[-2:])
+    if shape_of(value.type) == shape:
+        return value
+    return emitter.build(BroadcastOp, value, element="f32", shape=shape)

@@ -1,0 +1,129 @@
+"""Operators between float32 tensors, beside LiteRT's reference kernels."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder
+from litert import reference
+from numpy.typing import NDArray
+
+from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+KIND = tflite.BuiltinOperator
+OPTIONS = tflite.BuiltinOptions
+Array = NDArray[Any]
+
+
+def both(
+    kind: int, inputs: Sequence[Array], shape: Sequence[int], *option: Any, constants: int = 0
+) -> tuple[Array, Array]:
+    """What is compiled gives, and what LiteRT gives; the last `constants` inputs are known."""
+    writer, free = ModelWriter("one operator"), len(inputs) - constants
+    tensors = [writer.tensor(f"x{i}", array.shape, array.dtype.type) for i, array in enumerate(inputs[:free])]
+    names = tensors + [writer.constant(f"c{i}", array) for i, array in enumerate(inputs[free:])]
+    output = writer.tensor("y", shape, np.float32)
+    writer.operator(kind, names, output, *option)
+    content = writer.finish(tensors, [output])
+    (wanted,) = reference(content, inputs[:free])
+    return compiled(content, inputs[:free]), wanted
+
+
+def compiled(content: bytes, inputs: Sequence[Array]) -> Array:
+    module = import_tflite(content)
+    found = compile_module(module)(*inputs)
+    np.testing.assert_array_equal(found, interpreter.run(module, inputs)[0])
+    return found
+
+
+def flags(*entries: bool) -> Callable[[Builder], int]:
+    def write(builder: Builder) -> int:
+        builder.StartObject(len(entries))
+        for slot, entry in enumerate(entries):
+            builder.PrependBoolSlot(slot, entry, False)
+        return builder.EndObject()
+
+    return write
+
+
+def slope(alpha: float) -> Callable[[Builder], int]:
+    def write(builder: Builder) -> int:
+        builder.StartObject(1)
+        builder.PrependFloat32Slot(0, alpha, 0.0)
+        return builder.EndObject()
+
+    return write
+
+
+def drawn(seed: int, *shape: int) -> Array:
+    return (np.random.default_rng(seed).normal(size=shape) * 3).astype(np.float32)
+
+
+X = drawn(0, 3, 19)
+
+
+def test_leaky_relu() -> None:
+    found, wanted = both(KIND.LEAKY_RELU, [X], X.shape, OPTIONS.LeakyReluOptions, slope(0.3))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_elu() -> None:
+    """It has no reference kernel: the function itself, rounded once."""
+    writer = ModelWriter("elu")
+    x, y = (writer.tensor(name, X.shape, np.float32) for name in "xy")
+    writer.operator(KIND.ELU, [x], y)
+    exact = np.where(X > 0, X, np.expm1(X.astype(np.float64))).astype(np.float32)
+    np.testing.assert_array_equal(compiled(writer.finish([x], [y]), [X]), exact)
+
+
+@pytest.mark.parametrize("is_approximate", [False, True])
+def test_gelu(is_approximate: bool) -> None:
+    """Functions of a C library are not always rounded correctly, and ``1 + erf`` cancels: an ulp of the largest x."""
+    found, wanted = both(KIND.GELU, [X], X.shape, OPTIONS.GeluOptions, flags(is_approximate))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=float(np.spacing(np.abs(X).max())))
+
+
+@pytest.mark.parametrize("shape", [(19,), (3, 1), (3, 19)])
+def test_prelu(shape: tuple[int, ...]) -> None:
+    found, wanted = both(KIND.PRELU, [X, drawn(1, *shape)], X.shape, constants=1)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", [KIND.SQUARED_DIFFERENCE, KIND.FLOOR_DIV])
+@pytest.mark.parametrize("shape", [(19,), (3, 1), (3, 19)])
+def test_pairs(kind: int, shape: tuple[int, ...]) -> None:
+    found, wanted = both(kind, [X, drawn(2, *shape)], X.shape)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", [KIND.REDUCE_MAX, KIND.REDUCE_MIN, KIND.REDUCE_PROD])
+@pytest.mark.parametrize("axes", [[1], [0, 2], [0, 1, 2]])
+def test_reductions(kind: int, axes: list[int]) -> None:
+    inputs = [drawn(3, 3, 7, 5), np.array(axes, np.int32)]
+    kept = tuple(extent for axis, extent in enumerate((3, 7, 5)) if axis not in axes)
+    found, wanted = both(kind, inputs, kept, OPTIONS.ReducerOptions, flags(False), constants=1)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "adjoints", "shape"),
+    [
+        ((5, 7), (7, 3), (False, False), (5, 3)),
+        ((2, 5, 7), (2, 7, 3), (False, False), (2, 5, 3)),
+        ((2, 7, 5), (2, 3, 7), (True, True), (2, 5, 3)),
+        ((2, 1, 5, 7), (4, 3, 7), (False, True), (2, 4, 5, 3)),
+        ((2, 5, 7), (7, 3), (False, False), (2, 5, 3)),
+        ((5, 7), (2, 7, 3), (False, False), (2, 5, 3)),
+    ],
+)
+@pytest.mark.parametrize("constants", [0, 1])
+def test_batch_matmul(lhs: Any, rhs: Any, adjoints: Any, shape: Any, constants: int) -> None:
+    inputs = [drawn(4, *lhs), drawn(5, *rhs)]
+    option = OPTIONS.BatchMatMulOptions, flags(*adjoints)
+    found, wanted = both(KIND.BATCH_MATMUL, inputs, shape, *option, constants=constants)
+    np.testing.assert_array_equal(found, wanted)
