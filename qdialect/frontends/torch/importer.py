@@ -22,6 +22,7 @@ from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.fields import shown
 from qdialect.frontends.torch.folding import FOLDABLE, fold
+from qdialect.frontends.torch.inplace import is_in_place
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.operators import Call, planner_of
 from qdialect.frontends.torch.reader import read_program
@@ -134,11 +135,11 @@ class _Planner(Planner[Node]):
 
 
 def _live(graph: Graph) -> list[Node]:
-    """The nodes on which results depend, in order."""
+    """The nodes on which results depend, in order, and those that write to memory which others may read."""
     needed = set(graph.outputs)
     found: list[Node] = []
     for node in reversed(graph.nodes):
-        if node.name in needed:
+        if node.name in needed or is_in_place(node.kind):
             needed.update(node.refs())
             found.append(node)
     return found[::-1]

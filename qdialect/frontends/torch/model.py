@@ -81,6 +81,6 @@ class Graph:
     """Nodes in the order of execution; parameters and buffers are constants."""
 
     nodes: tuple[Node, ...]
-    inputs: tuple[Interface, ...]
     outputs: tuple[str, ...]
+    inputs: tuple[Interface, ...]
     constants: Mapping[str, Array]
