@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
@@ -48,7 +47,7 @@ class _Memory:
     def step(self, index: int, node: Node) -> Node:
         """The node as it reads now."""
         schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
-        read = replace(node, arguments={name: self._read(value) for name, value in node.arguments.items()})
+        read = node.renamed(lambda name: self.now.get(name, name))
         if schema is None:
             return read
         if not schema.is_mutable:
@@ -58,13 +57,6 @@ class _Memory:
             return node
         self._overwrite(index, operand.name, node.name)
         return replace(read, kind=_functional(node.kind))
-
-    def _read(self, argument: Any) -> Any:
-        if isinstance(argument, Ref):
-            return Ref(self.now.get(argument.name, argument.name))
-        if isinstance(argument, tuple):
-            return tuple(self._read(part) for part in cast("tuple[Any, ...]", argument))
-        return argument
 
     def _define(self, node: Node, is_view: bool) -> None:
         """A view lies in the memory of the one tensor that it reads; what others own is not followed."""

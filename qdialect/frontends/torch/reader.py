@@ -71,6 +71,12 @@ def read_captured(module: Any, examples: Sequence[Any]) -> Graph:
     return _graph(module.graph, module, inputs, constants)
 
 
+def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str]]:
+    """The graph of operators that were traced, and which of `names` each of its arguments is, in order."""
+    placeholders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    return _graph(module.graph, module, (), {}), dict(zip(placeholders, names, strict=True))
+
+
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
     """Which of the arguments of a captured graph are the inputs of `graph`, in order."""
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]

@@ -105,7 +105,7 @@ class Pointwise(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        own = self.node.name
+        own = self.node.label
         values = [operand.f32(plan, own) for operand in self.operands]
 
         def emit(emitter: Emitter) -> Emitted:

@@ -27,8 +27,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The node's."""
-        return self.node.name
+        """The program's name of the node."""
+        return self.node.label
 
     def argument(self, name: str) -> Any:
         """An argument that is no tensor, None where it is left out."""
@@ -117,6 +117,11 @@ def planner_of(kind: str) -> Planner:
     if kind not in _PLANNERS:
         raise UnsupportedError("operator is not supported")
     return _PLANNERS[kind]
+
+
+def is_supported(kind: str) -> bool:
+    """Whether an operator has a planner."""
+    return kind in _PLANNERS
 
 
 def supported_operators() -> tuple[str, ...]:
