@@ -17,7 +17,7 @@ from qdialect.dialect.elementwise_ops import (
     SquaredDifferenceOp,
     SubOp,
 )
-from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -29,11 +29,14 @@ from qdialect.dialect.fused_ops import (
     FusedMatMulOp,
     FusedOp,
 )
+from qdialect.dialect.indexed_ops import DynamicGatherOp, DynamicScatterOp
+from qdialect.dialect.integer_ops import IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect.scan_ops import CumSumOp, RankOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
     AbsOp,
@@ -93,9 +96,12 @@ __all__ = [
     "AnyContraction",
     "Conv2DOp",
     "ConvTranspose2DOp",
+    "CumSumOp",
     "DenseOp",
     "DequantizeOp",
     "DivOp",
+    "DynamicGatherOp",
+    "DynamicScatterOp",
     "EluOp",
     "ErfOp",
     "ExpOp",
@@ -108,6 +114,11 @@ __all__ = [
     "GatherOp",
     "GeluOp",
     "HardswishOp",
+    "IntMaxOp",
+    "IntMinOp",
+    "IntProdOp",
+    "IntSumOp",
+    "IntegerReduceOp",
     "L2NormalizeOp",
     "LeakyReluOp",
     "LogOp",
@@ -127,8 +138,10 @@ __all__ = [
     "F32MatmulOp",
     "F32MaxOp",
     "F32MinOp",
+    "F32ProdOp",
     "F32ReduceOp",
     "F32SumOp",
+    "RankOp",
     "Relu6Op",
     "ReduceMaxOp",
     "ReduceMinOp",

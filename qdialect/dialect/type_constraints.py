@@ -19,6 +19,7 @@ ELEMENT_RANGES = {
 """Smallest and largest value of each integer element type; `i8` is signed, `ui8` unsigned."""
 
 NUMPY_DTYPES = {
+    "i1": np.dtype(np.bool_),
     "i8": np.dtype(np.int8),
     "ui8": np.dtype(np.uint8),
     "i16": np.dtype(np.int16),
@@ -100,4 +101,5 @@ INTEGER = TypeConstraint(tuple(ELEMENT_RANGES))
 FLOAT = TypeConstraint(("f32",))
 FLOAT_4D = TypeConstraint(("f32",), rank=4)
 INDEX = TypeConstraint(("i32", "i64"))
+INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))

@@ -69,10 +69,11 @@ class OpBuilder:
         return created.results[0]
 
     def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """i1 where two f32 tensors compare as the number of arith.cmpf's `predicate` says."""
+        """i1 where two tensors compare as the number of a `predicate` says: of arith.cmpf for floats, else of cmpi."""
         bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
         attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
-        created = ir.Operation.create("arith.cmpf", [bits], [lhs, rhs], attributes, loc=self._location)
+        name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
+        created = ir.Operation.create(name, [bits], [lhs, rhs], attributes, loc=self._location)
         return created.results[0]
 
     def select(self, condition: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

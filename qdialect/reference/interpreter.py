@@ -21,8 +21,6 @@ from qdialect.reference import evaluators
 from qdialect.registry import import_modules
 
 import_modules("qdialect.reference", reference_path, "_evaluators")
-
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
 _CALL = "func.call"
 
 Array = NDArray[Any]
@@ -156,11 +154,11 @@ def _located(operation: ir.Operation, message: str) -> Diagnostic:
 
 
 def _has_dtype(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in NUMPY_DTYPES
 
 
 def _dtype_of(type_: ir.Type) -> np.dtype[Any]:
-    return _DTYPES[element_of(type_)]
+    return NUMPY_DTYPES[element_of(type_)]
 
 
 def _check_inputs(main: ir.Operation, types: Sequence[ir.Type], inputs: Sequence[Array]) -> None:

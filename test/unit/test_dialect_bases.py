@@ -26,6 +26,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.f32_ops import F32ReduceOp
+from qdialect.dialect.integer_ops import IntegerReduceOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.reduction_ops import ArgOp, ExtremeOp, RescaledReductionOp
 from qdialect.dialect.resize_ops import ResizeOp
@@ -187,6 +188,14 @@ F32_REDUCE = Family(
     Change({"input": "tensor<2x3x4xf32>"}, "tensor<2x4xf32>", OVER_AXES),
     tuple(axes_faults("C1", "f32")),
 )
+INTEGER_REDUCE = Family(
+    ops_of(IntegerReduceOp),
+    Change({"input": "tensor<2x3x4xi64>"}, "tensor<2x4xi64>", OVER_AXES),
+    (
+        *axes_faults("C1", "i64"),
+        Fault("C2", "result element type must be i64, but got i32", Change(result="tensor<2x4xi32>")),
+    ),
+)
 RESIZE = Family(ops_of(ResizeOp), Change(), tuple(list_faults("C2", "size", 2, 1, PAIRS)))
 
 ONE_SCALE = {
@@ -311,6 +320,7 @@ FAMILIES = (
     ARG,
     EXTREME,
     F32_REDUCE,
+    INTEGER_REDUCE,
     RESIZE,
     DENSE,
     MATMUL,

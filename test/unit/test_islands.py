@@ -332,9 +332,6 @@ def test_islands_are_vector_code(name: str) -> None:
 
 REFUSED = {
     "%y = math.sin %x : tensor<4xf32>": "'math.sin' op has no lowering",
-    "%c = arith.constant dense<true> : tensor<4xi1>\n%y = arith.select %c, %x, %x : tensor<4xi1>, tensor<4xf32>": (
-        "'arith.select' op value %cst has no buffer and is not a constant"
-    ),
     "%c = arith.constant true\n%y = arith.select %c, %x, %x : tensor<4xf32>": (
         "'arith.select' op has a value of type i1, which no kernel computes"
     ),

@@ -209,7 +209,12 @@ def offence(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 
         ("pads must be 8 integers, but got (-1,)", "Pad", [np.array([-1])], {}),
         ("operand shapes must broadcast, but got [1, 4, 8, 8] and [3]", "Add", [np.ones(3, np.float32)], {}),
         ("input 1 must be f32, but got int64", "Add", [np.ones(1, np.int64)], {}),
-        ("must keep the type f32 or go from integers to f32, but casts to i32", "Cast", [], {"to": 6}),
+        (
+            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, but casts to element type 11",
+            "Cast",
+            [],
+            {"to": 11},
+        ),
         ("attribute 'axis' is missing", "Concat", [], {}),
     ],
 )
@@ -245,7 +250,9 @@ def test_parameters_must_be_constant_and_sound() -> None:
 def test_inputs_of_other_types() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
-    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, ui16, i32, i64 or f32, but got")
+    assert notes_of(b.finish("x"))[0].startswith(
+        "input 'x': type must be i1, i8, ui8, i16, ui16, i32, i64 or f32, but got"
+    )
 
 
 def test_damage_is_named() -> None:

@@ -25,7 +25,7 @@ from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor
 
-_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
 
 def import_onnx(
@@ -137,7 +137,7 @@ class _Planner(Planner[Node]):
 
 
 def _asks_for_shape(node: Node) -> bool:
-    return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
+    return node.kind in ("Shape", "Size") and len(node.inputs) == len(node.outputs) == 1
 
 
 def _array_of(tensor: Tensor | None) -> Array | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from qdialect.frontends.common import Array, Interface
 
-ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64"}
+ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1"}
 """Names of the element types by their numbers in the schema."""
 
 

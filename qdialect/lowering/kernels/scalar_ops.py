@@ -55,6 +55,31 @@ def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.select(*values)
 
 
+def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: a quotient by zero is 0, that of the smallest number by -1 wraps around to itself."""
+    quotient, is_zero = _quotient(body, op.name, *values)
+    return body.select(is_zero, body.constant(0, quotient.type), quotient)
+
+
+def _remainder(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: that of a division by zero is 0."""
+    quotient, is_zero = _quotient(body, op.name.replace("rem", "div"), *values)
+    rest = body.subtract(values[0], body.multiply(quotient, values[1]))
+    return body.select(is_zero, body.constant(0, rest.type), rest)
+
+
+def _quotient(body: Body, name: str, lhs: Value, rhs: Value) -> tuple[Value, Value]:
+    """The quotient, which is any number where `rhs` is zero, and whether it is."""
+    zero, one = body.constant(0, rhs.type), body.constant(1, rhs.type)
+    is_zero = body.compare("eq", rhs, zero)
+    if name == "arith.divui":
+        return body.binary(name, lhs, body.select(is_zero, one, rhs)), is_zero
+    # The CPU traps where a quotient does not fit.
+    is_minus_one = body.compare("eq", rhs, body.constant(-1, rhs.type))
+    quotient = body.binary(name, lhs, body.select(body.binary("arith.ori", is_zero, is_minus_one), one, rhs))
+    return body.select(is_minus_one, body.subtract(zero, lhs), quotient), is_zero
+
+
 def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
     root = body.unary("math.sqrt", values[0])
     return body.divide(body.constant(1.0, "f32"), root)
@@ -69,6 +94,8 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
+    **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,

@@ -12,7 +12,7 @@ from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp,
 from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -103,7 +103,7 @@ class Binary(F32Tensor):
         values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Emitted:
-            operands, is_channels_last = float_operands(emitter, values, self.shape)
+            operands, is_channels_last = operands_of_shape(emitter, values, self.shape)
             return emitter.expression(_FUNCTIONS[self.kind], *operands), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)

@@ -8,6 +8,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
@@ -70,6 +71,11 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
+    wide = wide_scale_of(call, 1)
+    if wide is not None:
+        value = call.value(0)
+        (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
+        return plainly_dequantized(call, value, wide, zero_point)
     return dequantized(call, 0, 1, call.attribute("axis", 1))
 
 
@@ -78,8 +84,12 @@ def _quantize_linear(call: Call) -> Tensor:
     """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    scales = scales_of(call, 1)
     default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
+    wide = wide_scale_of(call, 1)
+    if wide is not None:
+        (zero_point,), element = zero_points_of(call, 2, 1, default)
+        return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point)
+    scales = scales_of(call, 1)
     zero_points, element = zero_points_of(call, 2, len(scales), default)
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)
