@@ -20,18 +20,24 @@ from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.package import torch_package
 
 _ELEMENTWISE = """
-    abs.default acos.default add.Scalar add.Tensor asin.default atan.default bitwise_and.Tensor
-    bitwise_not.default bitwise_or.Tensor bitwise_xor.Tensor ceil.default clamp.Tensor clamp.default
-    clamp_max.default clamp_min.default cos.default cosh.default div.Scalar div.Scalar_mode div.Tensor
-    div.Tensor_mode elu.default eq.Scalar eq.Tensor erf.default exp.default exp2.default expm1.default
-    floor.default floor_divide.default fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor gelu.default gt.Scalar
-    gt.Tensor hardsigmoid.default hardswish.default hardtanh.default le.Scalar le.Tensor leaky_relu.default
-    log.default log10.default log1p.default log2.default logical_and.default logical_not.default
-    logical_or.default lt.Scalar lt.Tensor masked_fill.Scalar maximum.default minimum.default mish.default
-    mul.Scalar mul.Tensor ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor
-    reciprocal.default relu.default relu6.default remainder.Scalar remainder.Tensor round.default rsqrt.default
-    rsub.Scalar rsub.Tensor sigmoid.default sign.default silu.default sin.default sinh.default softplus.default
-    sqrt.default square.default sub.Scalar sub.Tensor tan.default tanh.default trunc.default where.self
+    __and__.Tensor __or__.Tensor abs.default acos.default acosh.default add.Scalar add.Tensor
+    addcmul.default asin.default asinh.default atan.default atan2.default atanh.default bitwise_and.Scalar
+    bitwise_and.Tensor bitwise_not.default bitwise_or.Scalar bitwise_or.Tensor bitwise_xor.Tensor
+    ceil.default celu.default clamp.Tensor clamp.default clamp_max.Tensor clamp_max.default clamp_min.Tensor
+    clamp_min.default cos.default cosh.default digamma.default div.Scalar div.Scalar_mode div.Tensor
+    div.Tensor_mode elu.default eq.Scalar eq.Tensor erf.default erfc.default erfinv.default exp.default
+    exp2.default expm1.default floor.default floor_divide.Scalar floor_divide.default fmod.Scalar
+    fmod.Tensor frac.default ge.Scalar ge.Tensor gelu.default gt.Scalar gt.Tensor hardshrink.default
+    hardsigmoid.default hardswish.default hardtanh.default i0.default isinf.default isnan.default le.Scalar
+    le.Tensor leaky_relu.default lerp.Scalar lgamma.default log.default log10.default log1p.default
+    log2.default log_sigmoid.default logical_and.default logical_not.default logical_or.default
+    logical_xor.default logit.default lt.Scalar lt.Tensor masked_fill.Scalar maximum.default minimum.default
+    mish.default mul.Scalar mul.Tensor ne.Scalar ne.Tensor neg.default pow.Scalar pow.Tensor_Scalar
+    pow.Tensor_Tensor reciprocal.default relu.default relu6.default remainder.Scalar remainder.Tensor
+    round.default rsqrt.default rsub.Scalar rsub.Tensor selu.default sigmoid.default sign.default
+    silu.default sin.default sinc.default sinh.default softplus.default softshrink.default sqrt.default
+    square.default sub.Scalar sub.Tensor tan.default tanh.default threshold.default trunc.default
+    where.Scalar where.ScalarOther where.ScalarSelf where.self
 """
 # `detach_` changes what autograd knows of a tensor, not its elements.
 _MOVING = """

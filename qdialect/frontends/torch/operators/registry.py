@@ -45,6 +45,13 @@ class Call:
         require(holds, f"argument '{name}' must be {count} integers, but got {value}")
         return values
 
+    def dimensions(self, name: str) -> tuple[int, ...]:
+        """An argument of one integer or several."""
+        value = self.argument(name)
+        values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        require(all(isinstance(one, int) for one in values), f"argument '{name}' must be integers, but got {value}")
+        return values
+
     def reads(self, name: str) -> str | None:
         """The name of the tensor that an argument is; None where it is a number or left out."""
         value = self.node.arguments.get(name)
