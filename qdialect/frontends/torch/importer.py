@@ -27,7 +27,7 @@ from qdialect.frontends.torch.tensors import Quantized
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_ELEMENTS = ("i8", "ui8", "i16", "i32", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 _NAME = "program"
 # Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
 _MIN_STEPS = 1000

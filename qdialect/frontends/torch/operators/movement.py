@@ -16,6 +16,7 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.plain import tensor_of, value_of_tensor
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
@@ -26,13 +27,13 @@ from qdialect.frontends.torch.tensors import Quantized
 
 @dataclass(frozen=True)
 class Movement:
-    """A way to move elements, to `shape`: of an array, and of a tensor by ops.
+    """A way to move elements, to `shape`: of an array, where it is known when the program is read, and by ops.
 
     `axis` says where a dimension comes to lie that has a scale for each index.
     """
 
     shape: Shape
-    array: Callable[[Array], Array]
+    array: Callable[[Array], Array] | None
     emit: Callable[[Emitter, ir.Value], ir.Value]
     axis: Callable[[int], int]
 
@@ -52,7 +53,7 @@ class Moved(F32Tensor):
 
 
 def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
-    if value.data is not None:
+    if value.data is not None and movement.array is not None:
         return known(name, np.ascontiguousarray(movement.array(value.data)))
 
     def emit(emitter: Emitter) -> Emitted:
@@ -63,10 +64,10 @@ def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
 
 def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     """A tensor of the call, moved."""
-    if isinstance(tensor, Constant):
+    if isinstance(tensor, Constant) and movement.array is not None:
         return Constant(np.ascontiguousarray(movement.array(tensor.array)))
-    if isinstance(tensor, Value):
-        return _move(call.plan, call.name, tensor, movement)
+    if isinstance(tensor, Constant | Value):
+        return tensor_of(_move(call.plan, call.name, value_of_tensor(call, tensor), movement))
     if not isinstance(tensor, Quantized):
         return Moved(movement.shape, tensor, movement)
     axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
@@ -95,17 +96,22 @@ def _reshape(call: Call) -> Result:
 
 def _reshaped(call: Call, tensor: Tensor) -> Tensor:
     """To the shape that PyTorch found."""
-    return moved(call, tensor, _reshaping(call.node.outputs[0].shape))
+    return moved(call, tensor, reshaping(call.node.outputs[0].shape))
 
 
-def _reshaping(shape: Shape) -> Movement:
+def reshaping(shape: Shape) -> Movement:
+    """To another shape of as many elements."""
     return Movement(
         shape, lambda array: array.reshape(shape), lambda emitter, value: emitter.reshape(value, shape), _no_axis
     )
 
 
 def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
-    tensor = call.tensor("self")
+    return transposed(call, call.tensor("self"), order)
+
+
+def transposed(call: Call, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A tensor with its dimensions in another order."""
     movement = Movement(
         tuple(tensor.shape[axis] for axis in order),
         lambda array: array.transpose(order),
@@ -211,7 +217,7 @@ def _unbind(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
     parts = (_part(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
-    return tuple(moved(call, part, _reshaping(shape)) for part in parts)
+    return tuple(moved(call, part, reshaping(shape)) for part in parts)
 
 
 @imports("expand.default")

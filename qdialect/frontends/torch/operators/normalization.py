@@ -1,6 +1,6 @@
 """Normalizations over a part of each tensor, in float32: layer, root mean square, instance, group, and batch.
 
-All compute ``(x - mean) / sqrt(variance + epsilon) * weight + bias`` over their dimensions, or leave out what they lack.
+All compute ``(x - mean) / sqrt(variance + epsilon) * weight + bias``, or leave out what they lack of it.
 A batch normalization has its means and variances from training, so that it is a product and a sum for each channel.
 """
 
