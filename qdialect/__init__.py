@@ -8,7 +8,10 @@ result = executable(image)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -29,13 +32,14 @@ from qdialect.diagnostics import (
     VerificationError,
 )
 from qdialect.dialect import build
-from qdialect.model_files import ImportOptions, read_model
+from qdialect.model_files import ImportOptions, open_shapes, read_model
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
 from qdialect.passes.registry import register as register_pass
 from qdialect.pipeline import PassManager
 
 if TYPE_CHECKING:
+    from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.runtime import Executable
 
 try:
@@ -54,6 +58,7 @@ def compile(
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
+    fallback: Fallback | None = None,
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -71,25 +76,49 @@ def compile(
       profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
       trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
         file is executed.
+      fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
+        where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
+        ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
+
+    Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
+    `for_shape` does so before.
 
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
       CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
+    from qdialect.fallback import FallbackWarning, compile_file, summary
     from qdialect.runtime import compile_module
+    from qdialect.shaped import ShapedExecutable
 
-    options = ImportOptions(batch, dims, profile, trust)
-    return compile_module(read_model(model, options), target=target, threads=threads)
+    if isinstance(model, ir.Module):
+        return compile_module(model, target=target, threads=threads)
+
+    def compiled(options: ImportOptions) -> Executable:
+        return compile_file(path, options, target=target, threads=threads, fallback=fallback)
+
+    path, options = Path(model), ImportOptions(batch, dims, profile, trust)
+    executable = compiled(options)
+    told = summary(executable) if fallback is None else ""
+    if told:
+        warnings.warn(told, FallbackWarning, stacklevel=2)
+    shapes = open_shapes(path)
+    return (
+        ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)))
+        if shapes
+        else executable
+    )
 
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
-    if name != "Executable":
+    if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    from qdialect.runtime import Executable
+    return getattr(import_module(_LOADED_LATE[name]), name)
 
-    return Executable
+
+_LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}
 
 
 __all__ = [
@@ -97,6 +126,7 @@ __all__ = [
     "CompositePass",
     "Diagnostic",
     "Executable",
+    "FallbackWarning",
     "ImportModelError",
     "InputError",
     "ParseError",

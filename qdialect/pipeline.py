@@ -248,7 +248,7 @@ def _pass_of(element: Element) -> Pass | UpstreamPass:
     try:
         return own.from_options(options.split(element.options))
     except PipelineError as error:
-        raise element.error(str(error)) from error
+        raise element.error(error.message) from error
 
 
 def _upstream(element: Element) -> UpstreamPass:

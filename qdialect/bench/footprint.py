@@ -21,7 +21,7 @@ from qdialect.diagnostics import QDialectError
 from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.model_files import ImportOptions, read_model
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.executable import CompiledExecutable
 
 _FORMS = ("qdq", "onnx", "tflite")
 
@@ -79,7 +79,7 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
     start = time.perf_counter()
     module = read_model(model, ImportOptions(batch))
     lowered = lower(module, target.host(), Phase.LLVM)
-    executable = Executable(lowered)
+    executable = CompiledExecutable(lowered)
     seconds = time.perf_counter() - start
     return {
         "seconds": seconds,

@@ -25,6 +25,8 @@ absolute = abs(_X)
 """|x|."""
 ceil = _X.apply("math.ceil")
 """The smallest whole number that is not less than x."""
+cos = _X.apply("math.cos")
+"""Cosine; NaN where |x| is 2^29 or more."""
 erf = _X.apply("math.erf")
 """Error function."""
 exp = _X.apply("math.exp")
@@ -41,6 +43,8 @@ round_even = _X.apply("math.roundeven")
 """The nearest whole number, ties to even."""
 rsqrt = _X.apply("math.rsqrt")
 """1 / sqrt(x); infinity at zero, NaN below."""
+sin = _X.apply("math.sin")
+"""Sine; NaN where |x| is 2^29 or more."""
 sqrt = _X.apply("math.sqrt")
 """Square root; NaN below zero."""
 square = _X * _X

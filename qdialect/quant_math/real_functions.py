@@ -30,6 +30,16 @@ def tanh(x: FloatArray) -> FloatArray:
     return _in_double(lambda v: transcendental.tanh(_MACHINE, v), x)
 
 
+def sin(x: FloatArray) -> FloatArray:
+    """Sine; NaN where |x| is 2^29 or more."""
+    return _in_double(lambda v: transcendental.sin(_MACHINE, v), x)
+
+
+def cos(x: FloatArray) -> FloatArray:
+    """Cosine; NaN where |x| is 2^29 or more."""
+    return _in_double(lambda v: transcendental.cos(_MACHINE, v), x)
+
+
 def erf(x: FloatArray) -> FloatArray:
     """Error function."""
     return _in_double(lambda v: transcendental.erf(_MACHINE, v), x)

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, powers, tanh and erf as fixed sequences of float64 additions, products and divisions.
+"""Exponentials, logarithms, powers, tanh, erf, sine and cosine as fixed sequences of float64 operations.
 
 Library functions differ between CPUs and versions in their last bits, and a compiled kernel must have the bits of the
 reference.  So each function is one algorithm over an abstract `Machine`: NumPy runs it here, and the compiler writes it
@@ -57,6 +57,18 @@ _ERF_LARGE = [
     -0.4271858474139584,
     0.25539567631050575,
 ]
+# pi/2 in four parts; the first three have 24 bits, so that their products with any number of quadrants are exact.
+_HALF_PI = [
+    float.fromhex("0x1.921fb4p+0"),
+    float.fromhex("0x1.4442d0p-24"),
+    float.fromhex("0x1.846988p-48"),
+    float.fromhex("0x1.8cc51701b839ap-72"),
+]
+_FARTHEST_ANGLE = 2.0**29
+"""Beyond it the parts of pi/2 do not tell quadrants apart."""
+# sin(r) / r and cos(r) for |r| <= pi/4 as polynomials of r^2, by Taylor.
+_SINE = [(-1) ** n / math.factorial(2 * n + 1) for n in range(8, -1, -1)]
+_COSINE = [(-1) ** n / math.factorial(2 * n) for n in range(9, -1, -1)]
 
 
 class Machine(Protocol[V]):
@@ -188,6 +200,33 @@ def power(m: Machine[V], x: V, y: V) -> V:
     value = m.where_less(x, zero, m.where_less(base, m.constant(math.inf), lost, value), value)
     value = m.where_equal(base, one, m.where_equal(whole, y, sign, value), value)
     return m.where_equal(y, zero, one, m.where_equal(x, one, one, value))
+
+
+def sin(m: Machine[V], x: V) -> V:
+    """Sine of x; NaN where |x| is 2^29 or more, as of infinity."""
+    return _unless_zero(m, x, _circular(m, x, 0.0))
+
+
+def cos(m: Machine[V], x: V) -> V:
+    """Cosine of x; NaN where |x| is 2^29 or more, as of infinity."""
+    return _circular(m, x, 1.0)
+
+
+def _circular(m: Machine[V], x: V, shift: float) -> V:
+    """The sine of x and `shift` quadrants: for x = n pi/2 + r that of r, its cosine or a negative, by n modulo 4."""
+    rounder, four = m.constant(ROUNDER), m.constant(4.0)
+    n = m.subtract(m.add(m.multiply(x, m.constant(2 / math.pi)), rounder), rounder)
+    r = x
+    for part in _HALF_PI:
+        r = m.subtract(r, m.multiply(n, m.constant(part)))
+    square = m.multiply(r, r)
+    sine, cosine = m.multiply(r, _polynomial(m, square, _SINE)), _polynomial(m, square, _COSINE)
+    n = m.add(n, m.constant(shift))
+    quadrant = m.subtract(n, m.multiply(m.floor(m.multiply(n, m.constant(0.25))), four))
+    is_odd = m.subtract(quadrant, m.multiply(m.floor(m.multiply(quadrant, m.constant(0.5))), m.constant(2.0)))
+    value = m.where_less(m.constant(0.5), is_odd, cosine, sine)
+    value = m.where_less(m.constant(1.5), quadrant, m.subtract(m.constant(0.0), value), value)
+    return m.where_less(_absolute(m, x), m.constant(_FARTHEST_ANGLE), value, m.constant(math.nan))
 
 
 def _scaled_exponential(m: Machine[V], x: V) -> tuple[V, V]:

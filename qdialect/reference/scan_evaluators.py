@@ -26,8 +26,7 @@ def _rank(op: RankOp, operands: Arrays) -> Array:
     def ranks(rows: Array) -> Array:
         # The complement turns the order around and, unlike the negative, overflows nowhere.
         order = np.argsort(~rows, axis=-1, kind="stable")
-        result = np.empty(rows.shape, np.int64)
-        np.put_along_axis(result, order, np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), axis=-1)
-        return result
+        # The inverse of a permutation.
+        return np.argsort(order, axis=-1)
 
     return last_axis(operands[0], op.axis, ranks)

@@ -20,6 +20,8 @@ LIBRARY: dict[str, Callable[[Any], Any]] = {
     "log2": np.log2,
     "log10": np.log10,
     "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
 }
 
 
@@ -74,3 +76,16 @@ def test_ends_of_the_range() -> None:
     assert found[2][:2] == [1.0, -1.0]
     assert found[3][:2] == [1.0, -1.0]
     assert all(math.isnan(row[2]) for row in found)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_every_size(name: str) -> None:
+    """Every float32 up to the last angle that is known; beyond it there is no number."""
+    bits = np.random.default_rng(3).integers(0, 2**32, 200_000, dtype=np.uint32)
+    with np.errstate(all="ignore"):
+        x = bits.view(np.float32).astype(np.float64)
+        found, wanted = getattr(transcendental, name)(NumpyMachine(), x), LIBRARY[name](x)
+    is_known = np.abs(x) < 2.0**29
+    np.testing.assert_array_equal(found[is_known].astype(np.float32), wanted[is_known].astype(np.float32))
+    assert np.isnan(found[~is_known]).all()
+    assert np.signbit(transcendental.sin(NumpyMachine(), np.array(-0.0)))

@@ -85,9 +85,7 @@ def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("rounding", FIXED)
 @pytest.mark.parametrize("zero_point", [-128, 0, 127])
-def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(
-    rounding: Rounding, zero_point: int
-) -> None:
+def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
     f32 = 2.0 ** np.random.default_rng(7).uniform(-13, -2, 60)
     acc_range = (np.full(60, -150_000), np.full(60, 150_000))
     assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None

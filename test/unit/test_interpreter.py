@@ -138,7 +138,7 @@ def test_observe_sees_every_value() -> None:
 
 def test_an_op_without_evaluator_is_named_with_its_place_before_anything_runs() -> None:
     module = parse(
-        function(f"%y = tensor.cast %x : {U8} to {U8}\n%z = math.sin %f : tensor<1xf32>", U8).replace(
+        function(f"%y = tensor.cast %x : {U8} to {U8}\n%z = math.tan %f : tensor<1xf32>", U8).replace(
             "{\n", "{\n%f = arith.constant dense<1.0> : tensor<1xf32>\n", 1
         )
     )
@@ -147,7 +147,7 @@ def test_an_op_without_evaluator_is_named_with_its_place_before_anything_runs() 
     notes = [str(note) for note in caught.value.diagnostics[0].notes]
     assert notes == [
         "-:3:6: note: 'tensor.cast' op has no reference meaning",
-        "-:4:6: note: 'math.sin' op has no reference meaning",
+        "-:4:6: note: 'math.tan' op has no reference meaning",
     ]
 
 

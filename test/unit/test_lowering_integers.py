@@ -21,7 +21,9 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.lowering import to_threads
 from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -124,3 +126,26 @@ def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
     for shape, axes in REDUCTIONS:
         given = [drawn(shape, element)]
         check_op(op, [tensor(shape, element)], element, given, axes=axes, keep_dims=keep_dims)
+
+
+def test_two_threads_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is divided among threads: rows read, rows written in order, sums in order, and comparisons."""
+    monkeypatch.setattr(to_threads, "WORTH", 0)
+    shape, element = (257, 67), "i64"
+    where = far_indices((999,), 257, "int64")
+    cases: list[tuple[Any, list[Array], dict[str, Any]]] = [
+        (DynamicGatherOp, [drawn(shape, element), where], {"axis": 0}),
+        (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {}),
+        (CumSumOp, [drawn(shape, element)], {"axis": 0}),
+        (CumSumOp, [drawn(shape, element)], {"axis": 1, "reverse": True}),
+        (RankOp, [drawn(shape, element)], {"axis": 0}),
+        (IntSumOp, [drawn(shape, element)], {"axes": (0,)}),
+    ]
+    for op, inputs, attributes in cases:
+
+        def body(*operands: ir.Value, op: Any = op, attributes: dict[str, Any] = attributes) -> ir.Value:
+            return build(op, *operands, element=element, **attributes).output
+
+        module = graph([tensor(array.shape, element) for array in inputs], body)
+        (wanted,) = interpreter.run(module, inputs)
+        np.testing.assert_array_equal(compile_module(module, threads=2)(*inputs), wanted, err_msg=op.OPERATION_NAME)

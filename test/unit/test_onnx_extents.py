@@ -25,7 +25,8 @@ def test_open_extents_are_given_by_name_or_by_place() -> None:
     b = ModelBuilder()
     b.input("x", ("batch", 3, "width", ""))
     content = b.finish("x", dtype=np.float32)
-    assert str(failure(content)) == "'model.onnx': extent 2 of input 'x' is open: " + OPEN.format("width")
+    both = "dims must say how much 'width' and 'x:3' are, as --dim width=N --dim x:3=N does"
+    assert str(failure(content)) == f"'model.onnx': extent 2 of input 'x' and extent 3 of input 'x' are open: {both}"
     found = str(failure(content, dims={"width": 5}))
     assert found == "'model.onnx': extent 3 of input 'x' is open: " + OPEN.format("x:3")
     for dims, shape in (({"width": 5, "x:3": 7}, "1x3x5x7"), ({"x:2": 4, "x:3": 7, "batch": 2}, "2x3x4x7")):
@@ -38,6 +39,15 @@ def test_open_extents_are_given_by_name_or_by_place() -> None:
         import_onnx(content, dims={"width": 0})
     with pytest.raises(ImportModelError, match="batch must be at least 1, but got 0"):
         import_onnx(content, batch=0)
+
+
+def test_all_open_extents_are_named_at_once_and_each_name_once() -> None:
+    b = ModelBuilder()
+    b.input("ids", ("batch", "seq"))
+    b.input("mask", ("batch", "seq", "heads"))
+    where = "extent 1 of input 'ids', extent 1 of input 'mask' and extent 2 of input 'mask' are open"
+    how = "dims must say how much 'seq' and 'heads' are, as --dim seq=N --dim heads=N does"
+    assert str(failure(b.finish("ids", dtype=np.float32))) == f"'model.onnx': {where}: {how}"
 
 
 def test_an_error_tells_of_extents_that_were_assumed() -> None:

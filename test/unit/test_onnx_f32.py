@@ -48,6 +48,7 @@ def check(kind: str, inputs: list[Array], formula: Formula, constants: int = 0, 
 FUNCTIONS: dict[str, OfOne] = {
     "Abs": np.abs,
     "Ceil": np.ceil,
+    "Cos": np.cos,
     "Erf": np.vectorize(math.erf),
     "Exp": np.exp,
     "Floor": np.floor,
@@ -56,6 +57,7 @@ FUNCTIONS: dict[str, OfOne] = {
     "Reciprocal": lambda x: 1 / x,
     "Round": np.rint,
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Sin": np.sin,
     "Softplus": lambda x: np.log1p(np.exp(x)),
     "Softsign": lambda x: x / (1 + np.abs(x)),
     "Tanh": np.tanh,
@@ -201,3 +203,12 @@ def test_what_is_not_expressed_is_refused(message: str) -> None:
     with pytest.raises(ImportModelError) as caught:
         import_onnx(model.finish(model.node(kind, *names, **attributes), dtype=np.float32))
     assert message in caught.value.render()
+
+
+def test_a_large_constant_is_repeated_by_an_op() -> None:
+    """A mask for all heads is held once."""
+    x, mask = numbers(2, 12, 64, 64), numbers(64, 64, seed=1)
+    model = ModelBuilder()
+    content = model.finish(model.node("Add", model.input("x", x.shape), model.constant(mask)), dtype=np.float32)
+    np.testing.assert_array_equal(run_both(content, x), x + mask)
+    assert "tensor<64x64xf32>} : () -> tensor<64x64xf32>" in str(import_onnx(content))

@@ -227,6 +227,12 @@ def test_an_error_says_what_was_expected_and_found(
         notes = notes_of(b.finish(b.quantize(b.node("Gemm", data, b.weight(WEIGHT, 0.1)), Y)))
         assert notes == [f"node 2 Gemm ('t2'): {reason}"]
         return
+    if kind == "Cast":
+        # What reads integers would be refused too.
+        b = ModelBuilder()
+        notes = notes_of(b.finish(b.node("Cast", b.dequantize(b.input("x", (1, 4), np.uint8), X), **attributes)))
+        assert notes == [f"node 1 Cast ('t1'): {reason}"]
+        return
     assert offence(kind, *operands, **attributes) == reason
 
 

@@ -160,7 +160,7 @@ def test_an_unsupported_node_is_named_with_its_module() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(f32_values(x))
 
-    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place$") as caught:
+    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place\n") as caught:
         import_torch(torch.export.export(Net(), (image(),)))
     assert notes_of(caught.value) == ["node 'sin' aten.sin (inner.0): operator is not supported"]
 

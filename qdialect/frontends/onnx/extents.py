@@ -24,6 +24,8 @@ class Extents:
     assumed: list[str] = field(default_factory=list[str])
     """Inputs whose first extent is `batch`."""
     _used: set[str] = field(default_factory=set[str])
+    _open: dict[str, str] = field(default_factory=dict[str, str])
+    """Extents that nothing says, where they are, and what to call them."""
 
     def __post_init__(self) -> None:
         for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
@@ -31,7 +33,7 @@ class Extents:
                 raise ImportModelError(f"{name} must be at least 1, but got {extent}")
 
     def shape(self, name: str, declared: OpenShape) -> Shape:
-        """The shape of the input `name`; raises `ImportModelError` where an extent stays open."""
+        """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then."""
         return tuple(self._extents(name, declared))
 
     def _extents(self, name: str, declared: OpenShape) -> Iterator[int]:
@@ -48,12 +50,18 @@ class Extents:
                 self.assumed.append(name)
                 yield self.batch
             else:
-                key = extent or location
-                how = f"dims must say how much '{key}' is, as --dim {key}=N does"
-                raise ImportModelError(f"extent {axis} of input '{name}' is open: {how}")
+                self._open[f"extent {axis} of input '{name}'"] = extent or location
+                yield 1
 
     def check_used(self) -> None:
-        """Raise `ImportModelError` for names that no input has."""
+        """Raise `ImportModelError` for extents that stay open, all at once, and for names that no input has."""
+        if self._open:
+            names = list(dict.fromkeys(self._open.values()))
+            are, be = ("is" if len(held) == 1 else "are" for held in (self._open, names))
+            quoted = _listed([f"'{name}'" for name in names])
+            how = f"dims must say how much {quoted} {be}"
+            options = " ".join(f"--dim {name}=N" for name in names)
+            raise ImportModelError(f"{_listed(list(self._open))} {are} open: {how}, as {options} does")
         unused = sorted(set(self.dims) - self._used)
         if unused:
             raise ImportModelError(f"dims must name open extents of inputs, but got {', '.join(unused)}")
@@ -64,3 +72,8 @@ class Extents:
             f"extent 0 of input '{name}' is open and was taken as {self.batch}: batch, as --batch N does, sets another"
             for name in self.assumed
         ]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

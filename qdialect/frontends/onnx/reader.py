@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface
-from qdialect.frontends.onnx.extents import Extents
-from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
+from qdialect.frontends.onnx.extents import Extents, OpenShape
+from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 
 if TYPE_CHECKING:
     import onnx
 
 _STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+def open_shapes(content: bytes) -> dict[str, OpenShape]:
+    """The shapes of the inputs of a model that was read before, with names of the extents that it leaves open."""
+    import onnx
+
+    model = onnx.ModelProto()
+    model.ParseFromString(content)
+    known = {tensor.name for tensor in model.graph.initializer}
+    return {value.name: _open_shape(value) for value in model.graph.input if value.name not in known}
 
 
 def read_graph(content: bytes, folder: Path | None, extents: Extents) -> Graph:
@@ -61,7 +71,8 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
-    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported)
+    declared = {value.name: tensor for value in graph.value_info if (tensor := known_tensor(value.name, value.type))}
+    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported, declared)
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:
@@ -111,9 +122,13 @@ def _input(value: onnx.ValueInfoProto, extents: Extents) -> Interface:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         raise ImportModelError(f"input '{value.name}' must be a tensor with a shape")
-    shape = [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in tensor.shape.dim]
-    element = ELEMENTS.get(tensor.elem_type, f"element type {tensor.elem_type}")
-    return Interface(value.name, extents.shape(value.name, shape), element)
+    element = element_name(tensor.elem_type)
+    return Interface(value.name, extents.shape(value.name, _open_shape(value)), element)
+
+
+def _open_shape(value: onnx.ValueInfoProto) -> OpenShape:
+    dims = value.type.tensor_type.shape.dim
+    return [entry.dim_value if entry.dim_value >= 1 else str(entry.dim_param) for entry in dims]
 
 
 def _domain(domain: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,9 +30,13 @@ def operands_of_shape(emitter: Emitter, values: Sequence[Value], shape: Shape) -
     return [_spread(emitter, value, stored) for value in operands], is_channels_last
 
 
+_MAX_GROWN = 2**16
+"""Elements of a constant that is written out in the shape of the result, where passes see what it does."""
+
+
 def _grown(value: Value, shape: Shape) -> Value:
-    """A constant in the shape of the result; other values are broadcast by an op."""
-    if value.data is None:
+    """A constant in the shape of the result; larger ones and other values are broadcast by an op."""
+    if value.data is None or (value.data.size > 1 and math.prod(shape) > _MAX_GROWN):
         return value
     return Value(value.name, shape, value.element, data=np.broadcast_to(value.data, shape))
 

@@ -36,7 +36,7 @@ def call_operator(node: Node, tensor_of: Callable[[str], Any], device: str) -> A
 
     Raises `UnsupportedError` for arguments of other types than its schema names, and where the operator fails.
     """
-    torch, parameters = torch_package(), _parameters(node.kind)
+    torch, parameters = torch_package(), parameters_of(node.kind)
     unknown = node.arguments.keys() - {parameter.name for parameter in parameters}
     require(not unknown, f"operator must not have arguments {sorted(unknown)}")
     for parameter in parameters:
@@ -71,7 +71,7 @@ def first_line(error: Exception) -> str:
 
 
 @dataclass(frozen=True)
-class _Parameter:
+class Parameter:
     """An argument of an operator: its type, and whether PyTorch takes it by its name alone."""
 
     name: str
@@ -81,10 +81,11 @@ class _Parameter:
     default: Any
 
     def is_default(self, value: Any) -> bool:
+        """Whether an argument is the one that is taken where none is given."""
         return self.has_default and value == self.default
 
     def check(self, value: Any) -> None:
-        """PyTorch's own kernels trust some types, and crash for others."""
+        """Raise `UnsupportedError` for another type: PyTorch's own kernels trust some, and crash for others."""
         # A device is chosen here, not by the program.
         if self.name != "device" and not self.is_default(value):
             fits = _fits(self.kind, value)
@@ -92,9 +93,10 @@ class _Parameter:
 
 
 @cache
-def _parameters(kind: str) -> tuple[_Parameter, ...]:
+def parameters_of(kind: str) -> tuple[Parameter, ...]:
+    """The arguments of an operator that PyTorch's registry has."""
     return tuple(
-        _Parameter(
+        Parameter(
             argument.name,
             str(argument.real_type),
             argument.kwarg_only,
@@ -113,7 +115,7 @@ def _fits(kind: str, value: Any) -> bool:
     if outer == "List":
         return _all_fit(inner, value)
     if outer in _ATTRIBUTES:
-        return isinstance(value, Element) and _torch_name(value) in _ATTRIBUTES[outer]
+        return isinstance(value, Element) and torch_name(value) in _ATTRIBUTES[outer]
     return isinstance(value, _TYPES.get(kind, ()))
 
 
@@ -130,7 +132,7 @@ def _arguments(
     """The arguments by position and by name, as PyTorch takes them."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for parameter in _parameters(node.kind):
+    for parameter in parameters_of(node.kind):
         value = node.arguments[parameter.name]
         held = torch.device(device) if parameter.name == "device" else _held(torch, value, tensor_of)
         if not parameter.is_named:
@@ -146,8 +148,9 @@ def _held(torch: Any, argument: Any, tensor_of: Callable[[str], Any]) -> Any:
         return tensor_of(argument.name)
     if isinstance(argument, tuple):
         return [_held(torch, part, tensor_of) for part in cast("tuple[Any, ...]", argument)]
-    return getattr(torch, _torch_name(argument)) if isinstance(argument, Element) else argument
+    return getattr(torch, torch_name(argument)) if isinstance(argument, Element) else argument
 
 
-def _torch_name(element: Element) -> str:
+def torch_name(element: Element) -> str:
+    """What PyTorch calls a dtype, a layout or a memory format."""
     return _TORCH_NAMES.get(element.name, element.name)

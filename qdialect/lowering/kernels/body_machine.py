@@ -15,6 +15,7 @@ _FRACTION_BITS = 52
 _ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
 SHARED: dict[str, Callable[[BodyMachine, Value], Value]] = {
+    "math.cos": transcendental.cos,
     "math.erf": transcendental.erf,
     "math.exp": transcendental.exp,
     "math.exp2": transcendental.exp2,
@@ -23,6 +24,7 @@ SHARED: dict[str, Callable[[BodyMachine, Value], Value]] = {
     "math.log10": transcendental.log10,
     "math.log1p": transcendental.log1p,
     "math.log2": transcendental.log2,
+    "math.sin": transcendental.sin,
     "math.tanh": transcendental.tanh,
 }
 """By op name."""

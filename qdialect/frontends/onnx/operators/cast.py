@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.conversion import cast_array, converted
@@ -15,8 +15,7 @@ from qdialect.frontends.planning.tensors import Constant, Tensor
 @imports("Cast")
 def _cast(call: Call) -> Tensor:
     call.count(1)
-    number = call.attribute("to", 0)
-    return _to(call, ELEMENTS.get(number, f"element type {number}"))
+    return _to(call, element_name(call.attribute("to", 0)))
 
 
 @imports("CastLike")

@@ -47,6 +47,7 @@ class Applied(F32Tensor):
 _FORMULAS: dict[str, Expression] = {
     "Abs": activations.absolute,
     "Ceil": activations.ceil,
+    "Cos": activations.cos,
     "Erf": activations.erf,
     "Exp": activations.exp,
     "Floor": activations.floor,
@@ -56,6 +57,7 @@ _FORMULAS: dict[str, Expression] = {
     "Reciprocal": activations.reciprocal,
     "Round": activations.round_even,
     "Sign": onnx_activations.sign,
+    "Sin": activations.sin,
     "Softplus": onnx_activations.softplus,
     "Softsign": onnx_activations.softsign,
     "Sqrt": activations.sqrt,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import indices_of
@@ -22,8 +23,11 @@ def _trilu(call: Call) -> Tensor:
     call.count(1, 2)
     value, is_upper = value_of(call, 0), call.attribute("upper", 1) != 0
     require(len(value.shape) >= 2, f"input must have at least 2 dimensions, but got {len(value.shape)}")
-    diagonal = int(call.number(1)) if call.optional(1) is not None else 0
-    triangle = np.tri(*value.shape[-2:], k=diagonal - 1 if is_upper else diagonal, dtype=np.bool_)
+    diagonals = call.integers(1) if call.optional(1) is not None else (0,)
+    require(len(diagonals) == 1, f"k must have 1 entry, but got {len(diagonals)}")
+    rows, columns = value.shape[-2:]
+    diagonal = min(max(diagonals[0], -rows), columns)
+    triangle = np.tri(rows, columns, k=diagonal - 1 if is_upper else diagonal, dtype=np.bool_)
     mask = constant_of(call, ~triangle if is_upper else triangle)
     return tensor_of(binary(call, [mask, value], value.element, lambda s, holds, x: s.select(holds, x, 0)))
 
@@ -32,13 +36,15 @@ def _trilu(call: Call) -> Tensor:
 def _one_hot(call: Call) -> Tensor:
     """An index outside has no element of its own."""
     call.count(3)
-    indices, depth, pair = indices_of(call, 0), int(call.number(1)), call.constant(2)
-    require(depth >= 1, f"depth must be at least 1, but got {depth}")
+    indices, number, pair = indices_of(call, 0), call.number(1), call.constant(2)
+    require(1 <= number <= MAX_ELEMENTS, f"depth must be in [1, {MAX_ELEMENTS}], but got {number}")
+    depth = int(number)
     require(pair.shape == (2,), f"values must have the shape [2], but got {list(pair.shape)}")
     rank = len(indices.shape) + 1
     (axis,) = normalized_axes([call.attribute("axis", -1)], rank)
     shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
     grown = move_value(call.plan, call.name, indices, Reshaping(shape), None)
+    call.plan.budget.spend_indices(depth)
     along = np.arange(depth, dtype=np.int64).reshape(-1, *[1] * (rank - axis - 1))
     off, on = (known(call.name, entry.reshape(())) for entry in pair)
 

@@ -25,8 +25,9 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     call.count(1, 2)
     source = call.tensor(0)
     (axis,) = normalized_axes([call.attribute("axis", -1)], len(source.shape))
-    count = int(call.number(1)) if call.optional(1) is not None else call.attribute("k", 0)
-    extent = source.shape[axis]
+    counts = call.integers(1) if call.optional(1) is not None else (call.attribute("k", 0),)
+    require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
+    count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
     keys = keys_of(call, source, call.attribute("largest", 1) != 0)
 

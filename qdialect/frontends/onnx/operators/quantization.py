@@ -6,7 +6,7 @@ import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
-from qdialect.frontends.onnx.model import ELEMENTS
+from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.frontends.onnx.tensors import Quantized
@@ -84,7 +84,7 @@ def _quantize_linear(call: Call) -> Tensor:
     """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
+    default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
     wide = wide_scale_of(call, 1)
     if wide is not None:
         (zero_point,), element = zero_points_of(call, 2, 1, default)

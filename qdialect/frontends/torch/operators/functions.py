@@ -73,7 +73,9 @@ def _leaky_relu(call: Call) -> Result:
 
 @imports(*(f"{name}.default" for name in _TABLES))
 def _table(call: Call) -> Result:
-    return pointwise(call, ("self",), None)
+    table = pointwise(call, ("self",), None)
+    require(bool(table.leaves), "operator is not supported on f32 values")
+    return table
 
 
 @imports("elu.default")
