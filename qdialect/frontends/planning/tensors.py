@@ -48,6 +48,10 @@ class Plan:
         """What `compute` gives, once for each `key`; raises `UnsupportedError` where it does."""
         return self._demands.ask(key, compute)
 
+    def allow(self, count: int) -> None:
+        """So many values and evaluations more."""
+        self.limit = None if self.limit is None else self.limit + count
+
     def count(self) -> None:
         """One value or evaluation more; raises `UnsupportedError` where there are too many."""
         self.counted += 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from qdialect.diagnostics import ImportModelError, InputError
 from qdialect.frontends.common import Array
-from qdialect.frontends.torch.folding import operator_of, parameters_of, torch_name
+from qdialect.frontends.torch.calls import operator_of, parameters_of, torch_name
 from qdialect.frontends.torch.model import Element, Node, Ref
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.schemas import schema_of
@@ -57,7 +57,7 @@ def _step(torch: Any, node: Node) -> Step:
         source, index = node.arguments["0"].name, node.arguments["1"]
         return lambda values: values[source][index]
     _check(node)
-    operator = operator_of(torch, node.kind)
+    operator = operator_of(node.kind)
     parameters = [parameter for parameter in parameters_of(node.kind) if parameter.name in node.arguments]
     positional = [node.arguments[parameter.name] for parameter in parameters if not parameter.is_named]
     named = {parameter.name: node.arguments[parameter.name] for parameter in parameters if parameter.is_named}

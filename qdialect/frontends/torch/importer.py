@@ -9,29 +9,25 @@ from typing import TYPE_CHECKING
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
-from qdialect.frontends.common import (
-    GraphNode,
-    Interface,
-    UnsupportedError,
-    content_of,
-    require,
-)
+from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
 from qdialect.frontends.torch.archive import read_archive
 from qdialect.frontends.torch.archive.fields import shown
+from qdialect.frontends.torch.decomposition import Decomposition, decompose
 from qdialect.frontends.torch.folding import FOLDABLE, fold
-from qdialect.frontends.torch.model import Graph, Node
-from qdialect.frontends.torch.operators import Call, planner_of
+from qdialect.frontends.torch.inplace import is_in_place
+from qdialect.frontends.torch.model import ELEMENTS, Graph, Node, Output
+from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.reader import read_program
 from qdialect.frontends.torch.tensors import Quantized
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-_ELEMENTS = ("i8", "ui8", "i16", "i32", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 _NAME = "program"
 # Values and evaluations: far more than networks need, far fewer than one for each pair of nodes.
 _MIN_STEPS = 1000
@@ -89,6 +85,7 @@ class TorchPlanner(Planner[Node]):
         limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size), limit=limit))
         self._graph = graph
+        self._tensors = _tensors_of(graph)
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
 
@@ -109,7 +106,9 @@ class TorchPlanner(Planner[Node]):
         return (node.name,)
 
     def check_operator(self, node: Node) -> None:
-        planner_of(node.kind)
+        if not is_supported(node.kind):
+            for part in self._decomposed(node).nodes:
+                self.check_operator(part)
 
     def types_of(self, node: Node) -> Sequence[Interface]:
         (output,) = node.outputs if len(node.outputs) == 1 else (None,)
@@ -131,9 +130,45 @@ class TorchPlanner(Planner[Node]):
         if len(arrays) == len(inputs) and node.kind in FOLDABLE:
             return Constant(fold(node, arrays, self.plan.budget))
         self.plan.budget.spend(sum(map(_constant_bytes, inputs.values())), "constants that the node reads")
-        result = planner_of(node.kind)(Call(self.plan, node, inputs))
+        result = self._planned_result(node, inputs)
         _check_shape(node, result)
         return result
+
+    def _planned_result(self, node: Node, inputs: dict[str, Result]) -> Result:
+        if not is_supported(node.kind):
+            return self._inlined(self._decomposed(node))
+        try:
+            return planner_of(node.kind)(Call(self.plan, node, inputs))
+        except UnsupportedError as error:
+            return self._instead(node, error)
+
+    def _instead(self, node: Node, error: UnsupportedError) -> Result:
+        """What PyTorch makes of the operator that its planner refused; raises `error` where that is refused too."""
+        try:
+            return self._inlined(self._decomposed(node))
+        except UnsupportedError:
+            raise error from None
+
+    def _decomposed(self, node: Node) -> Decomposition:
+        found = decompose(node, self._tensors)
+        self.plan.allow(_STEPS_PER_NODE * len(found.nodes))
+        self._tensors.update({name: _output_of(array) for name, array in found.constants.items()})
+        self._tensors.update({part.name: part.outputs[0] for part in found.nodes})
+        return found
+
+    def _inlined(self, parts: Decomposition) -> Result:
+        self.results.update({name: Constant(array) for name, array in parts.constants.items()})
+        for part in parts.nodes:
+            self._inline(part)
+        results = tuple(self.results[name] for name in parts.outputs)
+        given = tuple(result for result in results if result is not None and not isinstance(result, tuple))
+        return given[0] if parts.is_single else given
+
+    def _inline(self, part: Node) -> None:
+        try:
+            self.results.update(self.results_of(part))
+        except UnsupportedError as error:
+            raise UnsupportedError(f"is made of {part.kind.removesuffix('.default')}: {error}") from error
 
     def _bounded(self, node: Node, result: Result) -> Result:
         """`result`, computed in f32 where too many tensors would wait for it."""
@@ -146,12 +181,23 @@ class TorchPlanner(Planner[Node]):
         return Computed(result.shape, result.f32(self.plan, node.name))
 
 
+def _tensors_of(graph: Graph) -> dict[str, Output]:
+    """Shape and element type of every tensor."""
+    inputs = {tensor.name: Output(tensor.shape, tensor.element) for tensor in graph.inputs}
+    constants = {name: _output_of(array) for name, array in graph.constants.items()}
+    return {**inputs, **constants, **{node.name: node.outputs[0] for node in graph.nodes if node.outputs}}
+
+
+def _output_of(array: Array) -> Output:
+    return Output(array.shape, ELEMENTS.get(array.dtype.name, array.dtype.name))
+
+
 def live_nodes(graph: Graph) -> list[Node]:
-    """The nodes on which results depend, in order."""
+    """The nodes on which results depend, in order, and those that write to memory which others may read."""
     needed = set(graph.outputs)
     found: list[Node] = []
     for node in reversed(graph.nodes):
-        if node.name in needed:
+        if node.name in needed or is_in_place(node.kind):
             needed.update(node.refs())
             found.append(node)
     return found[::-1]

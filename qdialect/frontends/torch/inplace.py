@@ -1,42 +1,93 @@
-"""Operators that work in place become those that give a new tensor.
+"""Operators that work in place become those that give a new tensor, which later readers of the old one read instead.
 
-That is the same where nobody else reads what is overwritten; where somebody does, the operator keeps its name, which
-the front end does not support.
+That is the same where nothing else that is read later shares the memory.  Where something does, and where a caller's or
+a constant's memory is written to, the operator keeps its name, which the front end does not support.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
 
 
-def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[Node, ...]:
-    """The nodes, in order of execution, with those in place renamed; `outputs` are read by the caller.
+def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """The nodes, in order of execution, with those in place replaced, and the names of what they give for `outputs`.
 
-    Takes one look at each node.
+    Takes time in proportion to the nodes and, for each that works in place, the tensors in the memory it writes to.
     """
-    readers = Counter(name for node in nodes for name in node.refs())
-    readers.update(set(outputs))
-    # What nobody but its one reader sees: results of operators, and views of these alone.
-    own: set[str] = set()
-    found: list[Node] = []
-    for node in nodes:
-        schema = schema_of(node.kind)
+    last_reads = {name: index for index, node in enumerate(nodes) for name in node.refs()}
+    last_reads.update(dict.fromkeys(outputs, len(nodes)))
+    memory = _Memory(last_reads)
+    found = tuple(memory.step(index, node) for index, node in enumerate(nodes))
+    return found, tuple(memory.now.get(name, name) for name in outputs)
+
+
+def is_in_place(kind: str) -> bool:
+    """Whether an operator writes to the memory of an operand."""
+    schema = schema_of(kind)
+    return schema is not None and bool(schema.is_mutable)
+
+
+@dataclass
+class _Memory:
+    """Which tensors share memory, and what names stand for since it was written to."""
+
+    last_reads: Mapping[str, int]
+    now: dict[str, str] = field(default_factory=dict[str, str])
+    """By the names of the program: the node whose result they are, where it is another."""
+    _owner: dict[str, str] = field(default_factory=dict[str, str])
+    """Of each tensor whose memory an operator has made: the first tensor in it."""
+    _shares: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By the first: all tensors in that memory."""
+
+    def step(self, index: int, node: Node) -> Node:
+        """The node as it reads now."""
+        schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
+        read = node.renamed(lambda name: self.now.get(name, name))
         if schema is None:
-            found.append(node)
-            continue
-        operand = next(iter(node.arguments.values()), None)
-        if schema.is_mutable and isinstance(operand, Ref) and operand.name in own:
-            found.append(replace(node, kind=_functional(node.kind)))
-        else:
-            found.append(node)
-        if readers[node.name] <= 1 and (not is_view(schema) or all(name in own for name in node.refs())):
-            own.add(node.name)
-    return tuple(found)
+            return read
+        if not schema.is_mutable:
+            self._define(node, is_view(schema))
+            return read
+        if not isinstance(operand, Ref) or not self._may_write(index, operand.name):
+            return node
+        self._overwrite(index, operand.name, node.name)
+        return replace(read, kind=_functional(node.kind))
+
+    def _define(self, node: Node, is_view: bool) -> None:
+        """A view lies in the memory of the one tensor that it reads; what others own is not followed."""
+        if not is_view:
+            self._join(node.name, node.name)
+            return
+        owners = {self._owner.get(name) for name in node.refs()}
+        owner = owners.pop() if len(owners) == 1 else None
+        if owner is not None:
+            self._join(node.name, owner)
+
+    def _join(self, name: str, owner: str) -> None:
+        self._owner[name] = owner
+        self._shares[owner].append(name)
+
+    def _may_write(self, index: int, name: str) -> bool:
+        """Whether all that is read later of the memory of `name` is that whole tensor."""
+        owner = self._owner.get(name)
+        if owner is None:
+            return False
+        whole = self.now.get(name, name)
+        others = (other for other in self._shares[owner] if self.now.get(other, other) != whole)
+        return all(self.last_reads.get(other, -1) <= index for other in others)
+
+    def _overwrite(self, index: int, name: str, result: str) -> None:
+        """`result` is what every name of the same tensor stands for from now on; no other in its memory is read."""
+        owner = self._owner[name]
+        read_later = [other for other in self._shares[owner] if self.last_reads.get(other, -1) > index]
+        self.now.update(dict.fromkeys(read_later, result))
+        self._shares[owner] = read_later
+        self._join(result, owner)
 
 
 def _functional(kind: str) -> str:

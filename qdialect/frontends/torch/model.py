@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 from qdialect.frontends.common import Array, Interface, Shape
 
 UNKNOWN = "another type"
 ELEMENTS = {
+    "bool": "i1",
     "float32": "f32",
     "int8": "i8",
     "uint8": "ui8",
@@ -55,6 +56,18 @@ class Node:
     arguments: Mapping[str, Any]
     outputs: tuple[Output, ...]
     where: str
+    origin: str = ""
+    """The node of the program of which this is a part, where PyTorch makes it of several."""
+
+    @property
+    def label(self) -> str:
+        """The name of the program's node."""
+        return self.origin or self.name
+
+    def renamed(self, names: Callable[[str], str]) -> Self:
+        """The node that reads others."""
+        arguments = {name: _renamed(argument, names) for name, argument in self.arguments.items()}
+        return replace(self, arguments=arguments)
 
     @property
     def title(self) -> str:
@@ -65,6 +78,14 @@ class Node:
     def refs(self) -> tuple[str, ...]:
         """The names that the arguments refer to, in order, each once."""
         return tuple(dict.fromkeys(_refs(tuple(self.arguments.values()))))
+
+
+def _renamed(argument: Any, names: Callable[[str], str]) -> Any:
+    if isinstance(argument, Ref):
+        return Ref(names(argument.name))
+    if isinstance(argument, tuple):
+        return tuple(_renamed(part, names) for part in cast("tuple[Any, ...]", argument))
+    return argument
 
 
 def _refs(argument: Any) -> list[str]:
@@ -81,6 +102,6 @@ class Graph:
     """Nodes in the order of execution; parameters and buffers are constants."""
 
     nodes: tuple[Node, ...]
-    inputs: tuple[Interface, ...]
     outputs: tuple[str, ...]
+    inputs: tuple[Interface, ...]
     constants: Mapping[str, Array]

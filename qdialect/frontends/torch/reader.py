@@ -71,6 +71,12 @@ def read_captured(module: Any, examples: Sequence[Any]) -> Graph:
     return _graph(module.graph, module, inputs, constants)
 
 
+def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str]]:
+    """The graph of operators that were traced, and which of `names` each of its arguments is, in order."""
+    placeholders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    return _graph(module.graph, module, (), {}), dict(zip(placeholders, names, strict=True))
+
+
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
     """Which of the arguments of a captured graph are the inputs of `graph`, in order."""
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
@@ -87,7 +93,7 @@ def _graph(graph: Any, module: Any, inputs: Sequence[Interface], constants: dict
             outputs = tuple(_result(result) for result in _flat(node.args[0]))
         elif node.op in _CALLS and not _is_number(_value(node)):
             nodes.append(_node(node))
-    return Graph(functional(nodes, outputs), tuple(inputs), outputs, constants)
+    return Graph(*functional(nodes, outputs), tuple(inputs), constants)
 
 
 def _flat(results: Any) -> list[Any]:

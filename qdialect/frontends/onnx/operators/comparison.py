@@ -6,8 +6,8 @@ import math
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import INTEGERS, Arithmetic, binary, common_element, unary, value_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.frontends.planning.plain import INTEGERS, Arithmetic, binary, common_element, unary
 from qdialect.frontends.planning.tensors import Tensor
 
 _PREDICATES = {"Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, value_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers
+from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.plain import INTEGERS, common_element
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.profiles import ORT

@@ -12,10 +12,10 @@ from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp,
 from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Table, Tensor, quantize

@@ -18,9 +18,9 @@ from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.movements import Movement, Reshaping, Slicing, move, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, common_element, tensor_of, unary, value_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.plain import Arithmetic, binary, common_element, tensor_of, unary
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor, known
 from qdialect.frontends.slices import Slice
@@ -219,9 +219,3 @@ def scatter(call: Call, data: Value, rows: Value, updates: Value, shape: Shape) 
         return emitter.reshape(written, data.shape), False
 
     return call.plan.compute(call.name, data.shape, data.element, emit)
-
-
-def constant_of(call: Call, array: Array) -> Value:
-    """An array that is made while the model is read, as a value."""
-    call.plan.budget.spend_constant(array.shape, array.dtype.itemsize)
-    return known(call.name, np.ascontiguousarray(array))

@@ -9,17 +9,8 @@ from functools import reduce
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import (
-    INTEGERS,
-    Arithmetic,
-    OfOne,
-    binary,
-    common_element,
-    elementwise,
-    unary,
-    value_of,
-)
-from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers
+from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
+from qdialect.frontends.planning.plain import INTEGERS, Arithmetic, OfOne, binary, common_element, elementwise, unary
 from qdialect.frontends.planning.tensors import Tensor
 
 _BINARY = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "Div": "arith.div{s}i"}

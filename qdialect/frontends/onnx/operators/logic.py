@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qdialect.frontends.onnx.operators.plain import INTEGERS, binary, common_element, unary, value_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.frontends.planning.plain import INTEGERS, binary, common_element, unary
 from qdialect.frontends.planning.tensors import Tensor
 
 _OPS = {"And": "arith.andi", "Or": "arith.ori", "Xor": "arith.xori"}

@@ -1,7 +1,4 @@
-"""TopK, and ArgMax and ArgMin of what is not 8 bits wide: integers that are ordered as the numbers are.
-
-Zeros are equal whatever their sign, and a NaN is larger than every number.
-"""
+"""TopK: the first ranks say where to look."""
 
 from __future__ import annotations
 
@@ -9,74 +6,17 @@ import math
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import IntMaxOp, IntMinOp, RankOp
+from qdialect.dialect import RankOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
-from qdialect.frontends.onnx.operators.indexing import constant_of, elements_along, scatter
+from qdialect.frontends.onnx.operators.indexing import elements_along, scatter
 from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, move_value
-from qdialect.frontends.onnx.operators.plain import Arithmetic, binary, ternary, unary, value_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.ordering import keys_of
+from qdialect.frontends.planning.plain import binary, constant_of
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice
-
-_ALL_BUT_SIGN = 2**31 - 1
-
-
-def keys_of(call: Call, is_largest: bool) -> Value:
-    """Integers in the order of the numbers of input 0; in the opposite order unless `is_largest`."""
-    value = _ordered_value(call)
-    element = "i64" if value.element == "i64" else "i32"
-
-    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        key = _float_key(s, x) if value.element == "f32" else s.resize(x, element)
-        return key if is_largest else s.op("arith.xori", key, -1)
-
-    return unary(call, value, element, build)
-
-
-def _ordered_value(call: Call) -> Value:
-    """Input 0; of numbers with one scale their quantized values, which have their order."""
-    source = call.tensor(0)
-    if isinstance(source, Quantized) and len(source.scales) == 1:
-        return source.values
-    return value_of(call, 0)
-
-
-def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:
-    """The bits of a float, those of negative ones turned around; plus zero makes minus zero plus zero."""
-    bits = s.convert("arith.bitcast", s.op("arith.addf", x, 0.0), "i32")
-    return s.select(s.compare("lt", bits, 0), s.op("arith.xori", bits, _ALL_BUT_SIGN), bits)
-
-
-def extreme_index(call: Call, axis: int, keep_dims: bool, last: bool, is_largest: bool) -> Value:
-    """The index along `axis` of the extreme number of input 0, the first or the last of equal ones."""
-    keys = keys_of(call, is_largest)
-    shape, plan, name = keys.shape, call.plan, call.name
-    after = tuple(1 if i == axis else extent for i, extent in enumerate(shape))
-
-    def largest(emitter: Emitter) -> Emitted:
-        data = emitter.to_channels_first(keys)
-        return emitter.build(IntMaxOp, data, element=keys.element, axes=(axis,), keep_dims=True), False
-
-    extreme = plan.compute(name, after, keys.element, largest)
-    along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
-    outside = -1 if last else shape[axis]
-    places = ternary(
-        call,
-        [keys, extreme, constant_of(call, along)],
-        "i64",
-        lambda s, key, best, position: s.select(s.compare("eq", key, best), position, outside),
-    )
-
-    def index(emitter: Emitter) -> Emitted:
-        op_class, data = IntMaxOp if last else IntMinOp, emitter.to_channels_first(places)
-        return emitter.build(op_class, data, element="i64", axes=(axis,), keep_dims=keep_dims), False
-
-    kept = after if keep_dims else (*shape[:axis], *shape[axis + 1 :])
-    return plan.compute(name, kept, "i64", index)
 
 
 @imports("TopK")
@@ -89,7 +29,7 @@ def _top_k(call: Call) -> tuple[Tensor, ...]:
     require(len(counts) == 1, f"k must have 1 entry, but got {len(counts)}")
     count, extent = counts[0], source.shape[axis]
     require(1 <= count <= extent, f"k must be in [1, {extent}], but got {count}")
-    keys = keys_of(call, call.attribute("largest", 1) != 0)
+    keys = keys_of(call, source, call.attribute("largest", 1) != 0)
 
     def rank(emitter: Emitter) -> Emitted:
         return emitter.build(RankOp, emitter.to_channels_first(keys), element="i64", axis=axis), False

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.ordering import extreme_index
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.ordering import extreme_index
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping
 from qdialect.quant_math import Multiplier, Rounding
@@ -31,7 +31,8 @@ def _arg(call: Call) -> Tensor:
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     axes, keep_dims = (axis % rank,), call.attribute("keepdims", 1) != 0
     if values is None:
-        return extreme_index(call, axis % rank, keep_dims, last, call.node.kind == "ArgMax")
+        source, is_largest = call.tensor(0), call.node.kind == "ArgMax"
+        return extreme_index(call, source, axis % rank, keep_dims=keep_dims, last=last, is_largest=is_largest)
 
     def emit(emitter: Emitter) -> Emitted:
         data, (along,), is_channels_last = over_axes(emitter, values, axes, keep_dims)

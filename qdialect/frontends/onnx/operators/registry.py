@@ -11,6 +11,7 @@ from qdialect.frontends.onnx.model import Node
 from qdialect.frontends.onnx.schema import check_type, type_name
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.plain import value_of_tensor
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known, quantize
 from qdialect.registry import Registry
@@ -97,6 +98,11 @@ class Call:
         value = self.node.attributes.get(name, default)
         check_type(name, value, "INTS" if default == [] else type_name(default))
         return value
+
+
+def value_of(call: Call, index: int) -> Value:
+    """Input `index` as a value of its own element type; what a DequantizeLinear gives is f32."""
+    return value_of_tensor(call, call.tensor(index))
 
 
 def number_of(tensor: Tensor, what: str) -> float:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
-from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, element_type, ternary, value_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.plain import INTEGERS, common_element, element_type, ternary
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
 

@@ -11,9 +11,9 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.plain import Arithmetic, unary
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.plain import Arithmetic, unary
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
 
 _NARROW = ("i8", "ui8", "i16", "ui16")

@@ -5,9 +5,9 @@ A new file of this package is a new family: all of them are imported here.
 
 from __future__ import annotations
 
-from qdialect.frontends.torch.operators.registry import Call, planner_of, supported_operators
+from qdialect.frontends.torch.operators.registry import Call, is_supported, planner_of, supported_operators
 from qdialect.registry import import_modules
 
 import_modules(__name__, __path__)
 
-__all__ = ["Call", "planner_of", "supported_operators"]
+__all__ = ["Call", "is_supported", "planner_of", "supported_operators"]

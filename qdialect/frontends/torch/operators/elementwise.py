@@ -65,13 +65,14 @@ class FloatOps:
 class Pointwise(F32Tensor):
     """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
 
-    `formula` computes it of `operands`, the same tensors in order with numbers among them.
+    `formula` computes it of `operands`, the same tensors in order with numbers among them; without one it is a table of
+    one quantized tensor or nothing.
     """
 
     node: Node
     parts: Mapping[str, F32Tensor]
     operands: tuple[F32Tensor, ...]
-    formula: Expression
+    formula: Expression | None
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
 
@@ -105,7 +106,9 @@ class Pointwise(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        own = self.node.name
+        own, formula = self.node.label, self.formula
+        if formula is None:
+            raise UnsupportedError("operator is supported as a function of one 8-bit tensor that is quantized")
         values = [operand.f32(plan, own) for operand in self.operands]
 
         def emit(emitter: Emitter) -> Emitted:
@@ -113,7 +116,7 @@ class Pointwise(F32Tensor):
             rank = len(self.shape)
             shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
             operands = [_spread(emitter, value, shape) for value in held]
-            return emitter.expression(self.formula, *operands), is_channels_last
+            return emitter.expression(formula, *operands), is_channels_last
 
         return plan.compute(own, self.shape, "f32", emit)
 
@@ -254,7 +257,7 @@ def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
     return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
-def pointwise(call: Call, names: Sequence[str], formula: Expression) -> Pointwise:
+def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> Pointwise:
     """The node's function of the arguments `names`, tensors or numbers."""
     operands: list[F32Tensor] = []
     parts: dict[str, F32Tensor] = {}

@@ -9,22 +9,45 @@ from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.torch.operators.elementwise import clamped, pointwise
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.quant_math import activations
+from qdialect.quant_math import activations, torch_activations
 from qdialect.quant_math.expressions import Expression, Input
 
 _SELF, _OTHER = Input(0), Input(1)
 _FUNCTIONS = {
     "abs": activations.absolute,
+    "ceil": activations.ceil,
+    "erf": activations.erf,
+    "erfc": torch_activations.erfc,
     "exp": activations.exp,
+    "exp2": torch_activations.exp2,
+    "expm1": torch_activations.expm1,
+    "floor": activations.floor,
+    "frac": torch_activations.frac,
     "hardsigmoid": activations.hardsigmoid,
     "hardswish": activations.hardswish,
+    "log": activations.log,
+    "log10": torch_activations.log10,
+    "log1p": torch_activations.log1p,
+    "log2": torch_activations.log2,
+    "log_sigmoid": torch_activations.log_sigmoid,
+    "mish": torch_activations.mish,
     "neg": activations.negate,
+    "reciprocal": activations.reciprocal,
+    "round": activations.round_even,
     "rsqrt": activations.rsqrt,
     "sigmoid": activations.sigmoid,
+    "sign": torch_activations.sign,
     "silu": activations.silu,
     "sqrt": activations.sqrt,
+    "square": activations.square,
     "tanh": activations.tanh,
+    "trunc": torch_activations.trunc,
 }
+_TABLES = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erfinv", "lgamma", "sin", "sinh"),
+    *("tan", "sinc", "i0"),
+)
+"""Functions without a form for f32 values: of one quantized tensor they are tables that PyTorch fills in."""
 
 
 @imports(*(f"{name}.default" for name in _FUNCTIONS))
@@ -48,12 +71,47 @@ def _leaky_relu(call: Call) -> Result:
     return _of_self(call, activations.leaky_relu(_number(call, "negative_slope")))
 
 
+@imports(*(f"{name}.default" for name in _TABLES))
+def _table(call: Call) -> Result:
+    table = pointwise(call, ("self",), None)
+    require(bool(table.leaves), "operator is not supported on f32 values")
+    return table
+
+
 @imports("elu.default")
 def _elu(call: Call) -> Result:
-    for name in ("scale", "input_scale"):
-        factor = _number(call, name)
-        require(factor == 1, f"{name} must be 1, but got {factor}")
-    return _of_self(call, activations.elu(_number(call, "alpha")))
+    alpha, scale, input_scale = (_number(call, name) for name in ("alpha", "scale", "input_scale"))
+    if scale == input_scale == 1:
+        return _of_self(call, activations.elu(alpha))
+    return _of_self(call, torch_activations.elu(alpha, scale, input_scale))
+
+
+@imports("softplus.default")
+def _softplus(call: Call) -> Result:
+    return _of_self(call, torch_activations.softplus(_number(call, "beta"), _number(call, "threshold")))
+
+
+@imports("hardshrink.default", "softshrink.default")
+def _shrink(call: Call) -> Result:
+    function = torch_activations.hardshrink if "hard" in call.node.kind else torch_activations.softshrink
+    return _of_self(call, function(_number(call, "lambd")))
+
+
+@imports("pow.Tensor_Scalar")
+def _power(call: Call) -> Result:
+    return _of_self(call, torch_activations.power(_number(call, "exponent")))
+
+
+@imports("pow.Scalar")
+def _power_of(call: Call) -> Result:
+    base = _number(call, "self")
+    require(base > 0, f"argument 'self' must be positive, but got {base}")
+    return pointwise(call, ("exponent",), torch_activations.power_of(base))
+
+
+@imports("pow.Tensor_Tensor")
+def _power_of_tensors(call: Call) -> Result:
+    return pointwise(call, ("self", "exponent"), _SELF.apply("math.powf", _OTHER))
 
 
 def _number(call: Call, name: str, default: float | None = None) -> float:
@@ -92,6 +150,12 @@ def _clamp_min(call: Call) -> Result:
 @imports("clamp_max.default")
 def _clamp_max(call: Call) -> Result:
     return clamped(call, -math.inf, _number(call, "max"))
+
+
+@imports("maximum.default", "minimum.default")
+def _extreme(call: Call) -> Result:
+    is_largest = call.node.kind == "aten.maximum.default"
+    return pointwise(call, ("self", "other"), _SELF.at_least(_OTHER) if is_largest else _SELF.at_most(_OTHER))
 
 
 _BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {

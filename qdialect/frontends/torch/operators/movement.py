@@ -13,24 +13,27 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import SliceOp
 from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.plain import tensor_of, value_of_tensor
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
+from qdialect.frontends.slices import check_indices, gather
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 
 
 @dataclass(frozen=True)
 class Movement:
-    """A way to move elements, to `shape`: of an array, and of a tensor by ops.
+    """A way to move elements, to `shape`: of an array, where it is known when the program is read, and by ops.
 
     `axis` says where a dimension comes to lie that has a scale for each index.
     """
 
     shape: Shape
-    array: Callable[[Array], Array]
+    array: Callable[[Array], Array] | None
     emit: Callable[[Emitter, ir.Value], ir.Value]
     axis: Callable[[int], int]
 
@@ -50,7 +53,7 @@ class Moved(F32Tensor):
 
 
 def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
-    if value.data is not None:
+    if value.data is not None and movement.array is not None:
         return known(name, np.ascontiguousarray(movement.array(value.data)))
 
     def emit(emitter: Emitter) -> Emitted:
@@ -61,10 +64,10 @@ def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
 
 def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     """A tensor of the call, moved."""
-    if isinstance(tensor, Constant):
+    if isinstance(tensor, Constant) and movement.array is not None:
         return Constant(np.ascontiguousarray(movement.array(tensor.array)))
-    if isinstance(tensor, Value):
-        return _move(call.plan, call.name, tensor, movement)
+    if isinstance(tensor, Constant | Value):
+        return tensor_of(_move(call.plan, call.name, value_of_tensor(call, tensor), movement))
     if not isinstance(tensor, Quantized):
         return Moved(movement.shape, tensor, movement)
     axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
@@ -93,15 +96,22 @@ def _reshape(call: Call) -> Result:
 
 def _reshaped(call: Call, tensor: Tensor) -> Tensor:
     """To the shape that PyTorch found."""
-    shape = call.node.outputs[0].shape
-    movement = Movement(
+    return moved(call, tensor, reshaping(call.node.outputs[0].shape))
+
+
+def reshaping(shape: Shape) -> Movement:
+    """To another shape of as many elements."""
+    return Movement(
         shape, lambda array: array.reshape(shape), lambda emitter, value: emitter.reshape(value, shape), _no_axis
     )
-    return moved(call, tensor, movement)
 
 
 def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
-    tensor = call.tensor("self")
+    return transposed(call, call.tensor("self"), order)
+
+
+def transposed(call: Call, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A tensor with its dimensions in another order."""
     movement = Movement(
         tuple(tensor.shape[axis] for axis in order),
         lambda array: array.transpose(order),
@@ -198,6 +208,73 @@ def _select(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     begin = _clamp(call.integers("index", 1)[0], tensor.shape[axis])
     return _reshaped(call, _part(call, tensor, axis, begin, begin + 1))
+
+
+@imports("unbind.int")
+def _unbind(call: Call) -> Result:
+    """Every index of a dimension, which goes."""
+    tensor = call.tensor("self")
+    axis = _axis(call, len(tensor.shape))
+    shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
+    parts = (_part(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
+    return tuple(moved(call, part, reshaping(shape)) for part in parts)
+
+
+@imports("expand.default")
+def _expand(call: Call) -> Result:
+    """Repeated along dimensions of extent 1 and along new ones."""
+    tensor, shape = call.tensor("self"), call.node.outputs[0].shape
+    rank = len(tensor.shape)
+    kept = tuple(axis for axis in range(rank) if tensor.shape[axis] == shape[axis - rank])
+    holds = all(tensor.shape[axis] == 1 or axis in kept for axis in range(rank)) and rank <= len(shape)
+    require(holds, f"input must broadcast to {list(shape)}, but has the shape {list(tensor.shape)}")
+    check_shape(shape, "result")
+    if isinstance(tensor, Constant):
+        call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
+
+    def axis_of(axis: int) -> int:
+        require(axis in kept, "tensor with a scale for each channel must not be repeated along its channels")
+        return axis + len(shape) - rank
+
+    movement = Movement(
+        shape,
+        lambda array: np.broadcast_to(array, shape),
+        lambda emitter, value: emitter.broadcast(value, shape),
+        axis_of,
+    )
+    return moved(call, tensor, movement)
+
+
+def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) -> Tensor:
+    """The elements at known indices of a dimension."""
+    check_indices(len(indices), call.plan.budget)
+    extent = tensor.shape[axis]
+    holds = len(indices) >= 1 and all(-extent <= index < extent for index in indices)
+    require(holds, f"indices must be in [-{extent}, {extent}), at least one")
+    wanted = tuple(index % extent for index in indices)
+
+    def keep(other: int) -> int:
+        require(other != axis, "tensor with a scale for each channel must not be reordered between channels")
+        return other
+
+    movement = Movement(
+        (*tensor.shape[:axis], len(wanted), *tensor.shape[axis + 1 :]),
+        lambda array: np.take(array, wanted, axis=axis),
+        lambda emitter, value: gather(emitter, value, axis, wanted),
+        keep,
+    )
+    return moved(call, tensor, movement)
+
+
+@imports("flip.default")
+def _flip(call: Call) -> Result:
+    tensor = call.tensor("self")
+    rank = len(tensor.shape)
+    for axis in call.dimensions("dims"):
+        require(-rank <= axis < rank, f"dims must be in [-{rank}, {rank}), but got {axis}")
+        extent = tensor.shape[axis % rank]
+        tensor = gathered(call, tensor, axis % rank, tuple(reversed(range(extent))))
+    return tensor
 
 
 @imports("split.Tensor", "split_with_sizes.default", "chunk.default")

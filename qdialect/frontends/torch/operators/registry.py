@@ -27,8 +27,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The node's."""
-        return self.node.name
+        """The program's name of the node."""
+        return self.node.label
 
     def argument(self, name: str) -> Any:
         """An argument that is no tensor, None where it is left out."""
@@ -43,6 +43,13 @@ class Call:
         values = values * count if len(values) == 1 else values
         holds = len(values) == count and all(isinstance(entry, int) for entry in values)
         require(holds, f"argument '{name}' must be {count} integers, but got {value}")
+        return values
+
+    def dimensions(self, name: str) -> tuple[int, ...]:
+        """An argument of one integer or several."""
+        value = self.argument(name)
+        values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        require(all(isinstance(one, int) for one in values), f"argument '{name}' must be integers, but got {value}")
         return values
 
     def reads(self, name: str) -> str | None:
@@ -105,6 +112,7 @@ Planner = Callable[[Call], Result]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
 _PLANNERS = Registry[Planner]("importer")
+_PLAIN_PLANNERS = Registry[Planner]("plain importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -112,13 +120,39 @@ def imports(*kinds: str) -> Callable[[Planner], Planner]:
     return _PLANNERS.register(*(kind if kind.count(".") > 1 or "." not in kind else f"aten.{kind}" for kind in kinds))
 
 
+def imports_plain(*kinds: str) -> Callable[[Planner], Planner]:
+    """As `imports`, for what operators compute where a tensor among their operands is integers or booleans."""
+    return _PLAIN_PLANNERS.register(*(f"aten.{kind}" for kind in kinds))
+
+
 def planner_of(kind: str) -> Planner:
     """The planner of an operator; raises `UnsupportedError` where there is none."""
-    if kind not in _PLANNERS:
+    planner, plain = _PLANNERS.get(kind), _PLAIN_PLANNERS.get(kind)
+    if plain is not None:
+        return plain if planner is None else _by_element(planner, plain)
+    if planner is None:
         raise UnsupportedError("operator is not supported")
-    return _PLANNERS[kind]
+    return planner
+
+
+def _by_element(planner: Planner, plain: Planner) -> Planner:
+    def plan(call: Call) -> Result:
+        return plain(call) if any(map(_is_plain, call.results.values())) else planner(call)
+
+    return plan
+
+
+def _is_plain(result: Result) -> bool:
+    if isinstance(result, Constant):
+        return result.array.dtype.kind in "iub"
+    return isinstance(result, Value)
+
+
+def is_supported(kind: str) -> bool:
+    """Whether an operator has a planner."""
+    return kind in _PLANNERS or kind in _PLAIN_PLANNERS
 
 
 def supported_operators() -> tuple[str, ...]:
     """Names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS))
+    return tuple(sorted(_PLANNERS.keys() | _PLAIN_PLANNERS.keys()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, F32MaxOp, F32SumOp, SoftmaxOp
 from qdialect.dialect.type_constraints import shape_of
@@ -17,6 +19,8 @@ from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
+_LOWEST = float(np.finfo(np.float32).min)
+
 
 @dataclass(frozen=True, eq=False)
 class Shares(F32Tensor):
@@ -26,6 +30,8 @@ class Shares(F32Tensor):
     source: F32Tensor
     axis: int
     is_logarithm: bool
+    is_safe: bool = False
+    """Whether a row of minus infinities, for which masks leave nothing, gives zeros."""
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self.source
@@ -59,18 +65,25 @@ class Shares(F32Tensor):
                 reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
                 return emitter.build(BroadcastOp, reduced, element="f32", shape=shape_of(f32.type))
 
-            below = ops("sub", f32, along(F32MaxOp, f32))
+            largest = along(F32MaxOp, f32)
+            if self.is_safe:
+                largest = ops("maximum", largest, ops.number(_LOWEST, f32))
+            below = ops("sub", f32, largest)
             powers = ops("math.exp", below)
             total = along(F32SumOp, powers)
+            if self.is_safe:
+                # The largest power of any other row is 1.
+                total = ops("maximum", total, ops.number(0.5, f32))
             shares = ops("sub", below, ops("math.log", total)) if self.is_logarithm else ops("div", powers, total)
             return shares, is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
 
-@imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default")
+@imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default", "_safe_softmax.default")
 def _softmax(call: Call) -> Result:
     source = call.f32("self")
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
-    return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind)
+    is_safe = "safe" in call.node.kind
+    return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind, is_safe)

@@ -8,19 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
-from qdialect.frontends.onnx.operators.registry import Call
+from qdialect.frontends.common import Array, require
+from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 
 INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "i64")
 _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+class Site(Protocol):
+    """A node that is being planned."""
+
+    @property
+    def plan(self) -> Plan:
+        """That of the graph."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the model calls the result."""
+        ...
 
 
 class Arithmetic:
@@ -95,12 +109,11 @@ OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 OfThree = Callable[[Arithmetic, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
-def value_of(call: Call, index: int) -> Value:
-    """Input `index` as a value of its own element type; what a DequantizeLinear gives is f32."""
-    tensor = call.tensor(index)
+def value_of_tensor(site: Site, tensor: Tensor) -> Value:
+    """A tensor as a value of its own element type."""
     if isinstance(tensor, Constant):
-        return known(call.name, tensor.array)
-    return tensor.f32(call.plan, call.name) if isinstance(tensor, F32Tensor) else tensor
+        return known(site.name, tensor.array)
+    return tensor.f32(site.plan, site.name) if isinstance(tensor, F32Tensor) else tensor
 
 
 def element_type(tensor: Tensor) -> str:
@@ -125,7 +138,7 @@ def common_element(values: Sequence[Value], elements: Sequence[str]) -> str:
     return element
 
 
-def elementwise(call: Call, values: Sequence[Value], element: str, build: Build) -> Value:
+def elementwise(site: Site, values: Sequence[Value], element: str, build: Build) -> Value:
     """What `build` makes of `values`, which broadcast; its result becomes one of `element`."""
     shape = reduce(broadcast_shape, [value.shape for value in values])
     is_unsigned = any(value.element.startswith("u") for value in values)
@@ -135,7 +148,7 @@ def elementwise(call: Call, values: Sequence[Value], element: str, build: Build)
         result = build(Arithmetic(emitter, is_unsigned), [_without_sign(emitter, operand) for operand in operands])
         return (emitter.convert("tensor.bitcast", result, element) if element[0] == "u" else result), is_channels_last
 
-    return call.plan.compute(call.name, shape, element, emit)
+    return site.plan.compute(site.name, shape, element, emit)
 
 
 def _without_sign(emitter: Emitter, operand: ir.Value) -> ir.Value:
@@ -143,16 +156,22 @@ def _without_sign(emitter: Emitter, operand: ir.Value) -> ir.Value:
     return emitter.convert("tensor.bitcast", operand, element[1:]) if element.startswith("u") else operand
 
 
-def unary(call: Call, value: Value, element: str, build: OfOne) -> Value:
+def unary(site: Site, value: Value, element: str, build: OfOne) -> Value:
     """`elementwise` of one value."""
-    return elementwise(call, [value], element, lambda s, operands: build(s, operands[0]))
+    return elementwise(site, [value], element, lambda s, operands: build(s, operands[0]))
 
 
-def binary(call: Call, values: Sequence[Value], element: str, build: OfTwo) -> Value:
+def binary(site: Site, values: Sequence[Value], element: str, build: OfTwo) -> Value:
     """`elementwise` of two values."""
-    return elementwise(call, values, element, lambda s, operands: build(s, operands[0], operands[1]))
+    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1]))
 
 
-def ternary(call: Call, values: Sequence[Value], element: str, build: OfThree) -> Value:
+def ternary(site: Site, values: Sequence[Value], element: str, build: OfThree) -> Value:
     """`elementwise` of three values."""
-    return elementwise(call, values, element, lambda s, operands: build(s, operands[0], operands[1], operands[2]))
+    return elementwise(site, values, element, lambda s, operands: build(s, operands[0], operands[1], operands[2]))
+
+
+def constant_of(site: Site, array: Array) -> Value:
+    """An array that is made while the model is read, as a value."""
+    site.plan.budget.spend_constant(array.shape, array.dtype.itemsize)
+    return known(site.name, np.ascontiguousarray(array))

@@ -1,0 +1,156 @@
+"""Calls of PyTorch's own operators by their names, with the arguments of a node, whose types are checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.torch.model import ELEMENTS, Element, Node, Ref
+from qdialect.frontends.torch.package import torch_package
+from qdialect.frontends.torch.schemas import default_of, schema_of
+
+_TORCH_NAMES = {ours: torch for torch, ours in ELEMENTS.items()}
+# What an argument may be that is an attribute of the package, by the type that the schema gives it.
+_ATTRIBUTES = {
+    "ScalarType": frozenset(
+        ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"],
+    ),
+    "Layout": frozenset(["strided"]),
+    "MemoryFormat": frozenset(["contiguous_format", "preserve_format", "channels_last"]),
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "Tensor": (Ref, bool, int, float),
+    "bool": (bool,),
+    "float": (int, float),
+    "int": (int,),
+    "number": (bool, int, float),
+    "str": (str,),
+}
+
+
+def call_operator(node: Node, tensor_of: Callable[[str], Any], device: str) -> Any:
+    """What the operator of a node gives, with ``tensor_of(name)`` for each tensor that it reads, on a device.
+
+    Raises `UnsupportedError` for arguments of other types than its schema names, and where the operator fails.
+    """
+    torch, parameters = torch_package(), parameters_of(node.kind)
+    unknown = node.arguments.keys() - {parameter.name for parameter in parameters}
+    require(not unknown, f"operator must not have arguments {sorted(unknown)}")
+    for parameter in parameters:
+        parameter.check(node.arguments.get(parameter.name))
+    try:
+        positional, named = _arguments(torch, node, tensor_of, device)
+        with torch.no_grad():
+            return operator_of(node.kind)(*positional, **named)
+    except UnsupportedError:
+        raise
+    except Exception as error:
+        # Operators raise whatever their kernels do, AssertionError among it.
+        raise UnsupportedError(f"operator must take the arguments: {first_line(error)}") from error
+
+
+def operator_of(kind: str) -> Any:
+    """The operator ``package.operator.overload`` in PyTorch's registry."""
+    package, name, overload = kind.split(".")
+    return getattr(getattr(getattr(torch_package().ops, package), name), overload)
+
+
+def dtype_of(element: str) -> Any:
+    """PyTorch's dtype of an element type; raises `UnsupportedError` where it has none of this name."""
+    name = _TORCH_NAMES.get(element, element)
+    require(name in _ATTRIBUTES["ScalarType"], f"element type must be known, but got {element}")
+    return getattr(torch_package(), name)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An argument of an operator: its type, and whether PyTorch takes it by its name alone."""
+
+    name: str
+    kind: str
+    is_named: bool
+    has_default: bool
+    default: Any
+
+    def is_default(self, value: Any) -> bool:
+        """Whether an argument is the one that is taken where none is given."""
+        return self.has_default and value == self.default
+
+    def check(self, value: Any) -> None:
+        """Raise `UnsupportedError` for another type: PyTorch's own kernels trust some, and crash for others."""
+        # A device is chosen here, not by the program.
+        if self.name != "device" and not self.is_default(value):
+            fits = _fits(self.kind, value)
+            require(fits, f"argument '{self.name}' must be of type {self.kind}, but got {value}")
+
+
+@cache
+def parameters_of(kind: str) -> tuple[Parameter, ...]:
+    """The arguments of an operator that PyTorch's registry has."""
+    return tuple(
+        Parameter(
+            argument.name,
+            str(argument.real_type),
+            argument.kwarg_only,
+            argument.has_default_value(),
+            default_of(argument.default_value),
+        )
+        for argument in schema_of(kind).arguments
+    )
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether an argument has a type of PyTorch's schemas."""
+    outer, _, inner = kind.removesuffix("]").partition("[")
+    if outer == "Optional":
+        return value is None or _fits(kind.removeprefix("Optional[").removesuffix("]"), value)
+    if outer == "List":
+        return _all_fit(inner, value)
+    if outer in _ATTRIBUTES:
+        return isinstance(value, Element) and torch_name(value) in _ATTRIBUTES[outer]
+    return isinstance(value, _TYPES.get(kind, ()))
+
+
+def _all_fit(kind: str, value: Any) -> bool:
+    """Whether an argument is a list of a type; one integer stands for a list of it."""
+    if not isinstance(value, tuple):
+        return kind == "int" and isinstance(value, int)
+    return all(_fits(kind, part) for part in cast("tuple[Any, ...]", value))
+
+
+def _arguments(
+    torch: Any, node: Node, tensor_of: Callable[[str], Any], device: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments by position and by name, as PyTorch takes them."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in parameters_of(node.kind):
+        value = node.arguments[parameter.name]
+        held = torch.device(device) if parameter.name == "device" else _held(torch, value, tensor_of)
+        if not parameter.is_named:
+            positional.append(held)
+        elif parameter.name == "device" or not parameter.is_default(value):
+            named[parameter.name] = held
+    return positional, named
+
+
+def _held(torch: Any, argument: Any, tensor_of: Callable[[str], Any]) -> Any:
+    """An argument as PyTorch takes it."""
+    if isinstance(argument, Ref):
+        return tensor_of(argument.name)
+    if isinstance(argument, tuple):
+        return [_held(torch, part, tensor_of) for part in cast("tuple[Any, ...]", argument)]
+    return getattr(torch, torch_name(argument)) if isinstance(argument, Element) else argument
+
+
+def torch_name(element: Element) -> str:
+    """What PyTorch calls a dtype, a layout or a memory format."""
+    return _TORCH_NAMES.get(element.name, element.name)

@@ -1,0 +1,170 @@
+"""Elements at indices: known ones when the program is read, others when it runs.
+
+Negative indices count from the end.  PyTorch stops with an error at an index outside; here it names the nearest
+element, so that nothing beside the tensor is ever read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import CumSumOp, DynamicGatherOp
+from qdialect.dialect.type_constraints import element_of
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.ordering import extreme_index
+from qdialect.frontends.planning.plain import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
+from qdialect.frontends.torch.model import Ref
+from qdialect.frontends.torch.operators.movement import Movement, gathered, moved, reshaping, transposed
+from qdialect.frontends.torch.operators.plain import element_of_result, value_as
+from qdialect.frontends.torch.operators.reduction import reduce_over
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.tensors import Quantized
+
+_INDICES = ("i32", "i64")
+
+
+def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """The elements of `source` at `indices` along `axis`, whose dimension those of the indices replace."""
+    shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
+    if isinstance(indices, Constant):
+        flat = tuple(int(index) for index in indices.array.ravel())
+        return moved(call, gathered(call, source, axis, flat), reshaping(shape))
+    found = value_of_tensor(call, indices)
+    require(found.element in _INDICES, f"indices must be i32 or i64, but got {found.element}")
+
+    def emit(emitter: Emitter, value: ir.Value) -> ir.Value:
+        where = emitter.to_channels_first(found)
+        return emitter.build(DynamicGatherOp, value, where, element=element_of(value.type), axis=axis)
+
+    has_one_scale = not isinstance(source, Quantized) or len(source.scales) == 1
+    data = source if has_one_scale else Computed(source.shape, value_of_tensor(call, source))
+    return moved(call, data, Movement(shape, None, emit, lambda other: other))
+
+
+def _axis(call: Call, rank: int) -> int:
+    (axis,) = call.integers("dim", 1)
+    require(-max(rank, 1) <= axis < max(rank, 1), f"dim must be in [-{rank}, {rank}), but got {axis}")
+    return axis % max(rank, 1)
+
+
+@imports("embedding.default")
+def _embedding(call: Call) -> Result:
+    return taken(call, call.tensor("weight"), call.tensor("indices"), 0)
+
+
+@imports("index_select.default")
+def _index_select(call: Call) -> Result:
+    source = call.tensor("self")
+    return taken(call, source, call.tensor("index"), _axis(call, len(source.shape)))
+
+
+@imports("index.Tensor", "_unsafe_index.Tensor")
+def _index(call: Call) -> Result:
+    """Index tensors broadcast; their dimensions replace the indexed ones, and come first where those are apart."""
+    source, entries = call.tensor("self"), call.node.arguments["indices"]
+    found = {axis: call.results[entry.name] for axis, entry in enumerate(entries) if isinstance(entry, Ref)}
+    tensors = {axis: result for axis, result in found.items() if not isinstance(result, tuple)}
+    for tensor in tensors.values():
+        require(element_type(tensor) in _INDICES, f"indices must be i32 or i64, but got {element_type(tensor)}")
+    axes = tuple(tensors)
+    require(len(axes) >= 1, "indices must name at least 1 dimension")
+    if axes != tuple(range(axes[0], axes[-1] + 1)):
+        others = tuple(axis for axis in range(len(source.shape)) if axis not in axes)
+        source = transposed(call, source, (*axes, *others))
+        axes = tuple(range(len(axes)))
+    return _at_tuples(call, source, axes, list(tensors.values()))
+
+
+def _at_tuples(call: Call, source: Tensor, axes: Shape, tensors: Sequence[Tensor]) -> Tensor:
+    """The elements at indices of neighbouring dimensions, which become one."""
+    first, extents = axes[0], tuple(source.shape[axis] for axis in axes)
+    if len(axes) == 1:
+        return taken(call, source, tensors[0], first)
+    strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
+    offsets = [_offset(call, *parts) for parts in zip(tensors, extents, strides, strict=True)]
+    flat = (*source.shape[:first], math.prod(extents), *source.shape[axes[-1] + 1 :])
+    return taken(call, moved(call, source, reshaping(flat)), _sum(call, offsets), first)
+
+
+def _offset(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
+    """How far indices of a dimension of `extent` elements, `stride` apart, lie from the first."""
+    if isinstance(index, Constant):
+        array = index.array.astype(np.int64)
+        return Constant(np.clip(np.where(array < 0, array + extent, array), 0, extent - 1) * stride)
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        wide = s.resize(x, "i64")
+        from_end = s.select(s.compare("lt", wide, 0), s.op("arith.addi", wide, extent), wide)
+        inside = s.op("arith.minsi", s.op("arith.maxsi", from_end, 0), extent - 1)
+        return s.op("arith.muli", inside, stride)
+
+    return unary(call, value_of_tensor(call, index), "i64", build)
+
+
+def _sum(call: Call, offsets: Sequence[Tensor]) -> Tensor:
+    constants = [offset.array for offset in offsets if isinstance(offset, Constant)]
+    if len(constants) == len(offsets):
+        return Constant(np.asarray(sum(constants[1:], constants[0])))
+    total, *others = (value_of_tensor(call, offset) for offset in offsets)
+    for other in others:
+        total = binary(call, [total, other], "i64", lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs))
+    return total
+
+
+@imports("gather.default")
+def _gather(call: Call) -> Result:
+    """Element [.., i, ..] is the source's element [.., index[.., i, ..], ..]."""
+    source, index = call.tensor("self"), call.tensor("index")
+    axis, shape = _axis(call, len(source.shape)), source.shape
+    fits = len(shape) == len(index.shape) >= 1 and all(
+        own <= whole for i, (own, whole) in enumerate(zip(index.shape, shape, strict=True)) if i != axis
+    )
+    require(fits, f"index must lie in a tensor of shape {list(shape)}, but has {list(index.shape)}")
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    extents = [1 if i == axis else extent for i, extent in enumerate(index.shape)]
+    call.plan.budget.spend_constant(extents, 8)
+    grid = np.indices(extents, dtype=np.int64)
+    others = sum((grid[i] * stride for i, stride in enumerate(strides)), np.zeros(extents, np.int64))
+    at = _sum(call, [_offset(call, index, shape[axis], strides[axis]), Constant(others)])
+    return taken(call, moved(call, source, reshaping((math.prod(shape),))), at, 0)
+
+
+@imports("argmax.default", "argmin.default")
+def _argmax(call: Call) -> Result:
+    """The first of equal elements; of a whole tensor in row-major order."""
+    source, is_largest = call.tensor("self"), "argmax" in call.node.kind
+    if call.argument("dim") is not None:
+        axis, keeps = _axis(call, len(source.shape)), bool(call.argument("keepdim"))
+        return extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
+    flat = moved(call, source, reshaping((math.prod(source.shape),)))
+    index = extreme_index(call, flat, 0, keep_dims=False, last=False, is_largest=is_largest)
+    return moved(call, index, reshaping(call.node.outputs[0].shape))
+
+
+@imports("max.dim", "min.dim")
+def _extreme_and_index(call: Call) -> Result:
+    """The extreme element along a dimension, and where the first of them stands."""
+    source, is_largest = call.tensor("self"), "max" in call.node.kind
+    axis, keeps = _axis(call, len(source.shape)), bool(call.argument("keepdim"))
+    index = extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
+    return reduce_over(call, source, (axis,), keeps, "amax" if is_largest else "amin"), index
+
+
+@imports("cumsum.default")
+def _cumsum(call: Call) -> Result:
+    """One term after another; integers wrap around."""
+    value = value_as(call, "self", element_of_result(call))
+    axis = _axis(call, len(value.shape))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data = emitter.to_channels_first(value)
+        return emitter.build(CumSumOp, data, element=value.element, axis=axis, exclusive=False, reverse=False), False
+
+    return tensor_of(call.plan.compute(call.name, value.shape, value.element, emit))

@@ -1,0 +1,118 @@
+"""constant_pad_nd: a number around a tensor; where the tensor is quantized afterwards, its quantized value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import PadOp
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
+from qdialect.frontends.planning.tensors import F32Tensor, Plan
+from qdialect.frontends.slices import Slice, take_slices
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.tensors import Quantized
+
+_LARGEST_WHOLE = 2**24
+
+
+@dataclass(frozen=True)
+class Border:
+    """How many elements are added before and after each dimension; fewer than 0 are taken away."""
+
+    low: Shape
+    high: Shape
+
+    def stored(self, is_channels_last: bool) -> Border:
+        """Of a tensor whose channels come last, or not."""
+        order = channels_last(len(self.low)) if is_channels_last else range(len(self.low))
+        return Border(tuple(self.low[axis] for axis in order), tuple(self.high[axis] for axis in order))
+
+    def cut(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+        """What is taken away of a tensor."""
+        slices = [
+            Slice(max(-low, 0), 1, extent + min(low, 0) + min(high, 0))
+            for extent, low, high in zip(shape_of(value.type), self.low, self.high, strict=True)
+        ]
+        return take_slices(emitter, value, slices)
+
+    def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
+        """A tensor within its border of the integer `fill`."""
+        low, high = (tuple(max(count, 0) for count in counts) for counts in (self.low, self.high))
+        cut = self.cut(emitter, value)
+        if not any((*low, *high)):
+            return cut
+        return emitter.build(PadOp, cut, element=element_of(value.type), low=low, high=high, value=fill)
+
+
+@dataclass(frozen=True, eq=False)
+class Padded(F32Tensor):
+    """`source` within a border of the number `fill`."""
+
+    name: str
+    source: F32Tensor
+    border: Border
+    fill: float
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        return self.filled(plan, name, self.source.quantized(plan, name, to), to.quantize_scalar(self.fill))
+
+    def filled(self, plan: Plan, name: str, values: Value, fill: int) -> Value:
+        """Quantized values within a border of the quantized value `fill`."""
+
+        def emit(emitter: Emitter) -> Emitted:
+            held, is_channels_last = emitter.either(values)
+            return self.border.stored(is_channels_last).filled(emitter, held, fill), is_channels_last
+
+        return plan.compute(name, self.shape, values.element, emit)
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        source = self.source.f32(plan, self.name)
+        if self.fill.is_integer() and abs(self.fill) <= _LARGEST_WHOLE:
+            return self.filled(plan, self.name, source, int(self.fill))
+
+        def emit(emitter: Emitter) -> Emitted:
+            # Zeros around the differences from `fill` would round: a mask says where the border is.
+            held, is_channels_last = emitter.either(source)
+            border = self.border.stored(is_channels_last)
+            padded = border.filled(emitter, held, 0)
+            shape = shape_of(padded.type)
+            inside = border.filled(emitter, emitter.number(0.0, shape_of(held.type)), 1)
+            outside = emitter.compare(_GREATER, inside, emitter.number(0.5, shape))
+            return emitter.select(outside, emitter.number(self.fill, shape), padded), is_channels_last
+
+        return plan.compute(self.name, self.shape, "f32", emit)
+
+
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
+
+
+@imports("constant_pad_nd.default")
+def _pad(call: Call) -> Result:
+    """Pairs of counts from the last dimension on."""
+    source = call.tensor("self")
+    if isinstance(source, Value):
+        raise UnsupportedError("input must be f32, but is quantized values")
+    pads, rank = call.dimensions("pad"), len(source.shape)
+    require(len(pads) % 2 == 0 and len(pads) <= 2 * rank, f"pad must have pairs for {rank} dimensions at most")
+    pairs = [(0, 0)] * (rank - len(pads) // 2) + list(zip(pads[::2], pads[1::2], strict=True))[::-1]
+    border = Border(tuple(low for low, _ in pairs), tuple(high for _, high in pairs))
+    fill = float(call.argument("value") or 0)
+    parts = as_f32("self", source)
+    shape = tuple(extent + low + high for extent, (low, high) in zip(source.shape, pairs, strict=True))
+    kept = [extent + min(low, 0) + min(high, 0) for extent, (low, high) in zip(source.shape, pairs, strict=True)]
+    require(min(kept, default=1) >= 1, f"pad must leave an element of each dimension, but got {list(pads)}")
+    padded = Padded(shape, call.name, parts, border, fill)
+    if not isinstance(source, Quantized) or not source.is_eight_bit:
+        return padded
+    parameters = source.parameters
+    quantized = parameters.quantize_scalar(fill)
+    if parameters.dequantize(np.array([quantized]))[0] != np.float32(fill):
+        return padded
+    return source.with_values(padded.filled(call.plan, call.name, source.values, quantized))

@@ -1,0 +1,210 @@
+"""Integers, booleans and floats that stand for themselves: conversions, comparisons, logic, choices and arithmetic.
+
+Operands of several types become one before they meet, as PyTorch promotes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.common import require
+from qdialect.frontends.planning.conversion import cast_array, converted
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.plain import (
+    Arithmetic,
+    OfTwo,
+    binary,
+    element_type,
+    tensor_of,
+    ternary,
+    unary,
+    value_of_tensor,
+)
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.torch.operators.registry import Call, imports, imports_plain
+
+# In the order of PyTorch's promotion, within a kind by width.
+_RANKS = ("i1", "ui8", "i8", "i16", "i32", "i64", "f32")
+
+
+def element_of_result(call: Call) -> str:
+    """The element type that PyTorch gives the node's first result."""
+    return call.node.outputs[0].element
+
+
+def as_element(call: Call, tensor: Tensor, element: str) -> Tensor:
+    """A tensor converted to `element`; itself where it is of this type."""
+    found = element_type(tensor)
+    if found == element:
+        return tensor
+    require(element in NUMPY_DTYPES, f"result must be of a type of the dialect, but got {element}")
+    if isinstance(tensor, Constant):
+        return Constant(cast_array(tensor.array, element))
+    value = value_of_tensor(call, tensor)
+    return tensor_of(unary(call, value, element, lambda s, x: converted(s, x, found, element)))
+
+
+def value_as(call: Call, name: str, element: str) -> Value:
+    """An argument, a tensor or a number, as a value of `element`."""
+    return value_of_tensor(call, as_element(call, call.tensor(name), element))
+
+
+def promoted(call: Call, *names: str) -> str:
+    """The element type in which operands meet; of numbers beside tensors only the kind counts."""
+    tensors = [element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
+    numbers = [call.argument(name) for name in names if call.reads(name) is None]
+    for element in tensors:
+        require(element in _RANKS, f"operands must be one of {', '.join(_RANKS)}, but got {element}")
+    if any(isinstance(number, float) for number in numbers):
+        return "f32"
+    floor = "i1" if all(isinstance(number, bool) for number in numbers) else "i64"
+    widest = max(tensors, key=_RANKS.index, default=floor)
+    return floor if widest == "i1" else widest
+
+
+@imports("to.dtype", "to.dtype_layout", "to.device", "to.other", "_to_copy.default", "type_as.default")
+def _to(call: Call) -> Result:
+    """Other devices and layouts hold the same elements."""
+    return as_element(call, call.tensor("self"), element_of_result(call))
+
+
+_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@imports(*(f"{name}.{overload}" for name in _PREDICATES for overload in ("Tensor", "Scalar")))
+def _comparison(call: Call) -> Result:
+    """Of floats no comparison with NaN holds but "not equal"."""
+    element = promoted(call, "self", "other")
+    predicate = call.node.kind.split(".")[1]
+    values = [value_as(call, name, element) for name in ("self", "other")]
+    return binary(call, values, "i1", lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+
+
+@imports("isnan.default")
+def _is_nan(call: Call) -> Result:
+    return unary(call, value_as(call, "self", "f32"), "i1", lambda s, x: s.compare("ne", x, x))
+
+
+@imports("isinf.default")
+def _is_infinite(call: Call) -> Result:
+    value = value_as(call, "self", "f32")
+    return unary(call, value, "i1", lambda s, x: s.compare("eq", s.op("math.absf", x), np.inf))
+
+
+_LOGIC = {"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}
+
+
+@imports(
+    *(f"bitwise_{name}.{overload}" for name in _LOGIC for overload in ("Tensor", "Scalar")),
+    *(f"__{name}__.{overload}" for name in _LOGIC for overload in ("Tensor", "Scalar")),
+    *(f"logical_{name}.default" for name in _LOGIC),
+)
+def _logic(call: Call) -> Result:
+    kind = call.node.kind.split(".")[1]
+    op = _LOGIC[kind.removeprefix("bitwise_").removeprefix("logical_").strip("_")]
+    element = "i1" if kind.startswith("logical") else promoted(call, "self", "other")
+    values = [value_as(call, name, element) for name in ("self", "other")]
+    return binary(call, values, element, lambda s, lhs, rhs: s.op(op, lhs, rhs))
+
+
+@imports("bitwise_not.default", "logical_not.default")
+def _not(call: Call) -> Result:
+    element = "i1" if "logical" in call.node.kind else element_type(call.tensor("self"))
+    ones = 1 if element == "i1" else -1
+    return unary(call, value_as(call, "self", element), element, lambda s, x: s.op("arith.xori", x, ones))
+
+
+@imports("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def _where(call: Call) -> Result:
+    """Elements of one tensor or another."""
+    element = element_of_result(call)
+    condition = value_as(call, "condition", "i1")
+    values = [condition, value_as(call, "self", element), value_as(call, "other", element)]
+    return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
+
+
+@imports("masked_fill.Scalar", "masked_fill.Tensor")
+def _masked_fill(call: Call) -> Result:
+    element = element_of_result(call)
+    values = [value_as(call, "mask", "i1"), value_as(call, "value", element), value_as(call, "self", element)]
+    return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
+
+
+def _floor_quotient(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    rest, quotient = s.op("arith.rem{s}i", lhs, rhs), s.op("arith.div{s}i", lhs, rhs)
+    differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
+    is_above = s.op("arith.andi", s.compare("ne", rest, 0), differs)
+    return s.select(is_above, s.op("arith.subi", quotient, 1), quotient)
+
+
+def _floor_remainder(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    rest = s.op("arith.rem{s}i", lhs, rhs)
+    differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
+    is_other = s.op("arith.andi", s.compare("ne", rest, 0), differs)
+    return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
+
+
+_INTEGERS: dict[str, OfTwo] = {
+    "add": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
+    "floor_divide": _floor_quotient,
+    "fmod": lambda s, lhs, rhs: s.op("arith.rem{s}i", lhs, rhs),
+    "maximum": lambda s, lhs, rhs: s.op("arith.max{s}i", lhs, rhs),
+    "minimum": lambda s, lhs, rhs: s.op("arith.min{s}i", lhs, rhs),
+    "mul": lambda s, lhs, rhs: s.op("arith.muli", lhs, rhs),
+    "remainder": _floor_remainder,
+    "rsub": lambda s, lhs, rhs: s.op("arith.subi", rhs, lhs),
+    "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
+}
+_FLOATS: dict[str, OfTwo] = {
+    "add": lambda s, lhs, rhs: s.op("arith.addf", lhs, rhs),
+    "div": lambda s, lhs, rhs: s.op("arith.divf", lhs, rhs),
+    "maximum": lambda s, lhs, rhs: s.op("arith.maximumf", lhs, rhs),
+    "minimum": lambda s, lhs, rhs: s.op("arith.minimumf", lhs, rhs),
+    "mul": lambda s, lhs, rhs: s.op("arith.mulf", lhs, rhs),
+    "rsub": lambda s, lhs, rhs: s.op("arith.subf", rhs, lhs),
+    "sub": lambda s, lhs, rhs: s.op("arith.subf", lhs, rhs),
+}
+
+
+@imports_plain(
+    *(
+        f"{name}.{overload}"
+        for name in ("add", "div", "fmod", "mul", "remainder", "rsub", "sub")
+        for overload in ("Tensor", "Scalar")
+    ),
+    *("maximum.default", "minimum.default", "floor_divide.default", "floor_divide.Scalar"),
+)
+def _arithmetic(call: Call) -> Result:
+    """In the type of the result; integers wrap around."""
+    kind, element = call.node.kind.split(".")[1], element_of_result(call)
+    alpha = call.argument("alpha")
+    require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
+    functions = _FLOATS if element == "f32" else _INTEGERS
+    require(kind in functions, f"operands must not be integers, for a result of {element}")
+    return tensor_of(
+        binary(call, [value_as(call, name, element) for name in ("self", "other")], element, functions[kind])
+    )
+
+
+@imports_plain("neg.default", "abs.default", "clamp.default")
+def _of_one(call: Call) -> Result:
+    element, kind = element_of_result(call), call.node.kind
+    value = value_as(call, "self", element)
+    require(element != "f32", "operand must be integers")
+    if kind == "aten.neg.default":
+        return unary(call, value, element, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
+    if kind == "aten.abs.default":
+        return unary(call, value, element, lambda s, x: s.op("math.absi", x))
+    bounds = [(name, call.argument(bound)) for name, bound in (("max", "min"), ("min", "max"))]
+    return unary(call, value, element, lambda s, x: _clamped(s, x, bounds))
+
+
+def _clamped(s: Arithmetic, value: ir.Value, bounds: Sequence[tuple[str, int | None]]) -> ir.Value:
+    for name, bound in bounds:
+        value = value if bound is None else s.op(f"arith.{name}{{s}}i", value, bound)
+    return value

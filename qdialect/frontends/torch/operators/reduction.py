@@ -1,0 +1,137 @@
+"""Sums, products, extremes and variances over dimensions, in float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    F32MaxOp,
+    F32MinOp,
+    F32ProdOp,
+    F32ReduceOp,
+    F32SumOp,
+    IntegerReduceOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+)
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.normalization import centred, mean_of
+from qdialect.frontends.planning.plain import element_type, value_of_tensor
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.torch.operators.computation import computed
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result
+from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+
+_OPS: Mapping[str, type[F32ReduceOp]] = {
+    "amax": F32MaxOp,
+    "amin": F32MinOp,
+    "max": F32MaxOp,
+    "min": F32MinOp,
+    "prod": F32ProdOp,
+    "sum": F32SumOp,
+}
+
+
+_INTEGER_OPS: Mapping[str, type[IntegerReduceOp]] = {
+    "amax": IntMaxOp,
+    "amin": IntMinOp,
+    "max": IntMaxOp,
+    "min": IntMinOp,
+    "prod": IntProdOp,
+    "sum": IntSumOp,
+}
+
+
+@imports(
+    *("amax.default", "amin.default", "max.default", "min.default", "prod.default", "prod.dim_int", "sum.default"),
+    "sum.dim_IntList",
+)
+def _reduce(call: Call) -> Result:
+    """Over some dimensions or all; integers in the type of the result, as which they wrap around."""
+    source, element = call.tensor("self"), element_of_result(call)
+    axes, keeps = axes_of(call, len(source.shape)), bool(call.argument("keepdim"))
+    return reduce_over(call, as_element(call, source, element), axes, keeps, call.node.kind.split(".")[1])
+
+
+def reduce_over(call: Call, source: Tensor, axes: Shape, keeps: bool, kind: str) -> Tensor:
+    """The reduction `kind` (``"amax"``) over `axes`, which stay as extents of 1 where `keeps`."""
+    shape = reduced_shape(source.shape, axes, keeps)
+    if element_type(source) != "f32":
+        return _integers(call, source, axes, keeps, _INTEGER_OPS[kind])
+
+    def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        return reduced(emitter, _OPS[kind], operands[0], axes, keeps) if axes else operands[0]
+
+    return computed(call, shape, (as_f32("self", source),), build)
+
+
+def _integers(call: Call, source: Tensor, axes: Shape, keeps: bool, op_class: type[IntegerReduceOp]) -> Value:
+    value = value_of_tensor(call, source)
+    require(value.element in ("i32", "i64"), f"integers must be i32 or i64, but got {value.element}")
+    if not axes:
+        return value
+
+    def emit(emitter: Emitter) -> Emitted:
+        data = emitter.to_channels_first(value)
+        return emitter.build(op_class, data, element=value.element, axes=axes, keep_dims=keeps), False
+
+    return call.plan.compute(call.name, reduced_shape(value.shape, axes, keeps), value.element, emit)
+
+
+@imports("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+def _quantifier(call: Call) -> Result:
+    """Whether some element is not zero, or each: the largest or the smallest of their truth values."""
+    truth = as_element(call, as_element(call, call.tensor("self"), "i1"), "i32")
+    axes, keeps = axes_of(call, len(truth.shape)), bool(call.argument("keepdim"))
+    op_class = IntMaxOp if ".any." in call.node.kind else IntMinOp
+    return as_element(call, _integers(call, truth, axes, keeps, op_class), "i1")
+
+
+def axes_of(call: Call, rank: int) -> Shape:
+    """The dimensions that an operator names in ``dim``, ascending; all of `rank` where it names none."""
+    given = call.argument("dim")
+    dims = tuple(range(rank)) if given is None or given == () else call.dimensions("dim")
+    require(all(-rank <= axis < rank for axis in dims), f"dim must be in [-{rank}, {rank}), but got {list(dims)}")
+    axes = tuple(sorted(axis % rank for axis in dims))
+    require(len(set(axes)) == len(axes), f"dim must have no dimension twice, but got {list(dims)}")
+    return axes
+
+
+def reduced_shape(shape: Shape, axes: Shape, keeps: bool) -> Shape:
+    """The shape without `axes`, which stay as extents of 1 where `keeps`."""
+    if keeps:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+
+
+@imports("var.correction", "var_mean.correction")
+def _variance(call: Call) -> Result:
+    """``sum((x - mean)^2) / (n - correction)``, and the mean."""
+    source = call.f32("self")
+    axes = axes_of(call, len(source.shape))
+    require(len(axes) >= 1, "input must have at least 1 dimension, but got 0")
+    keeps = bool(call.argument("keepdim"))
+    shape = reduced_shape(source.shape, axes, keeps)
+    correction = call.argument("correction")
+    count = math.prod(source.shape[axis] for axis in axes) - (1 if correction is None else correction)
+    require(count > 0, f"correction must be less than the {count + (correction or 1)} elements")
+
+    def variance(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        below = centred(emitter, operands[0], axes)
+        square = F32Builder(emitter, source.shape)("mulf", below, below)
+        total = reduced(emitter, F32SumOp, square, axes, keeps)
+        return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
+
+    def mean(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
+        return emitter.reshape(mean_of(emitter, operands[0], axes), shape)
+
+    result = computed(call, shape, (source,), variance)
+    return (result, computed(call, shape, (source,), mean)) if "var_mean" in call.node.kind else result
