@@ -171,6 +171,10 @@ class Quantized(F32Tensor):
         return look_up(plan, name, self, to, lambda f32_values: f32_values)
 
     def _f32(self, plan: Plan, name: str) -> Value:
+        if self.values.data is not None:
+            plan.budget.spend_constant(self.shape, np.dtype(np.float32).itemsize)
+            return Value(name, self.shape, "f32", data=self.f32_values())
+
         def emit(emitter: Emitter) -> Emitted:
             values, is_channels_last = self.stored(emitter)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
@@ -220,6 +224,13 @@ class Table(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return look_up(plan, name, self.source, to, self.function)
+
+
+def known_array(tensor: Tensor | None) -> Array | None:
+    """What a tensor is known to hold: a constant, or the f32 values of constant quantized values."""
+    if isinstance(tensor, Constant):
+        return tensor.array
+    return tensor.f32_values() if isinstance(tensor, Quantized) else None
 
 
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}

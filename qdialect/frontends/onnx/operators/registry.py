@@ -12,7 +12,17 @@ from qdialect.frontends.onnx.schema import check_type, type_name
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known, quantize
+from qdialect.frontends.planning.tensors import (
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    Table,
+    Tensor,
+    known,
+    known_array,
+    quantize,
+)
 from qdialect.registry import Registry
 
 T = TypeVar("T")
@@ -76,11 +86,11 @@ class Call:
         return tensor
 
     def constant(self, index: int) -> Array:
-        """Input `index`, which must be known."""
-        tensor = self.tensor(index)
-        if not isinstance(tensor, Constant):
+        """Input `index`, which must be known; constant quantized values that are dequantized are."""
+        array = known_array(self.tensor(index))
+        if array is None:
             raise UnsupportedError(f"input {index} must be constant")
-        return tensor.array
+        return array
 
     def integers(self, index: int) -> tuple[int, ...]:
         """The entries of input `index`, which must be known integers."""
@@ -101,11 +111,12 @@ class Call:
 
 def number_of(tensor: Tensor, what: str) -> float:
     """The one entry of a tensor that must be known."""
-    if not isinstance(tensor, Constant):
+    array = known_array(tensor)
+    if array is None:
         raise UnsupportedError(f"{what} must be constant")
-    require(tensor.array.size == 1, f"{what} must have 1 entry, but got {tensor.array.size}")
-    require(tensor.array.dtype.kind in "biuf", f"{what} must be a number, but got {tensor.array.dtype}")
-    return float(tensor.array.ravel()[0])
+    require(array.size == 1, f"{what} must have 1 entry, but got {array.size}")
+    require(array.dtype.kind in "biuf", f"{what} must be a number, but got {array.dtype}")
+    return float(array.ravel()[0])
 
 
 Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]
