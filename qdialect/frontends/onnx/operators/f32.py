@@ -20,7 +20,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
-from qdialect.frontends.planning.tensors import Computed, Constant
+from qdialect.frontends.planning.tensors import Computed
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
 
@@ -180,11 +180,9 @@ def _gemm(call: Call) -> Computed:
 def _conv(call: Call) -> Computed:
     """Of images with constant weights."""
     call.count(2, 3)
-    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.tensor(1)
+    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.constant(1)
     require(len(shape) == 4 == len(kernel), f"input must have 4 dimensions, but got {len(shape)}")
-    require(isinstance(weight, Constant), "weight must be constant")
-    assert isinstance(weight, Constant)
-    taps, groups = np.ascontiguousarray(weight.array.transpose(0, 2, 3, 1)), call.attribute("group", 1)
+    taps, groups = np.ascontiguousarray(weight.transpose(0, 2, 3, 1)), call.attribute("group", 1)
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
     window = window_of(call, shape[2:], kernel[2:])
     after = (shape[0], kernel[0], *window.output)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import check_scales, require
+from qdialect.frontends.common import are_scales, check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
@@ -23,13 +25,17 @@ Integers = tuple[int, ...]
 
 
 def scales_of(call: Call, index: int) -> Floats:
-    """Input `index` as one scale or a list of them."""
+    """Input `index` as one scale or a list of them, which ops can hold."""
+    scales = _scale_entries(call, index)
+    check_scales(scales, "scale")
+    return scales
+
+
+def _scale_entries(call: Call, index: int) -> Floats:
     array = call.constant(index)
     require(array.dtype == "float32", f"scale must be f32, but got {array.dtype}")
     require(array.ndim <= 1 and array.size >= 1, f"scale must have 0 or 1 dimensions, but got {array.ndim}")
-    scales = tuple(float(value) for value in array.ravel())
-    check_scales(scales, "scale")
-    return scales
+    return tuple(float(value) for value in array.ravel())
 
 
 def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[Integers, str]:
@@ -53,7 +59,11 @@ def parameters_of(call: Call, index: int, element: str) -> QuantizedTensorType:
 
 def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     """Input `values` with the scales of input `scale` and the zero points of the next, along `axis` if several."""
-    value, scales = call.value(values), scales_of(call, scale)
+    return _held(call, values, scale, axis, scales_of(call, scale))
+
+
+def _held(call: Call, values: int, scale: int, axis: int, scales: Floats) -> Quantized:
+    value = call.value(values)
     require(value.element in _QUANTIZED, f"input {values} must be {' or '.join(_QUANTIZED)}, but got {value.element}")
     zero_points, element = zero_points_of(call, scale + 1, len(scales), value.element)
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
@@ -70,7 +80,14 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    return dequantized(call, 0, 1, call.attribute("axis", 1))
+    axis: int = call.attribute("axis", 1)
+    scales = _scale_entries(call, 1)
+    if not isinstance(call.tensor(0), Constant) or are_scales(scales):
+        return dequantized(call, 0, 1, axis)
+    # The numbers of a constant need no op, and no scale that an op can hold.
+    require(all(0 < scale < math.inf for scale in scales), f"scale must be positive and finite, but got {scales[0]}")
+    call.plan.budget.spend_constant(call.tensor(0).shape, np.dtype(np.float32).itemsize)
+    return Constant(np.asarray(_held(call, 0, 1, axis, scales).f32_values()))
 
 
 @imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
