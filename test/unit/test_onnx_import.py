@@ -65,7 +65,7 @@ def test_units_become_integer_ops_with_channels_last() -> None:
     module = import_onnx(residual_block(), batch=2)
     convolution = ["qnn.conv2d", "qnn.requantize"]
     chain = [*convolution, "qnn.clip", *convolution, "qnn.add", "qnn.mean"]
-    assert names(module) == ["qnn.quantize", "qnn.transpose", *chain, "qnn.transpose", "qnn.dequantize"]
+    assert names(module) == ["qnn.quantize", "qnn.transpose", *chain, "qnn.dequantize", "qnn.transpose"]
     choices = [
         (ir.StringAttr(op.attributes["rounding"]).value, ir.StringAttr(op.attributes["multiplier"]).value)
         for op in operations(module)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from onnx_graphs import ModelBuilder, codes_of, drawn, f32_values
 
 from qdialect.frontends.onnx import import_onnx
+from qdialect.pipeline import PassManager
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -74,3 +75,16 @@ def test_a_batch_normalization_holds_an_entry_for_each_channel_alone() -> None:
     data = b.dequantize(b.input("x", shape, np.uint8), X)
     module = import_onnx(b.finish(b.quantize(b.node("BatchNormalization", data, *names), Y)))
     assert compile_module(module).constants_bytes < 4096
+
+
+def test_no_transpose_stands_between_convolutions_and_batch_normalizations() -> None:
+    b, shape = ModelBuilder(), (1, 3, 8, 8)
+    first, second = (b.weight(drawn((8, n, 1, 1), np.int8, n), [0.01] * 8) for n in (3, 8))
+    data = b.node("Conv", b.dequantize(b.input("x", shape, np.uint8), X), first)
+    names, _ = batch_parameters(b, 8)
+    normal = b.node("BatchNormalization", b.dequantize(b.quantize(data, X), X), *names)
+    result = b.node("Conv", b.dequantize(b.quantize(normal, Y), Y), second)
+    module = import_onnx(b.finish(b.quantize(result, X)))
+    PassManager.parse("fuse-qnn").run(module)
+    # Those of the function's argument and result.
+    assert str(module).count("qnn.transpose") == 2

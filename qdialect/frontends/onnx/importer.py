@@ -144,5 +144,3 @@ class _Planner(Planner[Node]):
 
 def _asks_for_shape(node: Node) -> bool:
     return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
-
-

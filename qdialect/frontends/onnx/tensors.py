@@ -19,10 +19,6 @@ class Quantized(planning.Quantized):
 
     profile = ORT
 
-    def stored(self, emitter: Emitter) -> Emitted:
-        """In the model's order: a transpose of bytes costs a quarter of one of f32 values."""
-        return emitter.to_channels_first(self.values), False
-
 
 @dataclass(frozen=True, eq=False)
 class Clamped(F32Tensor):

@@ -152,10 +152,6 @@ class Quantized(F32Tensor):
         """Other quantized values with the same parameters."""
         return replace(self, shape=values.shape, values=values)
 
-    def stored(self, emitter: Emitter) -> Emitted:
-        """The quantized values in the order of dimensions in which they are dequantized."""
-        return emitter.either(self.values)
-
     def _table(self) -> Table | None:
         is_computed = self.is_eight_bit and self.values.data is None
         return Table(self.shape, self, lambda f32_values: f32_values) if is_computed else None
@@ -176,7 +172,7 @@ class Quantized(F32Tensor):
             return Value(name, self.shape, "f32", data=self.f32_values())
 
         def emit(emitter: Emitter) -> Emitted:
-            values, is_channels_last = self.stored(emitter)
+            values, is_channels_last = emitter.either(self.values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
             return emitter.build(DequantizeOp, values, element="f32", **parameters), is_channels_last
