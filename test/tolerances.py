@@ -81,8 +81,11 @@ _TORCH = {
 _ONNX = {
     **dict.fromkeys(
         (
-            *("AveragePool", "BatchNormalization", "ConvTranspose", "LayerNormalization", "LogSoftmax", "Pow"),
-            *("ReduceMean", "ReduceSum", "com.microsoft.QLinearAveragePool"),
+            *("AveragePool", "ConvTranspose", "GroupNormalization", "InstanceNormalization", "LayerNormalization"),
+            *("LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Pow", "RMSNormalization", "ReduceMean"),
+            *("ReduceSum", "SimplifiedLayerNormalization", "com.microsoft.GroupNorm"),
+            *("com.microsoft.QLinearAveragePool", "com.microsoft.SkipLayerNormalization"),
+            "com.microsoft.SkipSimplifiedLayerNormalization",
         ),
         _ORT_SUMS,
     ),

@@ -20,25 +20,10 @@ from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.tensors import Computed
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
-
-
-class F32Builder:
-    """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
-
-    def __init__(self, emitter: Emitter, shape: Shape) -> None:
-        self._emitter = emitter
-        self._shape = shape
-
-    def __call__(self, name: str, *operands: ir.Value | float) -> ir.Value:
-        """``arith.<name>f`` or ``math.<name>`` of tensors and numbers."""
-        values = [o if isinstance(o, ir.Value) else self._emitter.number(o, self._shape) for o in operands]
-        return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
-
-
-_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
 
 
 def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:
@@ -53,7 +38,8 @@ def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) ->
     return Computed(shape, value)
 
 
-def _axis(call: Call, default: int, rank: int) -> int:
+def axis_of(call: Call, default: int, rank: int) -> int:
+    """The attribute `axis`, counted from the first dimension."""
     axis: int = call.attribute("axis", default)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     return axis % rank
@@ -65,26 +51,20 @@ def _softmax(call: Call) -> Computed:
     call.count(1)
     shape = call.f32(0).shape
     is_flat = call.node.version < ALONG_AXIS
-    axis = _axis(call, 1 if is_flat else -1, len(shape))
+    axis = axis_of(call, 1 if is_flat else -1, len(shape))
     axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         s = F32Builder(emitter, shape)
-        largest = _reduce(emitter, F32MaxOp, values[0], axes)
-        distance = s("subf", values[0], emitter.broadcast(largest, shape))
+        largest = reduced(emitter, F32MaxOp, values[0], axes)
+        distance = s("subf", values[0], largest)
         raised = s("exp", distance)
-        total = _reduce(emitter, F32SumOp, raised, axes)
+        total = reduced(emitter, F32SumOp, raised, axes)
         if call.node.kind == "Softmax":
-            return s("divf", raised, emitter.broadcast(total, shape))
-        return s("subf", distance, emitter.broadcast(emitter.float_op("math.log", total), shape))
+            return s("divf", raised, total)
+        return s("subf", distance, emitter.float_op("math.log", total))
 
     return computed(call, shape, (0,), build)
-
-
-def _reduce(
-    emitter: Emitter, op_class: type[F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
-) -> ir.Value:
-    return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
 
 
 _REDUCTIONS: dict[str, type[F32ReduceOp]] = {
@@ -109,35 +89,12 @@ def _reduction(call: Call) -> Computed:
     require(rank > 0, "input must have at least 1 dimension, but got 0")
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        total = _reduce(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
+        total = reduced(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
         if call.node.kind != "ReduceMean":
             return total
         return F32Builder(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
 
     return computed(call, after, (0,), build)
-
-
-@imports_f32("LayerNormalization")
-def _layer_normalization(call: Call) -> Computed:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``, over the dimensions from the axis on."""
-    call.count(2, 3)
-    require(len(call.node.outputs) == 1, f"must have 1 output, but got {len(call.node.outputs)}")
-    shape = call.f32(0).shape
-    axes = tuple(range(_axis(call, -1, len(shape)), len(shape)))
-    count, epsilon = float(math.prod(shape[axis] for axis in axes)), call.attribute("epsilon", 1e-5)
-    has_bias = call.optional(2) is not None
-
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, row = F32Builder(emitter, shape), F32Builder(emitter, reduced_shape(shape, axes, keep_dims=True))
-        mean = row("divf", _reduce(emitter, F32SumOp, values[0], axes), count)
-        centred = s("subf", values[0], emitter.broadcast(mean, shape))
-        variance = row("divf", _reduce(emitter, F32SumOp, s("mulf", centred, centred), axes), count)
-        deviation = row("sqrt", row("addf", variance, epsilon))
-        normal = s("divf", centred, emitter.broadcast(deviation, shape))
-        scaled = s("mulf", normal, emitter.broadcast(values[1], shape))
-        return s("addf", scaled, emitter.broadcast(values[2], shape)) if has_bias else scaled
-
-    return computed(call, shape, (0, 1, 2) if has_bias else (0, 1), build)
 
 
 @imports_f32("MatMul")
@@ -170,8 +127,7 @@ def _gemm(call: Call) -> Computed:
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:
             return total
-        bias = emitter.broadcast(values[2], after)
-        return s("addf", total, bias if beta == 1 else s("mulf", bias, beta))
+        return s("addf", total, values[2] if beta == 1 else s("mulf", values[2], beta))
 
     return computed(call, after, (0, 1, 2) if has_bias else (0, 1), build)
 

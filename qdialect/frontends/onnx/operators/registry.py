@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
@@ -40,6 +40,10 @@ class Call:
     def name(self) -> str:
         """The name of the first output that is not omitted."""
         return next(filter(None, self.node.outputs))
+
+    def with_input(self, index: int, tensor: Tensor) -> Call:
+        """The same node with another tensor as input `index`."""
+        return replace(self, inputs=(*self.inputs[:index], tensor, *self.inputs[index + 1 :]))
 
     def count(self, minimum: int, maximum: int | None = None) -> None:
         """The node has `minimum` to `maximum` inputs."""
