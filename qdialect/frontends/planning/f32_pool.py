@@ -1,0 +1,91 @@
+"""Maxima and sums of windows over f32 images, as ops: along one dimension after the other.
+
+A window's taps along a dimension are gathered side by side and reduced, for dilated and padded windows alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32MaxOp, F32ReduceOp, F32SumOp, PadOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.f32_builder import reduced
+from qdialect.frontends.planning.window import Window
+from qdialect.frontends.slices import check_indices, gather
+
+Positions = tuple[tuple[int, ...], ...]
+"""Where each tap of each window stands along a dimension, perhaps outside of the image."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Windows whose taps stand at `positions` of an image of extents `size`."""
+
+    size: Shape
+    positions: tuple[Positions, ...]
+
+    @classmethod
+    def of(cls, window: Window, size: Shape, budget: Budget) -> Self:
+        """Of an image of extents `size`; raises `UnsupportedError` where there are too many taps to be listed."""
+        positions: list[Positions] = []
+        for i, kernel in enumerate(window.kernel):
+            check_indices(window.output[i] * kernel, budget)
+            starts = (index * window.strides[i] - window.before[i] for index in range(window.output[i]))
+            positions.append(
+                tuple(tuple(start + tap * window.dilation[i] for tap in range(kernel)) for start in starts)
+            )
+        return cls(size, tuple(positions))
+
+    def check(self) -> None:
+        """Raise `UnsupportedError` where a window lies outside of the image."""
+        for extent, windows in zip(self.size, self.positions, strict=True):
+            holds = all(any(0 <= tap < extent for tap in taps) for taps in windows)
+            require(holds, f"every window must have an element of {list(self.size)}")
+
+    def maxima(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+        """The largest numbers of the windows over [N, ..., C]; NaN where there is one."""
+        for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
+            inside = [_inside(taps, extent) for taps in windows]
+            value = _folded(emitter, value, axis, inside, F32MaxOp)
+        return value
+
+    def sums(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+        """The sums of the windows over [N, ..., C]; what lies outside of the image counts as 0."""
+        for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
+            low = max(0, -min(min(taps) for taps in windows))
+            high = max(0, max(max(taps) for taps in windows) + 1 - extent)
+            padded = _padded(emitter, value, axis, low, high)
+            value = _folded(emitter, padded, axis, [[tap + low for tap in taps] for taps in windows], F32SumOp)
+        return value
+
+
+def _inside(taps: Sequence[int], extent: int) -> list[int]:
+    """Taps outside of the image as another of the window: it counts twice, which no maximum notices."""
+    known = next(tap for tap in taps if 0 <= tap < extent)
+    return [tap if 0 <= tap < extent else known for tap in taps]
+
+
+def _padded(emitter: Emitter, value: ir.Value, axis: int, low: int, high: int) -> ir.Value:
+    if low == high == 0:
+        return value
+    rank = len(shape_of(value.type))
+    before, after = (tuple(count if i == axis else 0 for i in range(rank)) for count in (low, high))
+    return emitter.build(PadOp, value, element="f32", low=before, high=after, value=0)
+
+
+def _folded(
+    emitter: Emitter, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], op_class: type[F32ReduceOp]
+) -> ir.Value:
+    taps = len(windows[0])
+    beside = gather(emitter, value, axis, [tap for window in windows for tap in window])
+    if taps == 1:
+        return beside
+    shape = shape_of(value.type)
+    split = emitter.reshape(beside, (*shape[:axis], len(windows), taps, *shape[axis + 1 :]))
+    return reduced(emitter, op_class, split, (axis + 1,), keep_dims=False)
