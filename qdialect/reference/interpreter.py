@@ -26,6 +26,7 @@ from qdialect.reference import (
     fused_evaluators,
     pair_evaluators,
     qnn_evaluators,
+    recurrent_evaluators,
     reduction_evaluators,
     resize_evaluators,
 )
@@ -37,6 +38,7 @@ _REGISTERED = (
     qnn_evaluators,
     f32_evaluators,
     pair_evaluators,
+    recurrent_evaluators,
     reduction_evaluators,
     resize_evaluators,
 )

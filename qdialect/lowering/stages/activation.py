@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.lowering.kernels.body_machine import emit_shared
+from qdialect.lowering.kernels.activation_chain import emit_chain
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import Activation
-from qdialect.quant_math.chains import CHAINS, Expression, Leaf, Step
-
-_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
+from qdialect.quant_math.chains import CHAINS
 
 
 @lowers_stage(ActivationStage)
@@ -35,33 +31,6 @@ class ActivationKernel(StageKernel):
         alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
 
         def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
-            return _emit(body, CHAINS[self.function], value, alpha)
+            return emit_chain(body, CHAINS[self.function], value, alpha)
 
         return emit
-
-
-def _emit(body: Body, expression: Expression, x: Value, alpha: Value | None) -> Value:
-    """The ops of an activation; a comparison is "greater than"."""
-    if expression is Leaf.INPUT:
-        return x
-    if isinstance(expression, Leaf):
-        assert alpha is not None, "the function has a parameter"
-        return alpha
-    if not isinstance(expression, Step):
-        return body.constant(float(np.float32(expression)), "f32")
-    operands = [_emit(body, operand, x, alpha) for operand in expression.operands]
-    return _emit_step(body, expression.op, operands)
-
-
-def _emit_step(body: Body, op: str, operands: Sequence[Value]) -> Value:
-    if op in _COMPARISONS:
-        # No operand is NaN, so that a comparison and a choice are enough.
-        chosen = body.compare(_COMPARISONS[op], operands[0], operands[1])
-        return body.select(chosen, operands[0], operands[1])
-    if op == "arith.cmpf":
-        return body.compare("ogt", operands[0], operands[1])
-    if op.startswith("math."):
-        return emit_shared(body, op, operands[0])
-    if op == "arith.select":
-        return body.select(*operands)
-    return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)
