@@ -154,20 +154,25 @@ def test_what_no_one_reads_is_not_computed(asked: int) -> None:
     assert str(module).count("qnn.slice") == 1
 
 
-def test_a_layer_between_quantizations() -> None:
+@pytest.mark.parametrize("scales", ["one", "by direction", "by row"])
+def test_a_layer_between_quantizations(scales: str) -> None:
     """The sequence and the weights are quantized values: their product is one of integers."""
-    x_by, w_by, to = (0.02, 120), 0.01, (1 / 128, 128)
-    x, w = drawn((STEPS, BATCH, INPUTS), np.uint8), drawn((1, 4 * HIDDEN, INPUTS), np.int8, 1)
-    r = drawn((1, 4 * HIDDEN, HIDDEN), np.int8, 2)
+    x_by, r_by, to = (0.02, 120), 0.01, (1 / 128, 128)
+    x, w = drawn((STEPS, BATCH, INPUTS), np.uint8), drawn((2, 4 * HIDDEN, INPUTS), np.int8, 1)
+    r = drawn((2, 4 * HIDDEN, HIDDEN), np.int8, 2)
+    shape, axis = {"one": ((), 0), "by direction": ((2,), 0), "by row": ((4 * HIDDEN,), 1)}[scales]
+    w_by = np.random.default_rng(3).uniform(0.005, 0.01, shape).astype(np.float32)
     b = ModelBuilder()
     data = b.dequantize(b.input("x", x.shape, np.uint8), x_by)
-    b.node_of_many("LSTM", [data, b.weight(w, w_by), b.weight(r, w_by)], ["y"], hidden_size=HIDDEN)
+    weights = b.weight(w, w_by.tolist(), axis), b.weight(r, r_by)
+    b.node_of_many("LSTM", [data, *weights], ["y"], hidden_size=HIDDEN, direction="bidirectional")
     module = import_onnx(b.finish(b.quantize("y", to)))
     assert "qnn.f32_matmul" not in str(module)
     (found,) = interpreter.run(module, [x])
     np.testing.assert_array_equal(compile_module(module)(x), found)
-    layer = Layer("LSTM", has_bias=False, has_initial=False)
-    layer.x, layer.w, layer.r = f32_values(x, x_by), f32_values(w, (w_by, 0)), f32_values(r, (w_by, 0))
+    layer = Layer("LSTM", {"direction": "bidirectional"}, has_bias=False, has_initial=False)
+    by = w_by.reshape({"one": (), "by direction": (2, 1, 1), "by row": (-1, 1)}[scales])
+    layer.x, layer.w, layer.r = f32_values(x, x_by), w.astype(np.float32) * by, f32_values(r, (r_by, 0))
     assert_within(found, codes_of(layer.formula()[0], to), tolerance_of(".onnx", "LSTM"))
 
 

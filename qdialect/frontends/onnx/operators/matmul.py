@@ -111,6 +111,11 @@ def _product(left: Quantized, right: Quantized) -> Contraction:
     return _Factors(data_of(left), right).product(None)
 
 
+def product_by_rows(left: Quantized, rows: Quantized) -> Contraction:
+    """`left` times the transpose of `rows` [N, K]; raises `UnsupportedError` where no integer op multiplies them."""
+    return _Factors(data_of(left), rows, transpose_rhs=True).product(None)
+
+
 @dataclass(frozen=True)
 class _Factors:
     """The operands of a product of any rank, each perhaps with its last two dimensions exchanged."""

@@ -13,8 +13,10 @@ import numpy as np
 
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.frontends.common import Array, require
+from qdialect.frontends.onnx.operators.matmul import product_by_rows
 from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.recurrence import Cell, Product, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
@@ -131,8 +133,7 @@ class _Layer:
         call, hidden = self.call, recurrence.shape[2]
         order = np.concatenate([np.arange(hidden) + gate * hidden for gate in self.kind.gates])
         sequence = self._sequence
-        matrix = np.ascontiguousarray(weights[index][order].T)
-        products = Product((*sequence.shape[:2], matrix.shape[1]), sequence, matrix)
+        products = self._products(sequence, weights[index][order], index, order)
         attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
         cell = Cell(self.kind.op_class, own + inner, np.ascontiguousarray(recurrence[index][order].T), attributes)
@@ -142,6 +143,14 @@ class _Layer:
             cell = replace(cell, bias=gates, inner_bias=inner[last], attributes={**attributes, "reset_after": True})
         initial = tuple(self._initial(_INITIAL + i, index, hidden) for i in range(self.kind.op_class.state_count))
         return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
+
+    def _products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
+        """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
+        weights = self.call.tensor(1)
+        if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
+            return product_by_rows(sequence, _rows_of(weights, index, order))
+        matrix = np.ascontiguousarray(rows.T)
+        return Product((*sequence.shape[:2], matrix.shape[1]), sequence, matrix)
 
     @property
     def _clip(self) -> float:
@@ -193,6 +202,19 @@ class _Layer:
         holds = len(lengths) == batch and all(1 <= length <= steps for length in lengths)
         require(holds, f"sequence_lens must be {batch} integers in [1, {steps}], but got {list(lengths)}")
         return lengths
+
+
+def _rows_of(weights: Quantized, index: int, order: Array) -> Quantized:
+    """The rows of a direction in the order of the op's gates, by one scale or one for each of them."""
+    array = weights.values.data
+    assert array is not None, "the weights are known by now"
+    rows = array[index][order]
+    chosen = [index] if weights.axis == 0 else list(order)
+    several = len(weights.scales) > 1
+    scales, points = (
+        tuple(one[i] for i in chosen) if several else one for one in (weights.scales, weights.zero_points)
+    )
+    return Quantized(rows.shape, replace(weights.values, shape=rows.shape, data=rows), scales, points)
 
 
 def _f32(tensor: Tensor) -> F32Tensor:
