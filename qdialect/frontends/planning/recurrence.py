@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32MatmulOp, F32RecurrentOp, PadOp
+from qdialect.dialect import F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -21,26 +21,6 @@ from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import F32Tensor, Plan, quantize
 from qdialect.frontends.slices import Slice, gather, take_slices
-
-
-@dataclass(frozen=True, eq=False)
-class Product(F32Tensor):
-    """``x W`` in float32: x [T, B, I] times a constant [I, N]."""
-
-    source: F32Tensor
-    matrix: Array
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, name)
-
-        def emit(emitter: Emitter) -> Emitted:
-            data, matrix = emitter.to_channels_first(source), emitter.constant(self.matrix)
-            return emitter.build(F32MatmulOp, data, matrix, element="f32"), False
-
-        return plan.compute(name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 # Imported for the planners they register.
 from qdialect.frontends.onnx.operators import (
+    attention,
     average_pool,
     cast,
     concatenation,
@@ -13,6 +14,7 @@ from qdialect.frontends.onnx.operators import (
     f32_pool,
     formula,
     gathering,
+    gelu,
     layer_normalization,
     matmul,
     max_pool,
@@ -21,6 +23,7 @@ from qdialect.frontends.onnx.operators import (
     recurrent,
     reduction,
     resize,
+    rotary,
     selection,
     slicing,
     softmax,
@@ -30,6 +33,7 @@ from qdialect.frontends.onnx.operators import (
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
 
 FAMILIES = (
+    attention,
     average_pool,
     cast,
     concatenation,
@@ -39,6 +43,7 @@ FAMILIES = (
     elementwise,
     formula,
     gathering,
+    gelu,
     layer_normalization,
     matmul,
     max_pool,
@@ -49,6 +54,7 @@ FAMILIES = (
     recurrent,
     reduction,
     resize,
+    rotary,
     selection,
     slicing,
     softmax,

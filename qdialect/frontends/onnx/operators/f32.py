@@ -15,6 +15,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
 from qdialect.frontends.onnx.operators.reduction import reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
@@ -97,16 +98,36 @@ def _reduction(call: Call) -> Computed:
     return computed(call, after, (0,), build)
 
 
-@imports_f32("MatMul")
+@imports_f32("MatMul", "com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
 def _matmul(call: Call) -> Computed:
+    """``alpha * A * B`` of matrices whose leading dimensions broadcast, each perhaps with its last two exchanged."""
     call.count(2)
-    lhs, rhs = call.f32(0).shape, call.f32(1).shape
-    holds = len(lhs) >= 2 and len(rhs) >= 2 and rhs[:-2] in ((), lhs[:-2]) and lhs[-1] == rhs[-2]
-    columns = rhs[-1] if rhs else 1
-    require(holds, f"operands must be matrices, as many on the right or one, but got {list(lhs)} and {list(rhs)}")
-    return computed(
-        call, (*lhs[:-1], columns), (0, 1), lambda emitter, v: emitter.build(F32MatmulOp, *v, element="f32")
+    shapes = [call.f32(index).shape for index in range(2)]
+    is_fused = call.node.kind != "MatMul"
+    turns = [is_fused and call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    alpha = call.attribute("alpha", 1.0) if is_fused else 1.0
+    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    lhs, rhs = (
+        (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
+        for shape, turn in zip(shapes, turns, strict=True)
     )
+    holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
+    require(holds, f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
+    leading = broadcast_shape(lhs[:-2], rhs[:-2])
+    after = (*leading, lhs[-2], rhs[-1])
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        data, matrix = (
+            emitter.transpose(value, (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)) if turn else value
+            for value, turn, shape in zip(values, turns, shapes, strict=True)
+        )
+        data = emitter.broadcast(data, (*leading, *lhs[-2:]))
+        if len(rhs) > 2:
+            matrix = emitter.broadcast(matrix, (*leading, *rhs[-2:]))
+        product = emitter.build(F32MatmulOp, data, matrix, element="f32")
+        return product if alpha == 1 else F32Builder(emitter, after)("mulf", product, alpha)
+
+    return computed(call, after, (0, 1), build)
 
 
 @imports_f32("Gemm")

@@ -40,7 +40,19 @@ def _qgemm(call: Call) -> Tensor:
 @imports("MatMul")
 def _matmul(call: Call) -> Tensor:
     call.count(2)
-    return _product(call.quantized(0), call.quantized(1))
+    return product_of(call.quantized(0), call.quantized(1))
+
+
+@imports("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
+def _fused_matmul(call: Call) -> Tensor:
+    """``alpha * A * B``, each perhaps with its last two dimensions exchanged."""
+    call.count(2)
+    alpha: float = call.attribute("alpha", 1.0)
+    require(alpha > 0, f"alpha must be positive, but got {alpha}")
+    turns = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    data = _scaled(data_of(call.quantized(0)), alpha)
+    return _Factors(data, call.quantized(1), *turns).product(None)
 
 
 @imports("QLinearMatMul")
@@ -50,7 +62,7 @@ def _qlinear_matmul(call: Call) -> Tensor:
     if is_by_matrix(call, 4, 5):
         qdq_group = product_by_matrix(call, left, values=3, scale=4, zero_point=5)
     else:
-        qdq_group = _product(left, dequantized(call, 3, 4, -1))
+        qdq_group = product_of(left, dequantized(call, 3, 4, -1))
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
@@ -64,7 +76,7 @@ def _matmul_integer(call: Call) -> Tensor:
     if is_by_matrix(call, 3):
         qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
     else:
-        qdq_group = _product(left, _along_columns(integers(call, 1, 3)))
+        qdq_group = product_of(left, _along_columns(integers(call, 1, 3)))
     return qdq_group.accumulators(call.plan, call.name)
 
 
@@ -76,7 +88,7 @@ def _corrected_product(call: Call, zero_point: Value) -> Value:
     if matrix is None or matrix.ndim != 2:
         raise UnsupportedError("right operand must be a constant matrix where the zero point is omitted")
     columns = (matrix.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
-    sums = _product(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
+    sums = product_of(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
     return corrected(call, sums, zero_point, columns)
 
 
@@ -107,7 +119,8 @@ def _scaled(data: Quantized, alpha: float) -> Quantized:
     )
 
 
-def _product(left: Quantized, right: Quantized) -> Contraction:
+def product_of(left: Quantized, right: Quantized) -> Contraction:
+    """`left` times `right`; raises `UnsupportedError` where no integer op multiplies them."""
     return _Factors(data_of(left), right).product(None)
 
 

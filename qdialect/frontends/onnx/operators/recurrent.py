@@ -18,7 +18,8 @@ from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, Tran
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.recurrence import Cell, Product, States, last_of, sequence_of
+from qdialect.frontends.planning.f32_product import Product
+from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.slices import Slice
 from qdialect.quant_math.recurrence import CellActivation
