@@ -1,4 +1,4 @@
-"""RotaryEmbedding of ONNX and of com.microsoft: pairs of numbers of each head, turned by an angle for their position."""
+"""RotaryEmbedding of ONNX and of com.microsoft: pairs of numbers of each head, turned by an angle of their position."""
 
 from __future__ import annotations
 
