@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
-from onnx_graphs import ModelBuilder, codes_of, drawn, f32_values
+from onnx_graphs import ModelBuilder, codes_of, drawn, evaluated, f32_values
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -33,7 +32,7 @@ CASES = [
 
 def pool_model(kind: str, shape: tuple[int, ...], attributes: Attributes) -> bytes:
     b = ModelBuilder()
-    return b.finish(b.node(kind, b.input("x", shape), **attributes), dtype=np.float32, version=19)
+    return b.finish(b.node(kind, b.input("x0", shape), **attributes), dtype=np.float32, version=19)
 
 
 def run_both(content: bytes, *inputs: Array) -> Array:
@@ -48,8 +47,7 @@ def run_both(content: bytes, *inputs: Array) -> Array:
 def test_windows_of_floats(kind: str, shape: tuple[int, ...], attributes: Attributes) -> None:
     content = pool_model(kind, shape, attributes)
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    (wanted, *_) = ReferenceEvaluator(content).run(None, {"x": x})
-    assert_floats_within(run_both(content, x), wanted, "formula")
+    assert_floats_within(run_both(content, x), evaluated(content, x), "formula")
 
 
 def test_windows_rounded_up_do_not_count_what_lies_behind_the_padding() -> None:

@@ -184,17 +184,15 @@ def test_dynamically_quantized_layers(dtype: type[np.generic], is_by_column: boo
     codes = [drawn((2, depth, width), dtype, depth) for depth in (INPUTS, HIDDEN)]
     shape = (2, width) if is_by_column else (2,)
     scale = np.random.default_rng(6).uniform(0.005, 0.01, shape).astype(np.float32)
-    points = np.full(shape, 0 if dtype is np.int8 else 128, dtype)
+    point = 0 if dtype is np.int8 else 128
+    points = np.full(shape, point, dtype)
     b = ModelBuilder()
     names = [b.input("x", layer.x.shape), *map(b.constant, codes), b.constant(layer.b), "", "", "", ""]
     names += [b.constant(one) for one in (scale, points, scale, points)]
     attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": HIDDEN}
     b.node_of_many(f"{CONTRIB}.DynamicQuantizeLSTM", names, ["y", "h", "c"], **attributes)
     results = interpreter.run(import_onnx(b.finish("y", "h", "c", dtype=np.float32)), [layer.x])
-    layer.w, layer.r = (
-        ((one.astype(np.float32) - points.reshape(2, 1, -1)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1)
-        for one in codes
-    )
+    layer.w, layer.r = ((f32_values(one, (1.0, point)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1) for one in codes)
     for found, wanted in zip(results, layer.formula(), strict=True):
         assert_floats_within(found, wanted, "formula")
 

@@ -84,11 +84,11 @@ def _self_attention(call: Call, projection: F32Tensor, mask: int, bias: int) -> 
         total = added(emitter, emitter.to_channels_first(source))
         starts = (0, sizes[0], sizes[0] + sizes[1])
         rows = Slice(0, 1, batch), Slice(0, 1, steps)
-        parts = [
+        query, key, value = (
             split_heads(emitter, take_slices(emitter, total, (*rows, Slice(start, 1, size))), heads)
             for start, size in zip(starts, sizes, strict=True)
-        ]
-        result = how.emit(emitter, *parts, [one(emitter) for one in biases])
+        )
+        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases])
         return joined_heads(emitter, result), False
 
     shape = (batch, steps, sizes[2])
@@ -283,7 +283,8 @@ def _attended(
             value = change(emitter, emitter.to_channels_first(source))
             split = split_heads(emitter, value, count) if len(source.shape) == 3 else value
             parts.append(repeated_heads(emitter, split, counts[0] // count))
-        result = how.emit(emitter, *parts, [one(emitter) for one in biases])
+        query, key, values = parts
+        result = how.emit(emitter, query, key, values, [one(emitter) for one in biases])
         return joined_heads(emitter, result) if is_joined else result, False
 
     return Computed(after, call.plan.compute(call.name, after, "f32", emit))

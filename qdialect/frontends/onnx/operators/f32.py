@@ -114,7 +114,7 @@ def _matmul(call: Call) -> Computed:
     holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
     require(holds, f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
     leading = broadcast_shape(lhs[:-2], rhs[:-2])
-    after = (*leading, lhs[-2], rhs[-1])
+    after = (*leading, *lhs[-2:-1], *rhs[-1:])
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         data, matrix = (

@@ -143,7 +143,11 @@ def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation:
         along = stored_axis(axis % len(shape), len(shape), is_channels_last)
         scale, bias = (emitter.to_channels_first(one) for one in parameters)
         normal = group_normalized(emitter, value, groups, along, epsilon, (scale, bias))
-        return swish(1.0)(Built(emitter, normal)).value if has_activation else normal, is_channels_last
+        if not has_activation:
+            return normal, is_channels_last
+        result = swish(1.0)(Built(emitter, normal))
+        assert isinstance(result, Built)
+        return result.value, is_channels_last
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 

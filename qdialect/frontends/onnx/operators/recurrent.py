@@ -67,7 +67,7 @@ def _dequantized(call: Call, index: int, parameters: int) -> Array:
     """Weights [D, K, N] with scales and zero points of each direction, or of each of its columns."""
     values, scale, points = (call.constant(i) for i in (index, parameters, parameters + 1))
     require(values.ndim == 3, f"input {index} must have 3 dimensions, but got {values.ndim}")
-    holds = scale.dtype == np.float32 and points.dtype == values.dtype and values.dtype in (np.int8, np.uint8)
+    holds = scale.dtype == np.float32 and points.dtype == values.dtype and str(values.dtype) in ("int8", "uint8")
     require(holds, f"input {index} must be i8 or ui8 with a zero point of its type and an f32 scale")
     wanted = [(values.shape[0],), (values.shape[0], values.shape[2])]
     require(scale.shape in wanted and points.shape in wanted, f"scale must have the shape {list(wanted[0])}")
@@ -132,7 +132,7 @@ class _Layer:
 
     def _states(self, index: int, is_reverse: bool, weights: Array, recurrence: Array) -> States:
         call, hidden = self.call, recurrence.shape[2]
-        order = np.concatenate([np.arange(hidden) + gate * hidden for gate in self.kind.gates])
+        order = np.arange(int(recurrence.shape[1])).reshape(-1, hidden)[list(self.kind.gates)].ravel()
         sequence = self._sequence
         products = self._products(sequence, weights[index][order], index, order)
         attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
@@ -210,11 +210,10 @@ def _rows_of(weights: Quantized, index: int, order: Array) -> Quantized:
     array = weights.values.data
     assert array is not None, "the weights are known by now"
     rows = array[index][order]
-    chosen = [index] if weights.axis == 0 else list(order)
-    several = len(weights.scales) > 1
-    scales, points = (
-        tuple(one[i] for i in chosen) if several else one for one in (weights.scales, weights.zero_points)
-    )
+    scales, points = weights.scales, weights.zero_points
+    if len(scales) > 1:
+        chosen: list[int] = [index] if weights.axis == 0 else order.tolist()
+        scales, points = tuple(scales[i] for i in chosen), tuple(points[i] for i in chosen)
     return Quantized(rows.shape, replace(weights.values, shape=rows.shape, data=rows), scales, points)
 
 
