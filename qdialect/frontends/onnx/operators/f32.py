@@ -16,11 +16,11 @@ from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32Re
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
-from qdialect.frontends.onnx.operators.reduction import reduced_shape
+from qdialect.frontends.onnx.operators.reduction import over_axes, reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
+from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.tensors import Computed
 
@@ -89,13 +89,17 @@ def _reduction(call: Call) -> Computed:
     after = reduced_shape(shape, axes, keep_dims)
     require(rank > 0, "input must have at least 1 dimension, but got 0")
 
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        total = reduced(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
-        if call.node.kind != "ReduceMean":
-            return total
-        return F32Builder(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
+    source = call.f32(0).f32(call.plan, call.name)
+    count = float(math.prod(shape[axis] for axis in axes))
 
-    return computed(call, after, (0,), build)
+    def emit(emitter: Emitter) -> Emitted:
+        data, own, is_channels_last = over_axes(emitter, source, axes, keep_dims)
+        total = reduced(emitter, _REDUCTIONS[call.node.kind], data, own, keep_dims)
+        if call.node.kind != "ReduceMean":
+            return total, is_channels_last
+        return F32Builder(emitter, shape_of(total.type))("divf", total, count), is_channels_last
+
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 
 
 @imports_f32("MatMul", "com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
