@@ -8,7 +8,9 @@ result = executable(image)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +38,7 @@ from qdialect.passes.registry import register as register_pass
 from qdialect.pipeline import PassManager
 
 if TYPE_CHECKING:
+    from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.runtime import Executable
 
 try:
@@ -54,31 +57,54 @@ def compile(
     dims: Mapping[str, int] = MappingProxyType({}),
     profile: str = "",
     trust: bool = False,
+    fallback: Fallback | None = None,
 ) -> Executable:
-    """Compile a model for a CPU.
+    """Compile a model for a CPU::
 
-    `model` is the path of a model file, of a kind in `qdialect.model_files.FORMATS`, or of a ``.mlir`` file, or a
-    module, which stays as it is. `target` is ``host`` or the name of a CPU. A call is divided among `threads`
-    threads, which needs an OpenMP runtime where they are more than one; results do not depend on their number. Of a
-    model file `batch` is the first extent of inputs that leave it open, `dims` has other open extents by their
-    name, and `profile` says whose arithmetic it has, the format's own by default. A ``.pt2`` file is read without
-    running anything in it; with `trust` PyTorch loads it, and it can run any code.
+        executable = qdialect.compile("model.tflite", threads=2)
+        scores = executable(image)  # image and scores have the shapes and dtypes of executable.inputs and outputs
 
-    Raises `ParseError` or `ImportModelError` for a bad model and `CompileError` for one that cannot be lowered.
+    Args:
+      model: the path of a ``.tflite``, ``.onnx``, ``.pt2``, ``.mlir`` or ``.mlirbc`` file, or a module, which is not
+        changed.
+      target: ``host``, or the name of a CPU in `qdialect.target.TARGETS`.
+      threads: the number of threads that a call is divided among, from 1 to 256. The results are the same for every
+        number. More than one need an OpenMP runtime.
+      batch: the first extent of inputs of a model file that leave it open.
+      dims: other open extents, by their name or as ``INPUT:AXIS``.
+      profile: whose arithmetic the model has, such as ``tflite-xnnpack``; by default that of its format.
+      trust: whether PyTorch may load a ``.pt2`` file, which can run any code of the file. Without it nothing in the
+        file is executed.
+      fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
+        where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
+        ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
+
+    Raises:
+      ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
+      ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
+      CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
+    from qdialect.fallback import FallbackWarning, compile_file, summary
     from qdialect.runtime import compile_module
 
+    if isinstance(model, ir.Module):
+        return compile_module(model, target=target, threads=threads)
     options = ImportOptions(batch, dims, profile, trust)
-    return compile_module(read_model(model, options), target=target, threads=threads)
+    executable = compile_file(Path(model), options, target=target, threads=threads, fallback=fallback)
+    told = summary(executable) if fallback is None else ""
+    if told:
+        warnings.warn(told, FallbackWarning, stacklevel=2)
+    return executable
 
 
 def __getattr__(name: str) -> object:
     # What compiles and runs is loaded when it is used: passes and tools start faster without.
-    if name != "Executable":
+    if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    from qdialect.runtime import Executable
+    return getattr(import_module(_LOADED_LATE[name]), name)
 
-    return Executable
+
+_LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}
 
 
 __all__ = [
@@ -86,6 +112,7 @@ __all__ = [
     "CompositePass",
     "Diagnostic",
     "Executable",
+    "FallbackWarning",
     "ImportModelError",
     "InputError",
     "ParseError",

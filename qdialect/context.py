@@ -16,14 +16,14 @@ from qdialect import bytecode, dialect, text_limits
 from qdialect._mlir import ir
 from qdialect.diagnostics import Diagnostic, ParseError, Severity, VerificationError
 from qdialect.files import read_bytes
+from qdialect.locations import parts_of
 from qdialect.resources import inline
 from qdialect.suggestions import with_nearest_op
 
 _RESOURCE = "dense_resource<"
 _SUFFIXES = (".mlir", ".mlirbc")
-_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_NOWHERE = ("", 0, 0)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPES = re.compile(r"(?:\\[0-9A-F]{2})+")
 # An op in a pretty form, where a line or an assignment begins.
 _AVAILABLE = re.compile(r"Available dialects: ((?:\w+(?: \(\*\))?(?:, )?)+)")
 _PRETTY_OP = re.compile(r'^(?:[^"/\n]*=)?[ \t]*(qnn\.\w)', re.MULTILINE)
@@ -134,10 +134,11 @@ def converted(info: ir.Diagnostic | ir.DiagnosticInfo, text_name: str = "-") -> 
 
 def location_of(location: ir.Location) -> tuple[str, int, int]:
     """File, line and column that a location starts with; empty and zeros where it names none."""
-    found = _LOCATION.search(str(location))
-    if not found:
-        return "", 0, 0
-    return _ESCAPES.sub(_unescaped, found[1]), int(found[2]), int(found[3])
+    # Those of diagnostics come without their class.
+    own = ir.Location.from_attr(location.attr, location.context)
+    if isinstance(own, ir.FileLineColLoc):
+        return own.filename, own.start_line, own.start_col
+    return next((found for found in map(location_of, parts_of(own)) if found != _NOWHERE), _NOWHERE)
 
 
 @contextmanager
@@ -156,10 +157,6 @@ def captured_diagnostics(context: ir.Context) -> Generator[list[Diagnostic]]:
         handler.detach()
 
 
-def _unescaped(escapes: re.Match[str]) -> str:
-    return bytes.fromhex(escapes[0].replace("\\", "")).decode("utf-8", "replace")
-
-
 def _path_of(source: str | bytes | Path) -> Path | None:
     if isinstance(source, bytes):
         return None
@@ -169,9 +166,9 @@ def _path_of(source: str | bytes | Path) -> Path | None:
 
 def _check_text(text: str, name: str) -> None:
     """Raise `ParseError` for a text that MLIR must not see."""
-    remainder = text_limits.remainder(text)
-    if remainder is not None:
-        raise _refused(text, remainder.position, name, remainder.message)
+    violation = text_limits.first_violation(text)
+    if violation is not None:
+        raise _refused(text, violation.position, name, violation.message)
     surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 
 def printable(text: str) -> str:
@@ -47,18 +48,30 @@ class Diagnostic:
     column: int = 0
     notes: tuple[Diagnostic, ...] = field(default=())
 
+    @property
+    def location(self) -> str:
+        """``file:line:column: ``, empty where it is unknown."""
+        return f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
+
     def __str__(self) -> str:
-        location = f"{printable(self.file)}:{self.line}:{self.column}: " if self.file and self.line else ""
-        own = f"{location}{self.severity.value}: {printable(self.message)}"
+        own = f"{self.location}{self.severity.value}: {printable(self.message)}"
         return "\n".join([own, *map(str, self.notes)])
 
 
 class QDialectError(Exception):
     """Base of every error a user can cause; `diagnostics` holds what to print."""
 
+    tells_all: ClassVar[bool] = False
+    """Whether ``str()``, which is all that a traceback shows, has the location and, each on its line, every note."""
+
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
-        super().__init__(printable(message))
+        self.message = printable(message)
+        """What is wrong, on one line, without location and notes."""
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
+        told = diagnostics if self.tells_all else ()
+        location = next((one.location for one in told if one.message == message), "")
+        notes = [f"  {printable(note.message)}" for one in told for note in one.notes]
+        super().__init__("\n".join([f"{location}{self.message}", *notes]))
 
     def render(self) -> str:
         """The text a command prints on stderr: every diagnostic on lines of its own."""
@@ -67,6 +80,8 @@ class QDialectError(Exception):
 
 class ParseError(QDialectError):
     """The text is not MLIR, or its ops break a constraint."""
+
+    tells_all = True
 
 
 class VerificationError(QDialectError):
@@ -84,9 +99,13 @@ class PipelineError(QDialectError):
 class ImportModelError(QDialectError):
     """A model file is damaged or uses what the front end does not support."""
 
+    tells_all = True
+
 
 class CompileError(QDialectError):
     """A module cannot be lowered; the unsupported ops are notes."""
+
+    tells_all = True
 
 
 class RegistrationError(QDialectError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from qdialect._mlir import ir
 
@@ -14,6 +14,23 @@ def names_of(location: ir.Location) -> tuple[str, ...]:
     if isinstance(location, ir.FusedLoc):
         return tuple(dict.fromkeys(name for part in location.locations for name in names_of(part)))
     return ()
+
+
+def parts_of(location: ir.Location) -> list[ir.Location]:
+    """The locations that `location` is made of, in order."""
+    if isinstance(location, ir.NameLoc):
+        return [location.child_loc]
+    if isinstance(location, ir.CallSiteLoc):
+        return [location.callee, location.caller]
+    return list(location.locations) if isinstance(location, ir.FusedLoc) else []
+
+
+def key_of(location: ir.Location) -> Hashable:
+    """What is equal for equal locations, those of different contexts too."""
+    if isinstance(location, ir.FileLineColLoc):
+        return location.filename, location.start_line, location.start_col
+    name = location.name_str if isinstance(location, ir.NameLoc) else ""
+    return type(location), name, tuple(map(key_of, parts_of(location)))
 
 
 def joined(locations: Sequence[ir.Location]) -> ir.Location:

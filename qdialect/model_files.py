@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
+from qdialect.frameworks import eager, litert, onnx_runtime
+from qdialect.frameworks.framework import Framework
 from qdialect.frontends.common import GraphNode
+
+if TYPE_CHECKING:
+    from qdialect.frontends.planning.division import Division
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,9 @@ class Format:
     """A kind of model file.
 
     `load` gives a verified module, `nodes` the nodes that the file has before anything is imported, `operators` the
-    names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.  The
-    format's own package is loaded when one of them is called.
+    names of the operators that the front end takes, `profiles` those of the arithmetics it knows, its own first.
+    `divide` gives what of a file `framework` may run; both are None where a format has no framework.  The format's own
+    package is loaded when one of them is called.
     """
 
     suffix: str
@@ -39,6 +46,8 @@ class Format:
     nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
     operators: Callable[[], Sequence[str]]
     profiles: Callable[[], Sequence[str]]
+    framework: Framework | None = None
+    divide: Callable[[Path, ImportOptions], Division] | None = None
 
     def read(self, path: Path, options: ImportOptions) -> ir.Module:
         """The module of a file; raises `ImportModelError` also for a profile that the format lacks."""
@@ -91,6 +100,12 @@ def _onnx_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _divide_onnx(path: Path, options: ImportOptions) -> Division:
+    from qdialect.frontends.onnx.division import OnnxDivision
+
+    return OnnxDivision(path, batch=options.batch, dims=options.dims)
+
+
 def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
     from qdialect.frontends.tosa import import_tosa
 
@@ -127,13 +142,37 @@ def _torch_operators() -> Sequence[str]:
     return supported_operators()
 
 
+def _divide_tflite(path: Path, options: ImportOptions) -> Division:
+    from qdialect.frontends.tflite.division import TfliteDivision
+
+    return TfliteDivision(path, profile=options.profile)
+
+
+def _divide_torch(path: Path, options: ImportOptions) -> Division:
+    from qdialect.frontends.torch.division import TorchDivision
+
+    return TorchDivision(path, trust=options.trust)
+
+
 FORMATS = {
     entry.suffix: entry
     for entry in (
         Format(".mlir", _load_mlir, _mlir_nodes, _tosa_operators, lambda: ("tosa",)),
-        Format(".tflite", _load_tflite, _tflite_nodes, _tflite_operators, _tflite_profiles),
-        Format(".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",)),
-        Format(".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",)),
+        Format(
+            ".tflite",
+            _load_tflite,
+            _tflite_nodes,
+            _tflite_operators,
+            _tflite_profiles,
+            litert.FRAMEWORK,
+            _divide_tflite,
+        ),
+        Format(
+            ".onnx", _load_onnx, _onnx_nodes, _onnx_operators, lambda: ("ort",), onnx_runtime.FRAMEWORK, _divide_onnx
+        ),
+        Format(
+            ".pt2", _load_torch, _torch_nodes, _torch_operators, lambda: ("pytorch",), eager.FRAMEWORK, _divide_torch
+        ),
     )
 }
 

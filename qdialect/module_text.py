@@ -30,9 +30,13 @@ class Printing:
     use_name_loc_as_prefix: bool = False
     """Whether values are named after the names in their locations."""
 
-    def text(self, module: ir.Module, name: str = "-") -> str:
-        """The print of `module`, parsed from the file `name`; the constants of a program are a `dense_resource`."""
-        text = _with_resource(module).operation.get_asm(
+    def text(self, printed: ir.Module | ir.Operation, name: str = "-") -> str:
+        """The print of a module or another op, parsed from the file `name`.
+
+        The constants of a module that is a program are printed as a `dense_resource`.
+        """
+        op = _with_resource(printed).operation if isinstance(printed, ir.Module) else printed
+        text = op.get_asm(
             large_elements_limit=self.large_elements_limit,
             large_resource_limit=self.large_resource_limit,
             enable_debug_info=self.enable_debug_info,

@@ -52,15 +52,22 @@ class UpstreamPass:
 
 
 class PassManager:
-    """A list of passes to run on a module; with `verify` the module is checked after every one of them."""
+    """A list of passes to run on a module::
+
+        manager = PassManager("fuse-qnn", "func.func(cse)", MyPass())
+        manager.run(module)
+
+    A text names passes of the project, of plugins and of MLIR. With `verify` the module is verified after each pass.
+    Raises `PipelineError` as `parse` does.
+    """
 
     def __init__(self, *passes: Pass | str, verify: bool = True) -> None:
-        self._steps: list[Pass | UpstreamPass] = []
+        self._passes: list[Pass | UpstreamPass] = []
         self._verify = verify
         self._printers: list[observers.IRPrinter] = []
         self._is_timed = False
-        for step in passes:
-            self.add(step)
+        for one in passes:
+            self.add(one)
 
     @classmethod
     def parse(cls, text: str, *, verify: bool = True) -> Self:
@@ -71,12 +78,12 @@ class PassManager:
         """
         return cls(text, verify=verify)
 
-    def add(self, step: Pass | str) -> Self:
+    def add(self, one: Pass | str) -> Self:
         """Append a pass, or the passes of a text; raises `PipelineError` as `parse` does."""
-        if isinstance(step, Pass):
-            self._steps.append(step)
+        if isinstance(one, Pass):
+            self._passes.append(one)
         else:
-            self._steps += map(_step, pipeline_text.elements(step))
+            self._passes += map(_pass_of, pipeline_text.elements(one))
         return self
 
     def run(self, module: ir.Module) -> None:
@@ -88,8 +95,8 @@ class PassManager:
         timer = observers.Timer()
         with module.context, observers.observing(*self._printers, *([timer] if self._is_timed else [])):
             try:
-                for step in self._steps:
-                    self._run_step(step, module)
+                for one in self._passes:
+                    self._run_pass(one, module)
             finally:
                 if self._is_timed:
                     print(timer.report(), file=sys.stderr)
@@ -98,7 +105,7 @@ class PassManager:
         self,
         print_before_all: bool = False,
         print_after_all: bool = True,
-        print_module_scope: bool = True,
+        print_module_scope: bool = False,
         print_after_change: bool = False,
         print_after_failure: bool = False,
         large_elements_limit: int | None = None,
@@ -109,11 +116,12 @@ class PassManager:
     ) -> None:
         """Print the module on stderr around every pass, as the method of this name of MLIR's pass manager does.
 
-        With `tree_printing_dir_path` every print is a file below this folder. A whole module is printed each time:
-        raises `PipelineError` for a `print_module_scope` that asks for less.
+        Of a pass that is nested in other ops, such as ``func.func(cse)``, each of these ops is printed by itself, or
+        with `print_module_scope` the whole module once. With `print_after_change` an op is printed only where the pass
+        has changed it, with `print_after_failure` only the module that a failed pass has left. The limits are the
+        elements of a constant and the characters of a resource above which its data is left out. With
+        `tree_printing_dir_path` every print is a file below this folder.
         """
-        if not print_module_scope:
-            raise PipelineError("print_module_scope must be true: passes here work on modules")
         printing = Printing(
             large_elements_limit=large_elements_limit,
             large_resource_limit=large_resource_limit,
@@ -126,55 +134,61 @@ class PassManager:
                 after_all=print_after_all,
                 only_changed=print_after_change,
                 on_failure=print_after_failure,
-                text_of=printing.text,
+                module_scope=print_module_scope,
+                printing=printing,
                 folder=Path(tree_printing_dir_path) if tree_printing_dir_path else None,
             )
         )
 
     def enable_timing(self) -> None:
-        """Report the time of each pass on stderr when a run ends."""
+        """Print the wall time of each pass in seconds, and its share, on stderr at the end of `run`."""
         self._is_timed = True
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self._passes)
 
     def __str__(self) -> str:
-        parts = [(step.anchors if isinstance(step, UpstreamPass) else (), str(step)) for step in self._steps]
+        parts = [(one.anchors if isinstance(one, UpstreamPass) else (), str(one)) for one in self._passes]
         return f"builtin.module({pipeline_text.joined(parts)})"
 
-    def _run_step(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
+    def _run_pass(self, one: Pass | UpstreamPass, module: ir.Module) -> None:
         watching = observers.active()
-        is_composite = isinstance(step, CompositePass)
+        observed = _observed(one)
         for observer in watching:
-            observer.before(step.name, module, is_composite=is_composite)
-        if isinstance(step, CompositePass):
-            for part in _guarded(step.name, module, step.passes):
-                self._run_step(part, module)
+            observer.before(observed, module)
+        if isinstance(one, CompositePass):
+            for part in _guarded(one.name, module, one.passes):
+                self._run_pass(part, module)
         else:
-            self._run_simple(step, module)
+            self._run_simple(one, module)
         for observer in reversed(watching):
-            observer.after(step.name, module, is_composite=is_composite)
+            observer.after(observed, module)
 
-    def _run_simple(self, step: Pass | UpstreamPass, module: ir.Module) -> None:
+    def _run_simple(self, one: Pass | UpstreamPass, module: ir.Module) -> None:
         try:
-            if isinstance(step, Pass):
-                _guarded(step.name, module, lambda: self._run_own(step, module))
+            if isinstance(one, Pass):
+                _guarded(one.name, module, lambda: self._run_own(one, module))
             else:
-                _guarded(step.name, module, lambda: self._run_upstream(step, module))
+                _guarded(one.name, module, lambda: self._run_upstream(one, module))
         except PassError:
             for observer in observers.active():
-                observer.failed(step.name, module)
+                observer.failed(_observed(one), module)
             raise
 
-    def _run_own(self, step: Pass, module: ir.Module) -> None:
-        step.run(module)
+    def _run_own(self, one: Pass, module: ir.Module) -> None:
+        one.run(module)
         if self._verify:
             verify(module)
 
-    def _run_upstream(self, step: UpstreamPass, module: ir.Module) -> None:
-        manager = step.manager(module.context)
+    def _run_upstream(self, one: UpstreamPass, module: ir.Module) -> None:
+        manager = one.manager(module.context)
         manager.enable_verifier(self._verify)
         manager.run(module.operation)
+
+
+def _observed(one: Pass | UpstreamPass) -> observers.Observed:
+    anchors = one.anchors if isinstance(one, UpstreamPass) else ()
+    return observers.Observed(one.name, isinstance(one, CompositePass), anchors)
 
 
 def pass_names() -> list[str]:
@@ -216,7 +230,7 @@ def _raised_at(error: Exception) -> tuple[Diagnostic, ...]:
 
 
 def _failure(name: str, module: ir.Module, diagnostics: Sequence[Diagnostic]) -> PassError:
-    """The error whose first diagnostic starts with `name` and has a place, the module's if it has none of its own."""
+    """The error whose first diagnostic starts with `name` and has a line, the module's where it lacks one."""
     first, *others = diagnostics or (Diagnostic(Severity.ERROR, "failed without a message"),)
     if not first.line:
         file, line, column = location_of(module.operation.location)
@@ -225,7 +239,7 @@ def _failure(name: str, module: ir.Module, diagnostics: Sequence[Diagnostic]) ->
     return PassError(message, (replace(first, message=message), *others))
 
 
-def _step(element: Element) -> Pass | UpstreamPass:
+def _pass_of(element: Element) -> Pass | UpstreamPass:
     own = lookup(element.name)
     if own is None:
         return _upstream(element)
@@ -234,16 +248,16 @@ def _step(element: Element) -> Pass | UpstreamPass:
     try:
         return own.from_options(options.split(element.options))
     except PipelineError as error:
-        raise element.error(str(error)) from error
+        raise element.error(error.message) from error
 
 
 def _upstream(element: Element) -> UpstreamPass:
-    step = UpstreamPass(element.name, element.options, element.anchors)
+    one = UpstreamPass(element.name, element.options, element.anchors)
     try:
-        step.manager(_scratch_context())
+        one.manager(_scratch_context())
     except ValueError as error:
         raise element.error(_reason(element, str(error))) from error
-    return step
+    return one
 
 
 def _reason(element: Element, complaint: str) -> str:

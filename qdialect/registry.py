@@ -10,6 +10,8 @@ A second entry under a name would win or lose by the order of imports, and nobod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from qdialect.diagnostics import RegistrationError
@@ -55,6 +57,16 @@ class Registry(Mapping[str, V], Generic[V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def import_modules(package: str, path: Iterable[str], ending: str = "") -> None:
+    """Import the modules of a package whose names have this ending, for what they register, in the order of names.
+
+    A package does so in its ``__init__.py``, ``import_modules(__name__, __path__)``; a new file of it is found by that.
+    """
+    for name in sorted(module.name for module in iter_modules(path)):
+        if name.endswith(ending):
+            import_module(f"{package}.{name}")
 
 
 def _is_same_definition(one: object, other: object) -> bool:

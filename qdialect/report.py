@@ -10,11 +10,14 @@ from pathlib import Path
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.constants import CONSTANT_OPS
+from qdialect.fallback import Fallback, division_of, region_of
 from qdialect.frontends.common import GraphNode
+from qdialect.frontends.planning.division import divide
 from qdialect.locations import names_of
 from qdialect.lowering.pipeline import Lowered, Phase, lower
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.model_files import ImportOptions, format_of
+from qdialect.runtime.base import Region
 from qdialect.target import Target
 
 
@@ -36,23 +39,29 @@ class NodeReport:
 
 @dataclass(frozen=True)
 class NetworkReport:
-    """Every node of a network and, unless one is blocked, the network at the phase `linalg`."""
+    """Every node of a network and, unless one is blocked, the network at the phase `linalg`.
+
+    `regions` are those of a network of which its framework runs a part.
+    """
 
     nodes: tuple[NodeReport, ...]
     lowered: Lowered | None
     error: ImportModelError | None
+    regions: tuple[Region, ...] = ()
 
     def tensors(self) -> Counter[str]:
         """How many stored intermediate values there are of each element type."""
         return Counter(element for element, _ in self.lowered.buffers) if self.lowered else Counter()
 
 
-def report(path: str | Path, target: Target, options: ImportOptions | None = None) -> NetworkReport:
+def report(
+    path: str | Path, target: Target, options: ImportOptions | None = None, fallback: Fallback = "none"
+) -> NetworkReport:
     """What becomes of the nodes of a model file.
 
-    Unsupported nodes do not raise here: they are reported, and `error` is what the import raised.  Raises
-    `ImportModelError` for a file that cannot be imported for another reason, and `CompileError` for ops without a
-    lowering.
+    Unsupported nodes do not raise here: they are reported, and `error` is what the import raised.  With `fallback` they
+    are in regions of the framework instead.  Raises `ImportModelError` for a file that cannot be imported for another
+    reason, and `CompileError` for ops without a lowering.
     """
     path, options = Path(path), options or ImportOptions()
     kind = format_of(path)
@@ -63,14 +72,22 @@ def report(path: str | Path, target: Target, options: ImportOptions | None = Non
         refused = tuple(NodeReport(node, blocked=_reason(node, error)) for node in nodes)
         if not any(entry.blocked for entry in refused):
             raise
+        if fallback == "framework":
+            return NetworkReport(refused, None, None, _regions(path, target, options, error))
         return NetworkReport(refused, None, error)
     imported = _ops_by_name(module)
     lowered = lower(module, target, Phase.LINALG)
     calls: dict[str, list[int]] = {}
-    for number, step in enumerate(lowered.steps):
-        for name in step.names:
+    for number, call in enumerate(lowered.calls):
+        for name in call.names:
             calls.setdefault(name, []).append(number)
     return NetworkReport(tuple(nodes_report(nodes, imported, calls)), lowered, None)
+
+
+def _regions(path: Path, target: Target, options: ImportOptions, error: ImportModelError) -> tuple[Region, ...]:
+    division = division_of(path, options, error, "framework")
+    found, _ = divide(division, lambda module: lower(module, target, Phase.LINALG))
+    return tuple(region_of(division, found, part) for part in found.parts)
 
 
 def _reason(node: GraphNode, error: ImportModelError) -> str:

@@ -1,4 +1,4 @@
-"""A look at MLIR text before MLIR sees it: what would overflow the stack, or take far more time than the text is long.
+"""A look at MLIR text before MLIR sees it: what would end the process, or take far more time than the text is long.
 
 MLIR's parser and printer recurse without a limit of their own: some thousand levels end the process.  Attributes and
 types that aliases name are printed in full wherever they are used, so that forty lines can stand for more text than
@@ -22,6 +22,9 @@ MAX_WORD = 1000
 MAX_WIDTH = 1024
 """Bits of an integer type: every value of one takes so much memory, however short its text is."""
 
+MAX_SHOWN = 60
+"""Characters of a string that a message shows."""
+
 MIN_EXPANSION = 1 << 24
 """Characters that a text, its aliases written out, may always have."""
 
@@ -43,6 +46,7 @@ _OPERATOR = re.compile(r"\b(?:mod|floordiv|ceildiv)\b")
 _LONG_WORD = re.compile(rf"[\w$.?]{{{MAX_WORD + 1}}}")
 _MANY_DIGITS = re.compile(r"i\d{4}")
 _INTEGER_TYPE = re.compile(r"(?<![\w$.%^@])(?:[\d?x]*x)?[su]?i(\d{4,})(?![\w$.])")
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)", re.DOTALL)
 # What an op begins with or has, and no attribute and no type outside of brackets.
 _OP = re.compile(r"[%^]|(?<![\w$.@])(?:module\b|[A-Za-z_][\w$]*\.)")
 # A sign after one of these is a number's.
@@ -52,14 +56,14 @@ _TOO_DEEP = f"text must nest at most {LIMIT} deep, aliases written out"
 
 
 @dataclass(frozen=True)
-class Excess:
-    """What a text has too much of, and the index where."""
+class LimitViolation:
+    """The first limit that a text exceeds, and the index of the character where it does."""
 
     position: int
     message: str
 
 
-class _ExcessError(Exception):
+class _LimitError(Exception):
     pass
 
 
@@ -72,8 +76,8 @@ class _Alias:
     size: int = 0
 
 
-def remainder(text: str) -> Excess | None:
-    """The first thing that `text` has too much of for MLIR to be given it; None for a text within all limits."""
+def first_violation(text: str) -> LimitViolation | None:
+    """The first limit that `text` exceeds; None for a text that MLIR may be given."""
     scanner = _Scanner(max(MIN_EXPANSION, MAX_GROWTH * len(text)))
     take = {
         "words": scanner.words,
@@ -83,6 +87,7 @@ def remainder(text: str) -> Excess | None:
         "definition": scanner.alias,
         "signs": scanner.signs,
         "operator": scanner.operator,
+        "string": scanner.string,
     }
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup or ""
@@ -90,8 +95,8 @@ def remainder(text: str) -> Excess | None:
             if kind in take:
                 take[kind](token)
             scanner.count(len(token[0]))
-        except _ExcessError as error:
-            return Excess(token.start(), str(error))
+        except _LimitError as error:
+            return LimitViolation(token.start(), str(error))
         scanner.previous = token
     return None
 
@@ -113,10 +118,10 @@ class _Scanner:
         """Names, numbers and what stands between them."""
         text = token[0]
         if len(text) > MAX_WORD and _LONG_WORD.search(text):
-            raise _ExcessError(f"a number or a name without quotes must have at most {MAX_WORD} characters")
+            raise _LimitError(f"a number or a name without quotes must have at most {MAX_WORD} characters")
         for found in _INTEGER_TYPE.finditer(text) if _MANY_DIGITS.search(text) else ():
             if int(found[1]) > MAX_WIDTH:
-                raise _ExcessError(f"an integer type must have at most {MAX_WIDTH} bits, but got {found[0]}")
+                raise _LimitError(f"an integer type must have at most {MAX_WIDTH} bits, but got {found[0]}")
         if "mod" in text or "div" in text:
             self._add_operators(len(_OPERATOR.findall(text)))
         if self._current and len(self._operators) - 1 <= self._current.base and _OP.search(text):
@@ -151,7 +156,7 @@ class _Scanner:
     def signs(self, token: re.Match[str]) -> None:
         """Signs in a row, each of which nests as a bracket does, or an operator."""
         if token[0].count("-") > LIMIT:
-            raise _ExcessError(_TOO_DEEP)
+            raise _LimitError(_TOO_DEEP)
         before = self.previous[0].rstrip() if self.previous else ""
         if self._kind() != "words" or not before.endswith(_BEFORE_NUMBERS):
             self._add_operators(1)
@@ -160,13 +165,20 @@ class _Scanner:
         """An operator that is one character."""
         self._add_operators(1)
 
+    def string(self, token: re.Match[str]) -> None:
+        """A string: where its escapes are no UTF-8, the bindings end the process as they read it."""
+        text = token[0]
+        if "\\" in text and not _is_utf8(text):
+            shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+            raise _LimitError(f"a string must be UTF-8 text, but got {shown}")
+
     def count(self, size: int) -> None:
         """Count characters of the text with its aliases written out."""
         self._expanded += size
         if self._current:
             self._current.size += size
         if self._expanded > self._allowed:
-            raise _ExcessError(f"text must have at most {self._allowed} characters, aliases written out")
+            raise _LimitError(f"text must have at most {self._allowed} characters, aliases written out")
 
     def _kind(self) -> str:
         return (self.previous.lastgroup or "") if self.previous else ""
@@ -174,10 +186,20 @@ class _Scanner:
     def _add_operators(self, count: int) -> None:
         self._operators[-1] += count
         if self._operators[-1] > MAX_OPERATORS:
-            raise _ExcessError(f"an expression must have at most {MAX_OPERATORS} operators between two brackets")
+            raise _LimitError(f"an expression must have at most {MAX_OPERATORS} operators between two brackets")
 
     def _check_depth(self, depth: int) -> None:
         if depth > LIMIT:
-            raise _ExcessError(_TOO_DEEP)
+            raise _LimitError(_TOO_DEEP)
         if self._current:
             self._current.depth = max(self._current.depth, depth - self._current.base)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a string of MLIR, its escapes resolved, is UTF-8."""
+    raw = text.encode("utf-8", "replace")
+    try:
+        _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if escape[1] else b" ", raw).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -6,26 +6,35 @@ function itself as the backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qdialect.diagnostics import ImportModelError
+from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.reader import captured_inputs, read_captured
 
+if TYPE_CHECKING:
+    from qdialect.frontends.torch.captured import Fused
+    from qdialect.runtime import Executable
+
 _NAME = "torch.compile"
+Call = Callable[..., tuple[Any, ...]]
 
 
-def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, str] | None = None) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
     QuantParams and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
     leaves an extent open, it becomes the one of this call, and another extent compiles once more.  Contiguous inputs
     are read where they lie.
 
-    Raises `ImportModelError` for a graph with nodes that the dialect cannot express, every one a note, and for inputs
-    that are not on the CPU; `CompileError` for a module that cannot be lowered.
+    Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
+    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.
+
+    Raises `ImportModelError` for inputs that are not on the CPU and, without fallback, for a graph with nodes that the
+    dialect cannot express, every one a note; `CompileError` for a module that cannot be lowered.
     """
     # What compiles is loaded when it is used.
     from qdialect.runtime import compile_module
@@ -34,13 +43,14 @@ def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tupl
         device = str(getattr(example, "device", "cpu"))
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
+    fallback = (options or {}).get("fallback")
     graph = read_captured(module, examples)
     try:
         executable = compile_module(import_graph(graph, _NAME))
-    except ImportModelError as error:
-        # Dynamo shows the text alone.
-        notes = [note.message for diagnostic in error.diagnostics for note in diagnostic.notes]
-        raise ImportModelError("\n  ".join([str(error), *notes]), error.diagnostics) from error
+    except (ImportModelError, CompileError):
+        if fallback == "none":
+            raise
+        return _partitioned(module, examples, is_silent=fallback == "framework")
     positions = captured_inputs(module, graph)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
@@ -49,3 +59,34 @@ def compile_captured(module: Any, examples: Sequence[Any]) -> Callable[..., tupl
         return tuple(from_numpy(result) for result in (results if isinstance(results, tuple) else (results,)))
 
     return call
+
+
+def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Call:
+    """The captured graph with compiled regions in it."""
+    from qdialect.fallback import FallbackWarning, captured_summary
+    from qdialect.frontends.torch.captured import CapturedDivision
+    from qdialect.runtime import compile_module
+
+    captured = CapturedDivision(module, examples, compile_module)
+    for fused in captured.fuse():
+        setattr(captured.module, fused.name, _region_module(fused))
+    if not is_silent:
+        warnings.warn(captured_summary(captured.division, captured.reasons), FallbackWarning, stacklevel=2)
+    return captured.module.forward
+
+
+def _region_module(fused: Fused[Executable]) -> Any:
+    """A module of PyTorch that calls a compiled region, with the arguments and results of the one that it replaces."""
+    torch: Any = import_module("torch")
+    executable = fused.compiled
+    positions = [fused.arguments.index(port.name) for port in executable.inputs]
+    order = [[port.name for port in executable.outputs].index(name) for name in fused.results]
+
+    class Region(torch.nn.Module):
+        def forward(self, *arguments: Any) -> Any:
+            found = executable(*(arguments[position].detach().numpy() for position in positions))
+            results = found if isinstance(found, tuple) else (found,)
+            given = tuple(torch.from_numpy(results[index]) for index in order)
+            return given[0] if len(given) == 1 else given
+
+    return Region()

@@ -89,7 +89,7 @@ def result(op: type[QnnOp], *operands: ir.Value | None, element: str, **attribut
 
 def finished(source: Source, accumulators: ir.Value, channels: int, axis: int) -> ir.Value:
     """Accumulators of input scale 1, rescaled twice rounding as gemmlowp does, and clamped."""
-    codes = result(
+    values = result(
         RequantizeOp,
         accumulators,
         element="i8",
@@ -101,7 +101,7 @@ def finished(source: Source, accumulators: ir.Value, channels: int, axis: int) -
         rounding=Rounding.FIXED32_DOUBLE,
     )
     low, high = source.bounds()
-    return result(ClipOp, codes, element="i8", min=low, max=high)
+    return result(ClipOp, values, element="i8", min=low, max=high)
 
 
 def case_of(data: Array, expected: Array, body: Callable[[ir.Value], ir.Value]) -> Case:

@@ -33,9 +33,9 @@ def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator
     if dtype.kind == "f":
         return np.asarray(rng.normal(size=shape) * 10, dtype=dtype)
     info = np.iinfo(dtype)
-    codes = rng.integers(info.min, int(info.max) + 1, shape)
+    values = rng.integers(info.min, int(info.max) + 1, shape)
     # Small and large numbers alike.
-    return np.asarray(codes >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
+    return np.asarray(values >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
 
 
 def check(module: ir.Module, inputs: Sequence[Array] | None = None) -> None:

@@ -65,12 +65,12 @@ class Draw:
     def multiplier(self) -> Multiplier:
         return self.one_of(tuple(Multiplier))
 
-    def codes(self, element: str, shape: Sequence[int]) -> NDArray[Any]:
+    def quantized(self, element: str, shape: Sequence[int]) -> NDArray[Any]:
         low, high = ELEMENT_RANGES[element]
         return self.rng.integers(low, high, shape, dtype=NUMPY_DTYPES[element], endpoint=True)
 
-    def codes_constant(self, element: str, shape: Sequence[int]) -> ir.Value:
-        return constant(self.codes(element, shape))
+    def values_constant(self, element: str, shape: Sequence[int]) -> ir.Value:
+        return constant(self.quantized(element, shape))
 
     def table(self) -> NDArray[np.uint8]:
         return self.rng.integers(0, 256, 256, dtype=np.uint8)

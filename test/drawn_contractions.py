@@ -149,7 +149,7 @@ def _fused(
     bias = _bias(d, element_of(x.type), weight, shape, attributes)
     if with_f32 and d.flag():
         bias = constant((d.rng.normal(size=shape[0]) * f32).astype(np.float32))
-    operands = (x, d.codes_constant(weight, shape) if weights is None else weights, bias, residual)
+    operands = (x, d.values_constant(weight, shape) if weights is None else weights, bias, residual)
     return build(op, *operands, element=element, **attributes, **extra).operation.results[0]
 
 
@@ -284,7 +284,7 @@ def _separate(d: Draw) -> tuple[Sequence[str], Build]:
         kernel, window = _window(d, image[1], image[2])
         parameters = _parameters(d, data, weight, channels)
         shape = (channels, *kernel, depth)
-        weights = d.codes_constant(weight, shape)
+        weights = d.values_constant(weight, shape)
         bias = _bias(d, data, weight, shape, parameters) if d.flag() else None
         sums = build(Conv2DOp, x, weights, bias, element="i32", **parameters, **window).output
         f32 = parameters["input_scale"] * max(parameters["weight_scales"]) * _SPREAD**2 * sqrt(np.prod(shape[1:]))

@@ -96,7 +96,7 @@ def _binary(d: Draw, op: type[BinaryOp], **more: Any) -> Drawn:
         # One operand known at compile time.
         return types[
             :1
-        ], lambda v: build(op, v[0], d.codes_constant(right, shapes[1]), element=element, **attributes).output
+        ], lambda v: build(op, v[0], d.values_constant(right, shapes[1]), element=element, **attributes).output
     return types, lambda v: build(op, v[0], v[1], element=element, **attributes).output
 
 
@@ -185,8 +185,8 @@ def _arg(d: Draw) -> Drawn:
     low = ELEMENT_RANGES[source][0]
 
     def body(v: Sequence[ir.Value]) -> ir.Value:
-        codes = build(ClipOp, v[0], element=source, min=low + 126, max=low + 129).output
-        return build(op, codes, element=element, **attributes).output
+        values = build(ClipOp, v[0], element=source, min=low + 126, max=low + 129).output
+        return build(op, values, element=element, **attributes).output
 
     return [tensor(shape, source)], body
 

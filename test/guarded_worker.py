@@ -20,7 +20,7 @@ from qdialect.diagnostics import QDialectError
 from qdialect.lowering import to_threads
 from qdialect.lowering.pipeline import lower
 from qdialect.reference import interpreter
-from qdialect.runtime import Executable
+from qdialect.runtime.executable import CompiledExecutable
 from qdialect.target import resolve
 
 Array = NDArray[Any]
@@ -73,14 +73,16 @@ def differences(text: str, target: str, seed: int, threads: int) -> list[str]:
             # What working memory holds at first must not matter.
             return guarded_copy(rng.integers(0, 256, size, dtype=np.uint8), at_end=at_end)
 
-        executable = Executable(lowered, garbage)
+        executable = CompiledExecutable(lowered, garbage)
         for round_ in range(2):
             inputs = random_inputs(module, seed + round_)
             found += _compare(executable, inputs, interpreter.run(module, inputs), at_end=at_end)
     return found
 
 
-def _compare(executable: Executable, inputs: Sequence[Array], expected: Sequence[Array], *, at_end: bool) -> list[str]:
+def _compare(
+    executable: CompiledExecutable, inputs: Sequence[Array], expected: Sequence[Array], *, at_end: bool
+) -> list[str]:
     held = [guarded_copy(array, at_end=at_end) for array in inputs]
     # Every element must be written: what is there before is never the result.
     outputs = [guarded_copy(_unlike(wanted), at_end=at_end) for wanted in expected]

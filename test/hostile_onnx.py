@@ -74,7 +74,7 @@ class Drawing:
         return self._any(index)
 
     def _meant(self, role: str, index: int) -> str:
-        if role == "codes":
+        if role == "values":
             return self.builder.input(f"x{index}", (1, 4, 8, 8), np.uint8)
         if role == "scale":
             return self.builder.constant(self._filled(0.5).astype(np.float32))
@@ -207,14 +207,14 @@ class Drawing:
         return self.builder.quantize(name, (0.25, 5), self.one_of((np.uint8, np.int8)))
 
 
-_QLINEAR = ("codes", "scale", "zero_point", "weight", "scale", "zero_point", "scale", "zero_point")
-_QUANTIZED = ("codes", "scale", "zero_point", "scale", "zero_point")
-_CONCATENATED = ("scale", "zero_point", "codes", "scale", "zero_point", "codes", "scale", "zero_point")
+_QLINEAR = ("values", "scale", "zero_point", "weight", "scale", "zero_point", "scale", "zero_point")
+_QUANTIZED = ("values", "scale", "zero_point", "scale", "zero_point")
+_CONCATENATED = ("scale", "zero_point", "values", "scale", "zero_point", "values", "scale", "zero_point")
 _ROLES: dict[str, Sequence[str]] = {
     "QLinearConv": _QLINEAR,
     "QLinearMatMul": _QLINEAR,
-    "ConvInteger": ("codes", "weight", "zero_point", "zero_point"),
-    "MatMulInteger": ("codes", "weight", "zero_point", "zero_point"),
+    "ConvInteger": ("values", "weight", "zero_point", "zero_point"),
+    "MatMulInteger": ("values", "weight", "zero_point", "zero_point"),
     "com.microsoft.QGemm": _QLINEAR,
     "com.microsoft.QLinearAdd": _QLINEAR,
     "com.microsoft.QLinearMul": _QLINEAR,
@@ -224,8 +224,8 @@ _ROLES: dict[str, Sequence[str]] = {
         for kind in ("AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid")
     },
     "com.microsoft.QLinearSoftmax": _QUANTIZED,
-    "DequantizeLinear": ("codes", "scale", "zero_point"),
-    "com.microsoft.DequantizeLinear": ("codes", "scale", "zero_point"),
+    "DequantizeLinear": ("values", "scale", "zero_point"),
+    "com.microsoft.DequantizeLinear": ("values", "scale", "zero_point"),
     "QuantizeLinear": ("data", "scale", "zero_point"),
     "com.microsoft.QuantizeLinear": ("data", "scale", "zero_point"),
     "BatchNormalization": ("data", "floats", "floats", "floats", "floats"),

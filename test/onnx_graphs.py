@@ -60,11 +60,11 @@ class ModelBuilder:
     def parameters(self, of: Quantization, dtype: type[np.generic]) -> tuple[str, str]:
         return self.constant(of[0]), self.constant(np.array(of[1], dtype=dtype))
 
-    def weight(self, codes: Array, scales: float | Sequence[float], axis: int = 0, zero_point: int = 0) -> str:
+    def weight(self, quantized: Array, scales: float | Sequence[float], axis: int = 0, zero_point: int = 0) -> str:
         """Weights as f32 values, by one scale or by one for each index of `axis`."""
         scale = np.array(scales, dtype=np.float32)
-        points = np.full(scale.shape, zero_point, dtype=codes.dtype)
-        names = (self.constant(codes), self.constant(scale), self.constant(points))
+        points = np.full(scale.shape, zero_point, dtype=quantized.dtype)
+        names = (self.constant(quantized), self.constant(scale), self.constant(points))
         return self.node("DequantizeLinear", *names, **({"axis": axis} if scale.ndim else {}))
 
     def finish(self, *outputs: str, dtype: type[np.generic] = np.uint8, version: int = 17) -> bytes:
@@ -90,12 +90,12 @@ def drawn(shape: Sequence[int], dtype: type[np.generic], seed: int = 0) -> Array
     return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
-def f32_values(codes: Array, by: Quantization) -> Array:
+def f32_values(quantized: Array, by: Quantization) -> Array:
     """DequantizeLinear."""
-    return (codes.astype(np.int32) - by[1]).astype(np.float32) * np.float32(by[0])
+    return (quantized.astype(np.int32) - by[1]).astype(np.float32) * np.float32(by[0])
 
 
-def codes_of(values: Array, to: Quantization, dtype: type[np.generic] = np.uint8) -> Array:
+def quantized_of(values: Array, to: Quantization, dtype: type[np.generic] = np.uint8) -> Array:
     """QuantizeLinear: the float32 quotient to even, then the zero point."""
     info = np.iinfo(np.dtype(dtype).name)
     rounded = np.rint(values.astype(np.float32) / np.float32(to[0])).astype(np.float64) + to[1]

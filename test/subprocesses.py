@@ -6,16 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deadline import HANG
+
 _ROOT = Path(__file__).resolve().parents[1]
 
 
-def output_of(program: str, *arguments: str, timeout: float = 120) -> str:
+def output_of(program: str, *arguments: str) -> str:
     """What the Python program `program` prints; fails with its stderr where it does not end well and in time."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", program, *arguments],
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=HANG,
         check=False,
         cwd=_ROOT,
     )

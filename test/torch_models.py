@@ -28,11 +28,11 @@ torch.set_num_threads(1)
 BATCHES = 4
 
 
-def dequantized(codes: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
+def dequantized(quantized_values: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
     """What PT2E puts before an operator."""
     bounds = torch.iinfo(dtype)
     operator: Any = torch.ops.quantized_decomposed.dequantize_per_tensor.default
-    return operator(codes, scale, zero_point, bounds.min, bounds.max, dtype)
+    return operator(quantized_values, scale, zero_point, bounds.min, bounds.max, dtype)
 
 
 def quantized(f32_values: Tensor, scale: float, zero_point: int, dtype: torch.dtype) -> Tensor:
@@ -184,10 +184,10 @@ class Quantized:
     def opened(self) -> Any:
         """The model with the quantized values of every quantization among its results."""
         opened = copy.deepcopy(self.model)
-        codes = [node for node in opened.graph.nodes if "quantized_decomposed.quantize" in str(node.target)]
+        quantized_values = [node for node in opened.graph.nodes if "quantized_decomposed.quantize" in str(node.target)]
         for node in opened.graph.nodes:
             if node.op == "output":
-                node.args = (tuple(codes),)
+                node.args = (tuple(quantized_values),)
         # Calls hand back what the graph gives, not what the model gave before.
         opened.graph.set_codegen(CodeGen())
         opened.recompile()

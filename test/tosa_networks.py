@@ -21,7 +21,7 @@ def convolution(text: TosaText, kind: str, data: str, weights: Array, result: st
     return text.op(kind, operands, f"acc_type = i32, {attributes}", result)
 
 
-def random_codes(shape: Sequence[int]) -> Array:
+def random_values(shape: Sequence[int]) -> Array:
     return np.random.default_rng(sum(shape)).integers(-127, 128, shape)
 
 
@@ -43,7 +43,7 @@ def network(mode: str) -> TosaText:
         text,
         "conv2d",
         "%x0",
-        random_codes((8, 3, 3, 3)),
+        random_values((8, 3, 3, 3)),
         "tensor<1x8x8x8xi32>",
         f"pad = array<i64: 1, 1, 1, 1>, {dense}",
         [5],
@@ -53,7 +53,7 @@ def network(mode: str) -> TosaText:
         text,
         "depthwise_conv2d",
         stem,
-        random_codes((3, 3, 8, 1)),
+        random_values((3, 3, 8, 1)),
         "tensor<1x8x8x8xi32>",
         f"pad = array<i64: 1, 1, 1, 1>, {dense}",
         [-300],
@@ -70,7 +70,7 @@ def network(mode: str) -> TosaText:
         text,
         "conv2d",
         mean,
-        random_codes((10, 1, 1, 8)),
+        random_values((10, 1, 1, 8)),
         "tensor<1x1x1x10xi32>",
         f"pad = array<i64: 0, 0, 0, 0>, {dense}",
         [9],

@@ -38,20 +38,20 @@ def run(*command: str | Path, cwd: Path) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="qdialect-wheel-") as folder:
-        place = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="qdialect-wheel-") as name:
+        folder = Path(name)
         pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
         # A copy, because setuptools packs whatever earlier builds have left in the build folder.
-        source = shutil.copytree(ROOT, place / "source", ignore=shutil.ignore_patterns(*BUILT))
-        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", place, source, cwd=place)
-        (wheel,) = place.glob("qdialect-*.whl")
-        venv.create(place / "env", with_pip=True)
-        scripts = place / "env" / "bin"
-        run(scripts / "python", *pip, "install", wheel, cwd=place)
-        (place / "relu.mlir").write_text(MODULE)
-        run(scripts / "qdialect-opt", "--version", cwd=place)
-        run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=place)
-        run(scripts / "python", "-c", USE, cwd=place)
+        source = shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*BUILT))
+        run(sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
+        (wheel,) = folder.glob("qdialect-*.whl")
+        venv.create(folder / "env", with_pip=True)
+        scripts = folder / "env" / "bin"
+        run(scripts / "python", *pip, "install", wheel, cwd=folder)
+        (folder / "relu.mlir").write_text(MODULE)
+        run(scripts / "qdialect-opt", "--version", cwd=folder)
+        run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=folder)
+        run(scripts / "python", "-c", USE, cwd=folder)
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ class Instruction:
         """Where a jump backwards ends; None for everything else."""
         if not self.mnemonic.startswith("j") or not self.operands.split():
             return None
-        place = self.operands.split()[0]
-        found = int(place, 16) if re.fullmatch(r"[0-9a-f]+", place) else self.address + 1
+        target = self.operands.split()[0]
+        found = int(target, 16) if re.fullmatch(r"[0-9a-f]+", target) else self.address + 1
         return found if found <= self.address else None
 
 

@@ -16,7 +16,7 @@ INTRODUCTION = """\
 # Passes
 
 Each pass is a flag of `qdialect-opt` and a name in a pipeline text. The examples below are the first function of the
-pass's lit test and what the tool prints for it. `--explain-matches` prints a remark, with its place, for every op that
+pass's lit test and what the tool prints for it. `--explain-matches` prints a located remark for every op that
 a pattern refused to rewrite.
 """
 # Tables and weights longer than this are printed as '...'.

@@ -14,17 +14,17 @@ is not done.
 ROWS = {
     "R1": "An 8-bit function after a convolution is a table inside the convolution's kernel, read in its tile loop.",
     "R2": "A table's order, index rule, rounding of entries and stand-in for NaN are written down, for every pair of "
-    "signednesses: the code -1 reads entry 255.",
+    "signednesses: the value -1 reads entry 255.",
     "R3": "A fixed-point leaky_relu fuses into the convolution, with the bits of the unfused ops and an 8-bit result.",
-    "R4": "One option chooses between the known arithmetics of leaky_relu; a float detour around it is recognised.",
+    "R4": "One option chooses between the known arithmetics of leaky_relu; a float region around it is recognised.",
     "R5": "Element-wise ops do not care about layout: no transpose stands between a convolution and its activation.",
     "R6": "What a fused kernel reads and writes is 8-bit; the verifier refuses anything wider.",
     "R7": "Between the kernels of a network every tensor is 8-bit; zero points are folded, not subtracted beforehand.",
-    "R8": "Padding and accumulators never become full-size buffers; padding is the real zero, whatever its code.",
+    "R8": "Padding and accumulators never become full-size buffers; padding represents zero, whatever the zero point.",
     "R9": "Depthwise convolutions have a vectorized kernel of their own.",
     "R10": "The target decides which instructions are used; every choice gives the same bits, and none widens the "
     "tensors between kernels.",
-    "R11": "Scales and zero points stay on the ops until code is generated: a fused op turns back into the separate "
+    "R11": "Scales and zero points stay on the ops until code is generated: a fused op is decomposed into the separate "
     "ones without loss.",
     "R12": "Fusion is passes that run alone; each optional part (padding, bias, requantize, clamp, table, residual) "
     "has a test that it fuses and one that it refuses; a second use of an intermediate blocks it.",

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# A tie in a convolution's code becomes so many steps where the activation after it has a finer scale.
+# A tie in a convolution's result becomes a difference of up to three where the activation after it has a finer scale.
 _TIES = 1e-4
-_STEPS = 3
+_LARGEST = 3
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of integers the differences count in steps, of floats as numbers."""
+    """Of integers the differences are differences of quantized values, of floats those of the numbers."""
 
     elements: int
     different: int
@@ -32,8 +32,8 @@ class Agreement:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the outputs are the right ones but for a step in a few places, where a tie fell the other way."""
-        return self.different == 0 or (self.share < _TIES and self.largest <= _STEPS)
+        """Whether the outputs are the right ones, a few rounded ties aside."""
+        return self.different == 0 or (self.share < _TIES and self.largest <= _LARGEST)
 
 
 def agreement(wanted: Sequence[Array], found: Sequence[Array]) -> Agreement:

@@ -12,7 +12,6 @@ from qdialect.bench.network import (
     LEAKY_SLOPE,
     Activation,
     ActivationKind,
-    Codes,
     Convolution,
     Dense,
     Flatten,
@@ -20,6 +19,7 @@ from qdialect.bench.network import (
     Mean,
     Network,
     Node,
+    QuantizedTensor,
     Sum,
     Weights,
 )
@@ -60,14 +60,14 @@ def result(node: Node, *data: Array) -> Array:
             assert_never(node)
 
 
-def quantize(f32: F32Values, to: Codes) -> NDArray[np.uint8]:
-    """Quantized values of f32 values: clamp(round_half_even(real / scale) + zero_point, 0, 255)."""
+def quantize(f32: F32Values, to: QuantizedTensor) -> NDArray[np.uint8]:
+    """Quantized values of f32 values: clamp(round_half_even(f32 / scale) + zero_point, 0, 255)."""
     return np.clip(np.rint(f32 / to.scale) + to.zero_point, 0, 255).astype(np.uint8)
 
 
-def dequantize(codes: Array, by: Codes) -> F32Values:
-    """f32 values of quantized values: scale * (code - zero_point)."""
-    return (codes.astype(np.float64) - by.zero_point) * by.scale
+def dequantize(values: Array, by: QuantizedTensor) -> F32Values:
+    """f32 values of quantized values: scale * (value - zero_point)."""
+    return (values.astype(np.float64) - by.zero_point) * by.scale
 
 
 def requantize(sums: F32Values, node: Convolution | Dense) -> NDArray[np.uint8]:
@@ -93,19 +93,19 @@ def activate(kind: ActivationKind, f32: F32Values) -> F32Values:
             return f32 / (1 + np.exp(-f32))
 
 
-def multiply(source: Codes, data: Array, weights: Weights) -> F32Values:
+def multiply(source: QuantizedTensor, data: Array, weights: Weights) -> F32Values:
     """Sums of products [rows, outputs], bias included; a float64 sum of integers is exact below 2^53."""
-    return (data.astype(np.float64) - source.zero_point) @ weights.codes.T.astype(np.float64) + weights.bias
+    return (data.astype(np.float64) - source.zero_point) @ weights.values.T.astype(np.float64) + weights.bias
 
 
 def convolve(
-    source: Codes, data: Array, weights: Weights, stride: int, padding: tuple[int, int, int, int], groups: int
+    source: QuantizedTensor, data: Array, weights: Weights, stride: int, padding: tuple[int, int, int, int], groups: int
 ) -> F32Values:
     """Sums of products [N, outputs, H, W], bias included; padding counts as the f32 value zero."""
     top, left, bottom, right = padding
     shifted = data.astype(np.float64) - source.zero_point
     padded = np.pad(shifted, ((0, 0), (0, 0), (top, bottom), (left, right)))
-    kernel = weights.codes.astype(np.float64)
+    kernel = weights.values.astype(np.float64)
     windows = sliding_window_view(padded, kernel.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
     if groups > 1:
         sums = np.einsum("ncyxij,cij->ncyx", windows, kernel[:, 0])
@@ -128,16 +128,16 @@ def _sum(node: Sum, left: Array, right: Array) -> NDArray[np.uint8]:
     that of the quantized values, whose zero point is 0.
     """
     scale = np.float32(node.result.scale)
-    left_ratio, right_ratio = (np.float32(codes.scale) / scale for codes in (node.source, node.other))
+    left_ratio, right_ratio = (np.float32(tensor.scale) / scale for tensor in (node.source, node.other))
     shift = np.float32(right_ratio * np.float32(node.other.zero_point))
     constant = np.float32(node.result.zero_point) - _multiply_add(np.uint8(node.source.zero_point), left_ratio, shift)
     scaled = _multiply_add(left, left_ratio, _multiply_add(right, right_ratio, constant))
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 
 
-def _multiply_add(codes: Array | np.uint8, ratio: np.float32, addend: Array | np.float32) -> Any:
-    """quantized values * ratio + addend with one rounding; in float64 the product of a code is exact."""
-    return np.asarray(np.float64(ratio) * codes + np.float64(addend), np.float32)
+def _multiply_add(values: Array | np.uint8, ratio: np.float32, addend: Array | np.float32) -> Any:
+    """quantized values * ratio + addend with one rounding; in float64 the product of a quantized value is exact."""
+    return np.asarray(np.float64(ratio) * values + np.float64(addend), np.float32)
 
 
 def _max_pool(node: MaxPool, data: Array) -> Array:

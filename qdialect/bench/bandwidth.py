@@ -11,10 +11,10 @@ from qdialect.context import make_context
 from qdialect.runtime import memory
 from qdialect.runtime.jit import MachineCode
 
-# Loads of a turn, each into a sum of its own, so that no load waits for an addition.
+# Loads of an iteration, each into a sum of its own, so that no load waits for an addition.
 _LOADS = 8
 _LINE = 64
-_TURN = _LOADS * _LINE
+_ITERATION = _LOADS * _LINE
 _VECTOR = "vector<16xi32>"
 _SAMPLES = 7
 # A sample reads so much, however small the block.
@@ -34,11 +34,11 @@ def read_rate(size: int) -> float:
     block = memory.allocate(size)
     block.fill(1)
     sink = memory.allocate(_LINE)
-    turns = max(_SAMPLE_BYTES // size, 1)
-    values = (turns, size // _TURN, block.ctypes.data, sink.ctypes.data)
+    iterations = max(_SAMPLE_BYTES // size, 1)
+    values = (iterations, size // _ITERATION, block.ctypes.data, sink.ctypes.data)
     loop = _code().bind("read", values, keep=(block, sink))
     loop.call()
-    return turns * size / min(_seconds(loop.call) for _ in range(_SAMPLES))
+    return iterations * size / min(_seconds(loop.call) for _ in range(_SAMPLES))
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -54,7 +54,7 @@ def _code() -> MachineCode:
 
 
 def _module() -> str:
-    """Two loops, over turns and over the block; the sums are stored, so that the loads are done at all."""
+    """Two loops, over iterations and over the block; the sums are stored, so that the loads are done at all."""
     sums = [f"%a{i}" for i in range(_LOADS)]
     inner = [f"%b{i}" for i in range(_LOADS)]
     after = [f"%d{i}" for i in range(_LOADS)]
@@ -74,26 +74,26 @@ def _module() -> str:
         return ", ".join(f"{name}: {_VECTOR}" for name in names)
 
     return f"""
-llvm.func @read(%turns: i64, %steps: i64, %block: !llvm.ptr, %sink: !llvm.ptr) {{
+llvm.func @read(%iterations: i64, %rows: i64, %block: !llvm.ptr, %sink: !llvm.ptr) {{
   %c0 = llvm.mlir.constant(0 : i64) : i64
   %c1 = llvm.mlir.constant(1 : i64) : i64
-  %step = llvm.mlir.constant({_TURN} : i64) : i64
+  %stride = llvm.mlir.constant({_ITERATION} : i64) : i64
   %zero = llvm.mlir.constant(dense<0> : {_VECTOR}) : {_VECTOR}
-  llvm.br ^turn(%c0, {", ".join(["%zero"] * _LOADS)} : i64, {types})
-^turn(%t: i64, {arguments(sums)}):
-  // Opaque, so that the reads of one turn are not those of the last.
+  llvm.br ^iteration(%c0, {", ".join(["%zero"] * _LOADS)} : i64, {types})
+^iteration(%t: i64, {arguments(sums)}):
+  // Opaque, so that the reads of one iteration are not those of the last.
   llvm.inline_asm has_side_effects "", "~{{memory}}" : () -> ()
-  %more_turns = llvm.icmp "slt" %t, %turns : i64
-  llvm.cond_br %more_turns, ^row(%c0, %block, {", ".join(sums)} : i64, !llvm.ptr, {types}), ^end
+  %more_iterations = llvm.icmp "slt" %t, %iterations : i64
+  llvm.cond_br %more_iterations, ^row(%c0, %block, {", ".join(sums)} : i64, !llvm.ptr, {types}), ^end
 ^row(%i: i64, %at: !llvm.ptr, {arguments(inner)}):
   {lines(body)}
   %next_i = llvm.add %i, %c1 : i64
-  %next_at = llvm.getelementptr %at[%step] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-  %more = llvm.icmp "slt" %next_i, %steps : i64
+  %next_at = llvm.getelementptr %at[%stride] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %more = llvm.icmp "slt" %next_i, %rows : i64
   llvm.cond_br %more, ^row(%next_i, %next_at, {", ".join(after)} : i64, !llvm.ptr, {types}), ^done
 ^done:
   %next_t = llvm.add %t, %c1 : i64
-  llvm.br ^turn(%next_t, {", ".join(after)} : i64, {types})
+  llvm.br ^iteration(%next_t, {", ".join(after)} : i64, {types})
 ^end:
   {lines(total)}
   llvm.store %s{_LOADS - 1}, %sink {{alignment = {_LINE} : i64}} : {_VECTOR}, !llvm.ptr

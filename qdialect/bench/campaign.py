@@ -1,4 +1,4 @@
-"""Measures workloads on engines: in turns, round after round, with the bare instruction in between."""
+"""Measures workloads on engines: alternately, round after round, with the bare instruction in between."""
 
 from __future__ import annotations
 

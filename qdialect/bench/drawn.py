@@ -117,9 +117,9 @@ def layer_parameters(network: Network) -> dict[str, Array]:
         fields = {"padding": 0, "groups": 1, "clamp": "none"}
     weights = first.weights
     fields |= {"activation": last.kind if isinstance(last, Activation) else "none"}
-    for name, codes in (("x", first.source), ("c", first.result), ("a", last.result)):
-        fields |= {f"{name}_scale": np.float32(codes.scale), f"{name}_zero_point": codes.zero_point}
-    arrays = {"weights": weights.codes, "weight_scales": weights.scales, "bias": weights.bias}
+    for name, tensor in (("x", first.source), ("c", first.result), ("a", last.result)):
+        fields |= {f"{name}_scale": np.float32(tensor.scale), f"{name}_zero_point": tensor.zero_point}
+    arrays = {"weights": weights.values, "weight_scales": weights.scales, "bias": weights.bias}
     return {name: np.asarray(value) for name, value in {**fields, **arrays}.items()}
 
 

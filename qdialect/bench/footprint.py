@@ -21,7 +21,7 @@ from qdialect.diagnostics import QDialectError
 from qdialect.dialect.constants import constants_of
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.model_files import ImportOptions, read_model
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.executable import CompiledExecutable
 
 _FORMS = ("qdq", "onnx", "tflite")
 
@@ -38,7 +38,7 @@ class Footprint:
     kernels: int
     calls: int
     arena: int
-    """Where all intermediate values of a call have their place."""
+    """Where all intermediate values of a call are placed."""
     live: int
     """The intermediate values that live at once, where that is most."""
     constants: int
@@ -47,7 +47,7 @@ class Footprint:
     """Weights and biases in the model."""
     packed: int
     """Packed weights."""
-    codes: int
+    eight_bit: int
     """8-bit constants in the model."""
 
 
@@ -79,18 +79,18 @@ def _compile(model: str, batch: int) -> dict[str, Any]:
     start = time.perf_counter()
     module = read_model(model, ImportOptions(batch))
     lowered = lower(module, target.host(), Phase.LLVM)
-    executable = Executable(lowered)
+    executable = CompiledExecutable(lowered)
     seconds = time.perf_counter() - start
     return {
         "seconds": seconds,
         "process": _max_memory(),
         "kernels": executable.kernels,
-        "calls": len(executable.steps),
+        "calls": len(executable.calls),
         "arena": executable.working_memory,
         "live": lowered.live_bytes,
         "constants": executable.constants_bytes,
         "packed": lowered.weights_bytes,
-        "codes": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
+        "eight_bit": sum(array.nbytes for array in constants_of(module) if array.itemsize == 1),
     }
 
 

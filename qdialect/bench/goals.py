@@ -130,7 +130,7 @@ def _memory(results: Results) -> Iterator[Verdict]:
     for one in results.footprints:
         parts = (
             ("working memory", "what lives at once", one.arena, one.live, ARENA),
-            ("packed weights", "the model's", one.packed, one.codes, WEIGHTS),
+            ("packed weights", "the model's", one.packed, one.eight_bit, WEIGHTS),
         )
         for what, over, size, minimum, maximum in parts:
             if minimum:

@@ -13,17 +13,17 @@ from qdialect.bench.network import (
     Activation,
     ActivationKind,
     Clamp,
-    Codes,
     Convolution,
     Dense,
     Network,
     Node,
+    QuantizedTensor,
     Weights,
 )
 
-# Standard deviation of a convolution's real result, and what its quantized values reach.
+# Standard deviation of a convolution's f32 result, and the largest f32 value that its quantized values represent.
 _SPREAD = 3.0
-_REACH = 10.0
+_LARGEST = 10.0
 _INPUT_ZERO_POINT = 117
 _RESULT_ZERO_POINT = 121
 # Standard deviation of uniform int8 weights and of uniform uint8 data, and the mean weight scale.
@@ -133,7 +133,7 @@ def chain_network(layer: ConvolutionLayer, count: int, name: str) -> Network:
     bias = np.rint(weights.bias * 0.3).astype(np.int32)
     source = first.result
     for index in range(1, count):
-        rolled = Weights(np.roll(weights.codes, index, axis=0), scales, bias)
+        rolled = Weights(np.roll(weights.values, index, axis=0), scales, bias)
         result = replace(source, name=f"c{index}")
         nodes.append(replace(first, source=source, result=result, weights=rolled))
         source = result
@@ -148,7 +148,7 @@ def draw_input(network: Network, name: str) -> np.ndarray[tuple[int, ...], np.dt
 def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[Node, ...]:
     depth = 1 if layer.is_depthwise else layer.channels
     extents = (layer.batch, layer.channels, layer.height, layer.width)
-    source = Codes("x", extents, *_input(depth * math.prod(layer.window)))
+    source = QuantizedTensor("x", extents, *_input(depth * math.prod(layer.window)))
     weights = _weights((layer.outputs, depth, *layer.window), random)
     height = layer.height + 2 * layer.padding - layer.window[0] + 1
     width = layer.width + 2 * layer.padding - layer.window[1] + 1
@@ -156,12 +156,12 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
     groups = layer.channels if layer.is_depthwise else 1
     padding = (layer.padding, layer.padding, layer.padding, layer.padding)
     if layer.activation in ("none", "relu", "relu6"):
-        result = Codes("c0", shape, *_range(layer.activation))
+        result = QuantizedTensor("c0", shape, *_range(layer.activation))
         return (Convolution(source, result, weights, 1, padding, groups, layer.activation),)
-    middle = Codes("c0", shape, *_range("none"))
+    middle = QuantizedTensor("c0", shape, *_range("none"))
     low = _LOWEST[layer.activation]
-    scale = float(np.float32((_REACH + 0.5 - low) / 255))
-    result = Codes("a0", shape, scale, round(-low / scale))
+    scale = float(np.float32((_LARGEST + 0.5 - low) / 255))
+    result = QuantizedTensor("a0", shape, scale, round(-low / scale))
     return (
         Convolution(source, middle, weights, 1, padding, groups, "none"),
         Activation(middle, result, layer.activation),
@@ -169,9 +169,9 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
 
 
 def _dense(layer: DenseLayer, random: np.random.Generator) -> Dense:
-    source = Codes("x", (layer.rows, layer.depth), *_input(layer.depth))
+    source = QuantizedTensor("x", (layer.rows, layer.depth), *_input(layer.depth))
     weights = _weights((layer.columns, layer.depth), random)
-    return Dense(source, Codes("c0", (layer.rows, layer.columns), *_range("none")), weights)
+    return Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), *_range("none")), weights)
 
 
 def _input(depth: int) -> tuple[float, int]:
@@ -183,20 +183,20 @@ def _range(clamp: Clamp) -> tuple[float, int]:
     """Scale and zero point of a result; a zero point of 0 makes saturation the clamp at zero."""
     match clamp:
         case "none":
-            return float(np.float32(2 * _REACH / 255)), _RESULT_ZERO_POINT
+            return float(np.float32(2 * _LARGEST / 255)), _RESULT_ZERO_POINT
         case "relu":
-            return float(np.float32(_REACH / 255)), 0
+            return float(np.float32(_LARGEST / 255)), 0
         case "relu6":
             return float(np.float32(6 / 255)), 0
 
 
 def _weights(shape: tuple[int, ...], random: np.random.Generator) -> Weights:
     depth = math.prod(shape[1:])
-    codes = random.integers(-127, 128, shape).astype(np.int8)
+    values = random.integers(-127, 128, shape).astype(np.int8)
     scales = (2 / 3 * _WEIGHT_SCALE * (1 + random.random(shape[0]))).astype(np.float32)
     # Some thirty typical products.
     bias = np.rint(random.standard_normal(shape[0]) * math.sqrt(depth) * _UNIFORM * 30).astype(np.int32)
-    return Weights(codes, scales, bias)
+    return Weights(values, scales, bias)
 
 
 def _random(name: str) -> np.random.Generator:

@@ -21,8 +21,8 @@ LEAKY_SLOPE = 0.01
 
 
 @dataclass(frozen=True)
-class Codes:
-    """A tensor of uint8 quantized values: real = scale * (code - zero_point); `scale` is a float32 number."""
+class QuantizedTensor:
+    """A tensor of uint8 quantized values: f32 value = scale * (value - zero_point); `scale` is a float32 number."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,11 +34,11 @@ class Codes:
 class Weights:
     """What a contraction multiplies with and adds: int8 [outputs, ...], float32 [outputs], int32 [outputs]."""
 
-    codes: NDArray[np.int8]
+    values: NDArray[np.int8]
     scales: NDArray[np.float32]
     bias: NDArray[np.int32]
 
-    def bias_scales(self, source: Codes) -> NDArray[np.float32]:
+    def bias_scales(self, source: QuantizedTensor) -> NDArray[np.float32]:
         """Scale of each bias, for data like `source`."""
         return (np.float32(source.scale) * self.scales).astype(np.float32)
 
@@ -50,8 +50,8 @@ class Convolution:
     Where `groups` is not 1 it is the number of channels.
     """
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     weights: Weights
     stride: int
     padding: tuple[int, int, int, int]
@@ -61,29 +61,29 @@ class Convolution:
     @property
     def macs(self) -> int:
         """Multiply-accumulates, those with padding included."""
-        return math.prod(self.result.shape) * math.prod(self.weights.codes.shape[1:])
+        return math.prod(self.result.shape) * math.prod(self.weights.values.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
     """A product with a matrix [outputs, inputs], and its requantization."""
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     weights: Weights
 
     @property
     def macs(self) -> int:
         """Multiply-accumulates."""
-        return math.prod(self.result.shape) * self.weights.codes.shape[1]
+        return math.prod(self.result.shape) * self.weights.values.shape[1]
 
 
 @dataclass(frozen=True)
 class Activation:
-    """A function of each code, with a rounding of its own."""
+    """A function of each quantized value, with a rounding of its own."""
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     kind: ActivationKind
     macs: int = 0
 
@@ -92,18 +92,18 @@ class Activation:
 class Sum:
     """The sum of two tensors, clamped at zero."""
 
-    source: Codes
-    other: Codes
-    result: Codes
+    source: QuantizedTensor
+    other: QuantizedTensor
+    result: QuantizedTensor
     macs: int = 0
 
 
 @dataclass(frozen=True)
 class MaxPool:
-    """The largest code of each window; scale and zero point stay."""
+    """The largest value of each window; scale and zero point stay."""
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     window: int
     stride: int
     padding: int
@@ -114,8 +114,8 @@ class MaxPool:
 class Mean:
     """The mean over height and width, which stay as extents of 1."""
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     macs: int = 0
 
 
@@ -123,8 +123,8 @@ class Mean:
 class Flatten:
     """All axes but the first as one; scale and zero point stay."""
 
-    source: Codes
-    result: Codes
+    source: QuantizedTensor
+    result: QuantizedTensor
     macs: int = 0
 
 
@@ -138,12 +138,12 @@ class Network:
     nodes: tuple[Node, ...]
 
     @property
-    def input(self) -> Codes:
+    def input(self) -> QuantizedTensor:
         """What the caller gives."""
         return self.nodes[0].source
 
     @property
-    def output(self) -> Codes:
+    def output(self) -> QuantizedTensor:
         """What the caller gets."""
         return self.nodes[-1].result
 
@@ -156,7 +156,7 @@ class Network:
     def weight_bytes(self) -> int:
         """Bytes of the weights and biases, as a model file holds them."""
         weights = [node.weights for node in self.nodes if isinstance(node, Convolution | Dense)]
-        return sum(w.codes.nbytes + w.bias.nbytes for w in weights)
+        return sum(w.values.nbytes + w.bias.nbytes for w in weights)
 
     @property
     def bytes_moved(self) -> int:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from qdialect.bench.network import LEAKY_SLOPE, Activation, Codes, Convolution, Dense, Network, Node
+from qdialect.bench.network import LEAKY_SLOPE, Activation, Convolution, Dense, Network, Node, QuantizedTensor
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter, boundary, window_attributes, write_activation
 
-_SIGMOID = Codes("sigmoid", (), 1 / 256, 0)
+_SIGMOID = QuantizedTensor("sigmoid", (), 1 / 256, 0)
 
 
 def write_operators(network: Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:
     """The layer of `network`: a convolution or product, and perhaps an activation.
 
-    With `channels_last` input and output are NHWC. With `rounds_sigmoid` swish rounds its sigmoid to a code of its own
-    before the product, which is another function.
+    With `channels_last` input and output are NHWC. With `rounds_sigmoid` swish quantizes its sigmoid before the
+    product, which is another function.
     """
     writer = GraphWriter()
     value = "x"
     for node in network.nodes:
         value = _node(writer, node, value, channels_last, rounds_sigmoid)
-    shapes = [boundary(codes.shape, channels_last=channels_last) for codes in (network.input, network.output)]
+    shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (network.input, network.output)]
     return writer.finish(("x", shapes[0]), (value, shapes[1]))
 
 
@@ -49,8 +49,8 @@ def _convolution(writer: GraphWriter, node: Convolution, value: str, channels_la
 
 
 def _weights(writer: GraphWriter, node: Convolution | Dense) -> list[str]:
-    codes, scales = node.weights.codes, node.weights.scales
-    kernel = np.ascontiguousarray(codes.T) if isinstance(node, Dense) else codes
+    values, scales = node.weights.values, node.weights.scales
+    kernel = np.ascontiguousarray(values.T) if isinstance(node, Dense) else values
     return [writer.constant(array) for array in (kernel, scales, np.zeros(scales.shape, np.int8))]
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from qdialect.bench.network import (
     LEAKY_SLOPE,
     Activation,
-    Codes,
     Convolution,
     Dense,
     Flatten,
@@ -19,6 +18,7 @@ from qdialect.bench.network import (
     Mean,
     Network,
     Node,
+    QuantizedTensor,
     Sum,
     Weights,
 )
@@ -62,7 +62,7 @@ class GraphWriter:
         self._nodes.append(helper.make_node(operator, list(inputs), [name], domain=domain, **attributes))
         return name
 
-    def parameters(self, of: Codes) -> tuple[str, str]:
+    def parameters(self, of: QuantizedTensor) -> tuple[str, str]:
         """Add scale and zero point."""
         return self.constant(np.float32(of.scale)), self.constant(np.uint8(of.zero_point))
 
@@ -97,18 +97,18 @@ class _Quantized:
         self._network = network
         self._rounds_middle = rounds_middle
         self._writer = GraphWriter()
-        self._codes: dict[str, str] = {}
+        self._quantized: dict[str, str] = {}
         self._f32_values: dict[str, str] = {}
 
     def content(self, channels_last: bool) -> bytes:
         network, writer = self._network, self._writer
         source, result = network.input, network.output
-        shapes = [boundary(codes.shape, channels_last=channels_last) for codes in (source, result)]
-        self._codes[source.name] = writer.node("Transpose", ["x"], perm=_TO_NCHW) if channels_last else "x"
+        shapes = [boundary(tensor.shape, channels_last=channels_last) for tensor in (source, result)]
+        self._quantized[source.name] = writer.node("Transpose", ["x"], perm=_TO_NCHW) if channels_last else "x"
         for index, node in enumerate(network.nodes):
             following = network.nodes[index + 1] if index + 1 < len(network.nodes) else None
             self._node(node, following)
-        last = self._codes[result.name]
+        last = self._quantized[result.name]
         if channels_last and len(result.shape) == 4:
             last = writer.node("Transpose", [last], perm=_TO_NHWC)
         return writer.finish(("x", shapes[0]), (last, shapes[1]))
@@ -131,8 +131,8 @@ class _Quantized:
                 self._quantize(self._writer.node("GlobalAveragePool", [self._f32(node.source)]), node.result)
             case Flatten():
                 # On quantized values, so that the product after it sees its DequantizeLinear.
-                codes = self._codes[node.source.name]
-                self._codes[node.result.name] = self._writer.node("Flatten", [codes], axis=1)
+                data = self._quantized[node.source.name]
+                self._quantized[node.result.name] = self._writer.node("Flatten", [data], axis=1)
             case _:
                 assert_never(node)
 
@@ -159,11 +159,11 @@ class _Quantized:
         inputs = [self._f32(node.source)]
         return self._writer.node("MaxPool", inputs, kernel_shape=window, strides=[node.stride] * 2, pads=padding)
 
-    def _weights(self, source: Codes, weights: Weights, *, transposed: bool = False) -> tuple[str, str]:
+    def _weights(self, source: QuantizedTensor, weights: Weights, *, transposed: bool = False) -> tuple[str, str]:
         writer = self._writer
-        codes = np.ascontiguousarray(weights.codes.T) if transposed else weights.codes
+        values = np.ascontiguousarray(weights.values.T) if transposed else weights.values
         zeros = [np.zeros(weights.scales.shape, dtype) for dtype in (np.int8, np.int32)]
-        pairs = ((codes, weights.scales, zeros[0]), (weights.bias, weights.bias_scales(source), zeros[1]))
+        pairs = ((values, weights.scales, zeros[0]), (weights.bias, weights.bias_scales(source), zeros[1]))
         kernel, bias = ([writer.constant(array) for array in parts] for parts in pairs)
         return (
             writer.node("DequantizeLinear", kernel, axis=1 if transposed else 0),
@@ -173,12 +173,12 @@ class _Quantized:
     def _activate(self, node: Activation) -> str:
         return write_activation(self._writer, node, self._f32(node.source))
 
-    def _quantize(self, f32: str, to: Codes) -> None:
-        self._codes[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])
+    def _quantize(self, f32: str, to: QuantizedTensor) -> None:
+        self._quantized[to.name] = self._writer.node("QuantizeLinear", [f32, *self._writer.parameters(to)])
 
-    def _f32(self, of: Codes) -> str:
+    def _f32(self, of: QuantizedTensor) -> str:
         if of.name not in self._f32_values:
-            inputs = [self._codes[of.name], *self._writer.parameters(of)]
+            inputs = [self._quantized[of.name], *self._writer.parameters(of)]
             self._f32_values[of.name] = self._writer.node("DequantizeLinear", inputs)
         return self._f32_values[of.name]
 
@@ -186,7 +186,7 @@ class _Quantized:
 def window_attributes(node: Convolution) -> dict[str, Any]:
     """What all of ONNX's convolutions say about their window."""
     return {
-        "kernel_shape": list(node.weights.codes.shape[2:]),
+        "kernel_shape": list(node.weights.values.shape[2:]),
         "pads": list(node.padding),
         "strides": [node.stride] * 2,
         "group": node.groups,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from qdialect.bench.answer import convolve, dequantize, multiply, result
 from qdialect.bench.network import (
     Clamp,
-    Codes,
     Convolution,
     Dense,
     Flatten,
@@ -25,6 +24,7 @@ from qdialect.bench.network import (
     Mean,
     Network,
     Node,
+    QuantizedTensor,
     Sum,
     Weights,
 )
@@ -35,7 +35,7 @@ Padding = tuple[int, int, int, int]
 _CLASSES = 1000
 _IMAGE = 224
 _BLOCK = 8
-_INPUT = Codes("x", (1, 3, _IMAGE, _IMAGE), float(np.float32(1 / 57)), 114)
+_INPUT = QuantizedTensor("x", (1, 3, _IMAGE, _IMAGE), float(np.float32(1 / 57)), 114)
 # Of a thousand numbers, one may lie outside the range on each side.
 _TAIL = 0.1
 # Channels (at width 1) and stride of each pair of a depthwise and a pointwise convolution.
@@ -60,7 +60,7 @@ class Drawing:
         patches = self._random.integers(0, 256, (1, 3, extent, extent), dtype=np.uint8)
         self.image: NDArray[np.uint8] = patches.repeat(_BLOCK, axis=2).repeat(_BLOCK, axis=3)
         self._values: dict[str, Array] = {_INPUT.name: self.image}
-        self.input: Codes = _INPUT
+        self.input: QuantizedTensor = _INPUT
 
     def finish(self) -> tuple[Network, NDArray[np.uint8], Array]:
         """The network, an image, and the right answer for it."""
@@ -69,7 +69,7 @@ class Drawing:
 
     def convolution(
         self,
-        source: Codes,
+        source: QuantizedTensor,
         channels: int,
         window: int,
         stride: int,
@@ -77,7 +77,7 @@ class Drawing:
         clamp: Clamp,
         *,
         depthwise: bool = False,
-    ) -> Codes:
+    ) -> QuantizedTensor:
         """Add a convolution; with `depthwise` its channels are those of `source`."""
         groups = source.shape[1] if depthwise else 1
         weights = self._weights(source, (channels, source.shape[1] // groups, window, window))
@@ -86,18 +86,18 @@ class Drawing:
         node = Convolution(source, to, weights, stride, padding, groups, clamp)
         return self._add(node)
 
-    def sum(self, source: Codes, other: Codes) -> Codes:
+    def sum(self, source: QuantizedTensor, other: QuantizedTensor) -> QuantizedTensor:
         """Add a residual sum."""
         total = dequantize(self._values[source.name], source) + dequantize(self._values[other.name], other)
         return self._add(Sum(source, other, self._range(total, "relu")))
 
-    def max_pool(self, source: Codes, window: int, stride: int, padding: int) -> Codes:
+    def max_pool(self, source: QuantizedTensor, window: int, stride: int, padding: int) -> QuantizedTensor:
         """Add a max pool."""
         extent = (source.shape[2] + 2 * padding - window) // stride + 1
         to = replace(source, name=self._name(), shape=(*source.shape[:2], extent, extent))
         return self._add(MaxPool(source, to, window, stride, padding))
 
-    def head(self, source: Codes) -> None:
+    def head(self, source: QuantizedTensor) -> None:
         """Add the mean over the image and the classes."""
         means = dequantize(self._values[source.name], source).mean(axis=(2, 3), keepdims=True)
         pooled = self._add(Mean(source, self._range(means, "none")))
@@ -106,16 +106,16 @@ class Drawing:
         sums = multiply(flat, self._values[flat.name], weights)
         self._add(Dense(flat, self._range(_f32(sums, flat, weights), "none"), weights))
 
-    def _weights(self, source: Codes, shape: tuple[int, ...], gain: float = 2) -> Weights:
+    def _weights(self, source: QuantizedTensor, shape: tuple[int, ...], gain: float = 2) -> Weights:
         depth = math.prod(shape[1:])
         f32 = self._random.standard_normal(shape) * math.sqrt(gain / depth)
         scales = (np.abs(f32).reshape(shape[0], -1).max(axis=1) / 127).astype(np.float32)
         columns = scales.reshape(-1, *[1] * (len(shape) - 1))
-        codes = np.clip(np.rint(f32 / columns), -127, 127).astype(np.int8)
+        values = np.clip(np.rint(f32 / columns), -127, 127).astype(np.int8)
         bias = self._random.standard_normal(shape[0]) * 0.05
-        return Weights(codes, scales, np.rint(bias / (source.scale * scales)).astype(np.int32))
+        return Weights(values, scales, np.rint(bias / (source.scale * scales)).astype(np.int32))
 
-    def _range(self, f32: Array, clamp: Clamp) -> Codes:
+    def _range(self, f32: Array, clamp: Clamp) -> QuantizedTensor:
         """Quantized values that hold nearly all of `f32`, after `clamp`."""
         low, high = (float(np.percentile(f32, percent)) for percent in (_TAIL, 100 - _TAIL))
         match clamp:
@@ -126,9 +126,9 @@ class Drawing:
             case "relu6":
                 low, high = 0.0, min(high, 6.0)
         scale = float(np.float32((max(high, 1e-3) - low) / 255))
-        return Codes(self._name(), f32.shape, scale, round(-low / scale))
+        return QuantizedTensor(self._name(), f32.shape, scale, round(-low / scale))
 
-    def _add(self, node: Node) -> Codes:
+    def _add(self, node: Node) -> QuantizedTensor:
         sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)
         self._values[node.result.name] = result(node, *(self._values[source.name] for source in sources))
         self._nodes.append(node)
@@ -138,12 +138,12 @@ class Drawing:
         return f"t{len(self._nodes)}"
 
 
-def _f32(sums: NDArray[np.float64], source: Codes, weights: Weights) -> NDArray[np.float64]:
+def _f32(sums: NDArray[np.float64], source: QuantizedTensor, weights: Weights) -> NDArray[np.float64]:
     """What sums of products of quantized values stand for; channels are axis 1."""
     return sums * weights.bias_scales(source).reshape(1, -1, *[1] * (sums.ndim - 2))
 
 
-def _mobilenet(drawing: Drawing) -> Codes:
+def _mobilenet(drawing: Drawing) -> QuantizedTensor:
     value = drawing.convolution(drawing.input, _MOBILE_FIRST, 3, 2, _AFTER, "relu6")
     for channels, stride in _MOBILE_BLOCKS:
         padding = (1, 1, 1, 1) if stride == 1 else _AFTER
@@ -152,7 +152,9 @@ def _mobilenet(drawing: Drawing) -> Codes:
     return value
 
 
-def _resnet(drawing: Drawing, block: Callable[[Drawing, Codes, int, int], Codes], stages: Any) -> Codes:
+def _resnet(
+    drawing: Drawing, block: Callable[[Drawing, QuantizedTensor, int, int], QuantizedTensor], stages: Any
+) -> QuantizedTensor:
     value = drawing.convolution(drawing.input, 64, 7, 2, (3, 3, 3, 3), "relu")
     value = drawing.max_pool(value, 3, 2, 1)
     for channels, first_stride, count in stages:
@@ -161,26 +163,26 @@ def _resnet(drawing: Drawing, block: Callable[[Drawing, Codes, int, int], Codes]
     return value
 
 
-def _basic_block(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+def _basic_block(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
     value = drawing.convolution(source, channels, 3, stride, (1, 1, 1, 1), "relu")
     value = drawing.convolution(value, channels, 3, 1, (1, 1, 1, 1), "none")
     return drawing.sum(value, _shortcut(drawing, source, channels, stride))
 
 
-def _bottleneck(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+def _bottleneck(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
     value = drawing.convolution(source, channels, 1, 1, (0, 0, 0, 0), "relu")
     value = drawing.convolution(value, channels, 3, stride, (1, 1, 1, 1), "relu")
     value = drawing.convolution(value, channels * _EXPANSION, 1, 1, (0, 0, 0, 0), "none")
     return drawing.sum(value, _shortcut(drawing, source, channels * _EXPANSION, stride))
 
 
-def _shortcut(drawing: Drawing, source: Codes, channels: int, stride: int) -> Codes:
+def _shortcut(drawing: Drawing, source: QuantizedTensor, channels: int, stride: int) -> QuantizedTensor:
     if stride == 1 and source.shape[1] == channels:
         return source
     return drawing.convolution(source, channels, 1, stride, (0, 0, 0, 0), "none")
 
 
-RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], Codes]]] = {
+RANDOM_NETWORKS: Mapping[str, tuple[str, int, Callable[[Drawing], QuantizedTensor]]] = {
     "mobilenet_v1_025": ("MobileNetV1-0.25, random weights", 7, _mobilenet),
     "resnet18": ("ResNet-18, random weights", 8, lambda drawing: _resnet(drawing, _basic_block, _STAGES_18)),
     "resnet50": ("ResNet-50, random weights", 9, lambda drawing: _resnet(drawing, _bottleneck, _STAGES_50)),

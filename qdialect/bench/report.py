@@ -24,8 +24,8 @@ _INTRODUCTION = """\
 Written by `make bench`; `docs/performance.md` says how it is measured and how to read it.
 
 A cell has the time of a call of an engine's fastest variant, and its share of the peak: of the rate of a loop of bare
-`vpdpbusd` instructions on as many cores, measured in turns with the engines. A star marks a variant whose outputs are
-not the right ones, beyond ties of the last rounding; then the fastest exact one follows in brackets, if there is any.
+`vpdpbusd` instructions on as many cores, measured alternately with the engines. A star marks a variant whose outputs
+are not the right ones, beyond ties of the last rounding; then the fastest exact one follows in brackets, if any.
 The last column is the time of the fastest other engine over ours.
 """
 
@@ -121,7 +121,7 @@ def _footprints(results: Results) -> Iterator[str]:
             _over(one.arena, one.live),
             _size(one.constants),
             _over(one.constants, one.weights),
-            _over(one.packed, one.codes),
+            _over(one.packed, one.eight_bit),
         )
         for one in results.footprints
     ]

@@ -32,7 +32,7 @@ class Row:
     largest: float = 0.0
     """The largest difference."""
     is_exact: bool = True
-    """Whether nothing but ties within single steps differs."""
+    """Whether at most a few rounded ties differ."""
     error: str = ""
 
 

@@ -14,7 +14,6 @@ from qdialect.bench.network import (
     LEAKY_SLOPE,
     Activation,
     Clamp,
-    Codes,
     Convolution,
     Dense,
     Flatten,
@@ -22,6 +21,7 @@ from qdialect.bench.network import (
     Mean,
     Network,
     Node,
+    QuantizedTensor,
     Sum,
 )
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
@@ -44,9 +44,9 @@ def write_tflite(network: Network, *, f32_activations: bool = False) -> bytes:
     return _Model(network, f32_activations).content()
 
 
-def signed_channels_last(codes: Array) -> NDArray[np.int8]:
+def signed_channels_last(values: Array) -> NDArray[np.int8]:
     """Data of a network as its TFLite model takes and gives it."""
-    signed = (codes.astype(np.int16) - _OFFSET).astype(np.int8)
+    signed = (values.astype(np.int16) - _OFFSET).astype(np.int8)
     return np.ascontiguousarray(signed.transpose(0, 2, 3, 1)) if signed.ndim == 4 else signed
 
 
@@ -69,13 +69,15 @@ class _Model:
             case Convolution():
                 self._convolution(node)
             case Dense():
-                inputs = [self._of(node.source), *self._weights(node, node.weights.codes, 0)]
+                inputs = [self._of(node.source), *self._weights(node, node.weights.values, 0)]
                 options = _options(tflite.FullyConnectedOptionsStart, tflite.FullyConnectedOptionsEnd)
                 self._emit(_OPERATOR.FULLY_CONNECTED, inputs, node.result, _OPTIONS.FullyConnectedOptions, options)
             case Activation() if self._f32_activations:
                 self._f32_activation(node)
             case Activation():
-                sigmoid = self._add(Codes("sigmoid", node.source.shape, 1 / 256, 0)) if node.kind == "swish" else 0
+                sigmoid = (
+                    self._add(QuantizedTensor("sigmoid", node.source.shape, 1 / 256, 0)) if node.kind == "swish" else 0
+                )
                 self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
             case Sum():
                 self._sum(node)
@@ -111,29 +113,31 @@ class _Model:
             tflite.DepthwiseConv2DOptionsAddFusedActivationFunction(builder, clamp)
             return tflite.DepthwiseConv2DOptionsEnd(builder)
 
-        codes = node.weights.codes
+        values = node.weights.values
         if node.groups > 1:
-            inputs = [source, *self._weights(node, codes.transpose(1, 2, 3, 0), 3)]
+            inputs = [source, *self._weights(node, values.transpose(1, 2, 3, 0), 3)]
             code, kind = _OPERATOR.DEPTHWISE_CONV_2D, _OPTIONS.DepthwiseConv2DOptions
             self._emit(code, inputs, node.result, kind, depthwise)
         else:
-            inputs = [source, *self._weights(node, codes.transpose(0, 2, 3, 1), 0)]
+            inputs = [source, *self._weights(node, values.transpose(0, 2, 3, 1), 0)]
             self._emit(_OPERATOR.CONV_2D, inputs, node.result, _OPTIONS.Conv2DOptions, full)
 
-    def _padded(self, source: Codes, padding: tuple[int, int, int, int], node: Convolution) -> tuple[int, bool]:
+    def _padded(
+        self, source: QuantizedTensor, padding: tuple[int, int, int, int], node: Convolution
+    ) -> tuple[int, bool]:
         """What the convolution reads, and whether it pads by itself; what the format cannot say is an operator."""
         if not any(padding):
             return self._of(source), False
-        window, stride, extent = node.weights.codes.shape[2], node.stride, source.shape[2]
+        window, stride, extent = node.weights.values.shape[2], node.stride, source.shape[2]
         total = max((-(-extent // stride) - 1) * stride + window - extent, 0)
         same = (total // 2, total // 2, total - total // 2, total - total // 2)
         return (self._of(source), True) if padding == same else (self._pad(source, padding), False)
 
-    def _pad(self, source: Codes, padding: tuple[int, int, int, int]) -> int:
+    def _pad(self, source: QuantizedTensor, padding: tuple[int, int, int, int]) -> int:
         top, left, bottom, right = padding
         batch, channels, height, width = source.shape
         shape = (batch, channels, height + top + bottom, width + left + right)
-        padded = Codes(f"{source.name}_padded", shape, source.scale, source.zero_point)
+        padded = QuantizedTensor(f"{source.name}_padded", shape, source.scale, source.zero_point)
         amounts = self._writer.constant("amounts", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
         self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
         return self._of(padded)
@@ -196,12 +200,12 @@ class _Model:
         inputs = [self._of(node.source), self._integers("axes", (1, 2))]
         self._emit(_OPERATOR.MEAN, inputs, node.result, _OPTIONS.ReducerOptions, options)
 
-    def _weights(self, node: Convolution | Dense, codes: Array, axis: int) -> tuple[int, int]:
+    def _weights(self, node: Convolution | Dense, values: Array, axis: int) -> tuple[int, int]:
         weights = node.weights
         zeros = (0,) * weights.scales.size
         by_channel = Quantization(tuple(weights.scales.tolist()), zeros, axis)
         bias = Quantization(tuple(weights.bias_scales(node.source).tolist()), zeros)
-        kernel = self._writer.constant("weights", np.ascontiguousarray(codes), by_channel)
+        kernel = self._writer.constant("weights", np.ascontiguousarray(values), by_channel)
         return kernel, self._writer.constant("bias", weights.bias, bias)
 
     def _integers(self, name: str, values: Sequence[int]) -> int:
@@ -211,20 +215,20 @@ class _Model:
         self,
         code: int,
         inputs: Sequence[int],
-        result: Codes,
+        result: QuantizedTensor,
         kind: int = tflite.BuiltinOptions.NONE,
         options: Options | None = None,
     ) -> None:
         self._writer.operator(code, inputs, self._add(result), kind, options)
 
-    def _add(self, codes: Codes) -> int:
-        shape = _channels_last(codes.shape)
-        quantization = Quantization((codes.scale,), (codes.zero_point - _OFFSET,))
-        self._tensors[codes.name] = self._writer.tensor(codes.name, shape, np.int8, quantization)
-        return self._tensors[codes.name]
+    def _add(self, tensor: QuantizedTensor) -> int:
+        shape = _channels_last(tensor.shape)
+        quantization = Quantization((tensor.scale,), (tensor.zero_point - _OFFSET,))
+        self._tensors[tensor.name] = self._writer.tensor(tensor.name, shape, np.int8, quantization)
+        return self._tensors[tensor.name]
 
-    def _of(self, codes: Codes) -> int:
-        return self._tensors[codes.name]
+    def _of(self, tensor: QuantizedTensor) -> int:
+        return self._tensors[tensor.name]
 
 
 def _channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COUNTS",
         help="numbers of threads (default: 1, and 2 for networks)",
     )
-    parser.add_argument("--rounds", type=_count, default=3, help="turns that every engine gets (default: 3)")
+    parser.add_argument("--rounds", type=_count, default=3, help="measurements of each engine (default: 3)")
     parser.add_argument(
         "--seconds", type=_seconds, default=0.6, help="timed seconds of each variant, over all rounds (default: 0.6)"
     )

@@ -31,6 +31,15 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fallback_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the option to `parser`; `default` is what its help says of the default."""
+    parser.add_argument(
+        "--fallback",
+        choices=("framework", "none"),
+        help=f"who runs what cannot be compiled: the model's own framework or nobody (default: {default})",
+    )
+
+
 def import_options(arguments: argparse.Namespace) -> ImportOptions:
     """What the arguments say."""
     return ImportOptions(

@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from qdialect import target
 from qdialect.cli import report_table, terminal
-from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
+from qdialect.diagnostics import InputError
 from qdialect.model_files import FORMATS, ImportOptions, format_of
 from qdialect.pipeline import PassManager
 from qdialect.report import report
@@ -25,6 +26,8 @@ examples:
   qdialect-import model.pt2 -o model.mlir                 a PyTorch program that torch.export.save wrote
   qdialect-import model.tflite --profile tflite-xnnpack   the numbers of TFLite's desktop delegate
   qdialect-import model.tflite --report                   what each node became, and what is not supported
+  qdialect-import model.onnx --report --fallback framework
+                                                          the regions of a model that is compiled in parts
 
 """
 
@@ -45,6 +48,8 @@ def _import(options: argparse.Namespace) -> int:
     path, how = Path(options.model), import_options(options)
     if options.report:
         return _report(options, path, how)
+    if options.fallback == "framework":
+        raise InputError("--fallback framework must be given with --report: a module has no regions of a framework")
     module = format_of(path).read(path, how)
     if options.fuse:
         PassManager("fuse-qnn").run(module)
@@ -54,7 +59,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace, path: Path, how: ImportOptions) -> int:
-    found = report(path, target.host(), how)
+    found = report(path, target.host(), how, options.fallback or "none")
     terminal.write_output(options.output, f"{report_table.text(found)}\n")
     if found.error is not None:
         raise found.error
@@ -78,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", default="-", metavar="FILE", help="where to write; '-', the default, is stdout"
     )
     add_import_arguments(parser)
+    add_fallback_argument(parser, "none")
     parser.add_argument("--fuse", action="store_true", help="run fuse-qnn on the module")
     parser.add_argument(
         "--report",

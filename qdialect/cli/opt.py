@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdialect import observers
+from qdialect import observers, roundtrip
 from qdialect._mlir import ir
 from qdialect.cli import expected, split_input, terminal
 from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
@@ -87,6 +87,8 @@ def _outcome(source: str | bytes, name: str, arguments: Arguments) -> Outcome:
     with captured_diagnostics(context) as emitted, explain_matches() as remarks:
         try:
             module = _parsed(source, name, context, arguments)
+            if arguments.verify_roundtrip:
+                roundtrip.check(module)
             arguments.passes.run(module)
             if arguments.phase:
                 module = _lowered(module, arguments)
@@ -130,7 +132,6 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
 
 def _printer(arguments: Arguments) -> observers.IRPrinter:
     name = _STDIN if arguments.input == "-" else arguments.input
-    printing = arguments.printing
     is_all = arguments.print_after_all or (arguments.print_after_change and not arguments.print_after)
     return observers.IRPrinter(
         names_before=arguments.print_before,
@@ -139,7 +140,9 @@ def _printer(arguments: Arguments) -> observers.IRPrinter:
         after_all=is_all,
         only_changed=arguments.print_after_change,
         on_failure=arguments.print_after_failure,
-        text_of=lambda module: printing.text(module, name),
+        module_scope=arguments.print_module_scope,
+        printing=arguments.printing,
+        source=name,
     )
 
 

@@ -80,6 +80,7 @@ class Arguments(PrintingArguments):
     plugins: list[str]
     split_marker: str | None
     verify_diagnostics: bool
+    verify_roundtrip: bool
     explain_matches: bool
     print_before: frozenset[str]
     print_after: frozenset[str]
@@ -87,6 +88,7 @@ class Arguments(PrintingArguments):
     print_after_all: bool
     print_after_change: bool
     print_after_failure: bool
+    print_module_scope: bool
     timing: bool
     dump_pipeline: bool
     compare_phases: bool
@@ -245,6 +247,11 @@ def _add_input_flags(add: Callable[..., object]) -> None:
         help="check diagnostics against the expected-* comments of the input",
     )
     add(
+        "--verify-roundtrip",
+        action="store_true",
+        help="check first that the input is the same after a print and a parse of it, as text and as bytecode",
+    )
+    add(
         "--allow-unregistered-dialect",
         dest="allow_unregistered",
         action="store_true",
@@ -299,6 +306,12 @@ def _add_watching_flags(add: Callable[..., object]) -> None:
             action="store_true",
             help=f"print the module after a pass {text}",
         )
+    add(
+        "--mlir-print-ir-module-scope",
+        dest="print_module_scope",
+        action="store_true",
+        help="print the whole module around passes on functions, rather than each function",
+    )
     add("--dump-pass-pipeline", dest="dump_pipeline", action="store_true", help="print the pipeline on stderr")
     add("--mlir-timing", dest="timing", action="store_true", help="report the time of each pass")
     add(

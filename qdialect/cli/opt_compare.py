@@ -48,6 +48,8 @@ def _verdict(results: Sequence[PhaseResult], first: PhaseResult | None) -> str:
     if first.node:
         kernel = f" in kernel @{first.node.kernel}" if first.node.kernel else ""
         lines.append(f"first op that differs: '{first.node.op}' {first.node.name}{kernel}: {first.node.difference}")
-    elif results[0].phase is Phase.QNN:
+    elif results[0].phase in (Phase.QNN, Phase.FUSED):
         lines.append("no op differs in a network that returns the value of every op")
+    else:
+        lines.append("start from phase qnn or fused to see which op differs: later phases are kernels without a graph")
     return "\n".join(lines)

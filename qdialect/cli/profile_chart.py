@@ -1,6 +1,6 @@
 """The profile of a network as a picture: SVG, alone or in a page of HTML; nothing else is needed to look at it.
 
-On top is one call as a strip, its steps in order. Below is a bar for each step, the longest first: its length is the
+On top is one call as a strip, its kernel calls in order. Below is a bar for each, the longest first: its length is the
 time, its dark part the time that the bare dot-product instruction would take for the same products. So what could be
 won by better code is the light part. Each rectangle says its figures when it is pointed at.
 """
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from xml.sax.saxutils import escape
 
 from qdialect.diagnostics import printable
-from qdialect.runtime.profile import Profile, StepProfile
+from qdialect.runtime.profile import CallProfile, Profile
 
 SUFFIXES = (".svg", ".html")
 """What a chart can be written to."""
@@ -24,7 +24,7 @@ _STRIP_TOP, _STRIP = 58, 34
 _ROW, _BAR = 18, 13
 _LEGEND_ROW, _LEGEND_COLUMN = 20, 270
 _NAME_LENGTH = 46
-# Light and dark of a kind of step.
+# Light and dark of a kind of kernel call.
 _COLOURS = (
     ("#9ecae9", "#2f6ea5"),
     ("#f9c58d", "#c96a12"),
@@ -42,7 +42,7 @@ def chart(profile: Profile, title: str) -> str:
     columns = (_WIDTH - 2 * _MARGIN) // _LEGEND_COLUMN
     legend_top = _STRIP_TOP + _STRIP + 14
     bars_top = legend_top + -(-len(kinds) // columns) * _LEGEND_ROW + 12
-    height = bars_top + len(profile.steps) * _ROW + _MARGIN
+    height = bars_top + len(profile.calls) * _ROW + _MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
         ' font-family="sans-serif" font-size="12">',
@@ -66,17 +66,17 @@ def file_content(profile: Profile, path: str, title: str) -> str:
 
 
 def _kinds(profile: Profile) -> dict[str, tuple[str, str]]:
-    """Colours by what a step computes; what takes longest has the first, and the last is for all that is left."""
+    """Colours by what a kernel call computes, the longest time first; the last colour is for all that is left."""
     times: dict[str, float] = {}
-    for one in profile.steps:
-        times[one.step.label] = times.get(one.step.label, 0.0) + one.seconds
+    for one in profile.calls:
+        times[one.call.label] = times.get(one.call.label, 0.0) + one.seconds
     order = sorted(times, key=lambda label: -times[label])
     return {label: _COLOURS[min(index, len(_COLOURS) - 1)] for index, label in enumerate(order)}
 
 
 def _summary(profile: Profile) -> str:
     """What the whole call takes, and how to read the bars."""
-    text = f"{profile.seconds * 1e6:.4g} us in {len(profile.steps)} steps, {profile.macs * 1e-6:.4g} MMAC"
+    text = f"{profile.seconds * 1e6:.4g} us in {len(profile.calls)} kernel calls, {profile.macs * 1e-6:.4g} MMAC"
     if profile.peak is None or not profile.seconds:
         return text
     share = profile.macs / profile.seconds / profile.peak
@@ -86,9 +86,9 @@ def _summary(profile: Profile) -> str:
 
 def _strip(profile: Profile, kinds: dict[str, tuple[str, str]]) -> Iterator[str]:
     left, width = float(_MARGIN), _WIDTH - 2 * _MARGIN
-    for number, one in enumerate(profile.steps):
+    for number, one in enumerate(profile.calls):
         length = width * one.seconds / profile.seconds if profile.seconds else 0.0
-        light, dark = kinds[one.step.label]
+        light, dark = kinds[one.call.label]
         yield _box(left, _STRIP_TOP, length, _STRIP, light, f'stroke="{dark}" stroke-width="0.4"', _hover(number, one))
         left += length
 
@@ -96,19 +96,19 @@ def _strip(profile: Profile, kinds: dict[str, tuple[str, str]]) -> Iterator[str]
 def _legend(profile: Profile, kinds: dict[str, tuple[str, str]], top: int, columns: int) -> Iterator[str]:
     for index, (label, (_, dark)) in enumerate(kinds.items()):
         left, y = _MARGIN + index % columns * _LEGEND_COLUMN, top + index // columns * _LEGEND_ROW
-        own = [one for one in profile.steps if one.step.label == label]
+        own = [one for one in profile.calls if one.call.label == label]
         seconds = sum(one.seconds for one in own)
         yield _box(left, y, 12, 12, dark)
         yield _text(left + 18, y + 11, f"{label}: {len(own)} in {seconds * 1e6:.4g} us")
 
 
 def _bars(profile: Profile, kinds: dict[str, tuple[str, str]], top: int) -> Iterator[str]:
-    order = sorted(enumerate(profile.steps), key=lambda pair: -pair[1].seconds)
+    order = sorted(enumerate(profile.calls), key=lambda pair: -pair[1].seconds)
     longest = order[0][1].seconds if order else 0.0
     left = _MARGIN + _LABELS
     for row, (number, one) in enumerate(order):
         y = top + row * _ROW
-        light, dark = kinds[one.step.label]
+        light, dark = kinds[one.call.label]
         length = _BARS * one.seconds / longest if longest else 0.0
         hover, share = _hover(number, one), one.share_of_peak
         yield _text(left - 8, y + 11, _short(number, one), 'text-anchor="end"', hover)
@@ -119,18 +119,18 @@ def _bars(profile: Profile, kinds: dict[str, tuple[str, str]], top: int) -> Iter
         yield _text(left + length + 6, y + 11, figures, 'fill="#444"')
 
 
-def _short(number: int, one: StepProfile) -> str:
-    name = one.step.names[0] if one.step.names else one.step.label
+def _short(number: int, one: CallProfile) -> str:
+    name = one.call.names[0] if one.call.names else one.call.label
     return f"{name if len(name) <= _NAME_LENGTH else '...' + name[3 - _NAME_LENGTH :]}  #{number}"
 
 
-def _hover(number: int, one: StepProfile) -> str:
-    step = one.step
-    lines = [f"#{number} {step.label}, kernel {step.kernel}: {one.seconds * 1e6:.2f} us", *step.names]
-    if step.macs:
+def _hover(number: int, one: CallProfile) -> str:
+    call = one.call
+    lines = [f"#{number} {call.label}, kernel {call.kernel}: {one.seconds * 1e6:.2f} us", *call.names]
+    if call.macs:
         share = "" if one.share_of_peak is None else f", {100 * one.share_of_peak:.1f} % of peak"
-        lines.append(f"{step.macs * 1e-6:.4g} MMAC: {one.rate * 1e-9:.4g} GMAC/s{share}")
-    lines.append(f"{step.bytes_moved} bytes: {one.bandwidth * 1e-9:.4g} GB/s")
+        lines.append(f"{call.macs * 1e-6:.4g} MMAC: {one.rate * 1e-9:.4g} GMAC/s{share}")
+    lines.append(f"{call.bytes_moved} bytes: {one.bandwidth * 1e-9:.4g} GB/s")
     return "\n".join(lines)
 
 

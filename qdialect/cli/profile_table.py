@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qdialect.cli import table
-from qdialect.runtime.profile import Profile, StepProfile
+from qdialect.runtime.profile import CallProfile, Profile
 
 _HEADER = ("#", "kernel", "op", "time us", "of call", "MMAC", "GMAC/s", "of peak", "bytes", "GB/s", "nodes")
 _NUMBERS = (0, 1, 3, 4, 5, 6, 7, 8, 9)
@@ -12,18 +12,20 @@ _NONE = "-"
 
 def profile_table(profile: Profile) -> str:
     """The table, and lines that say what its columns are."""
-    rows = [_row(number, one, profile.seconds) for number, one in enumerate(profile.steps)]
+    rows = [_row(number, one, profile.seconds) for number, one in enumerate(profile.calls)]
     lines = [table.render(_HEADER, [*rows, _total(profile)], right=_NUMBERS)]
-    lines.append(f"time: middle half of {profile.calls} calls, in place; bytes: read and written, constants included")
+    lines.append(
+        f"time: middle half of {profile.repetitions} calls, in place; bytes: read and written, constants included"
+    )
     if profile.peak is not None:
         lines.append(f"peak: the bare vpdpbusd loop's {profile.peak * 1e-9:.4g} GMAC/s, measured in between")
     return "\n".join(lines)
 
 
-def _row(number: int, one: StepProfile, whole: float) -> tuple[str, ...]:
-    step = one.step
-    figures = _figures(one.seconds, whole, step.macs, step.bytes_moved, one.peak)
-    return f"{number}", f"{step.kernel}", step.label, *figures, ", ".join(step.names)
+def _row(number: int, one: CallProfile, whole: float) -> tuple[str, ...]:
+    call = one.call
+    figures = _figures(one.seconds, whole, call.macs, call.bytes_moved, one.peak)
+    return f"{number}", f"{call.kernel}", call.label, *figures, ", ".join(call.names)
 
 
 def _total(profile: Profile) -> tuple[str, ...]:
@@ -32,7 +34,7 @@ def _total(profile: Profile) -> tuple[str, ...]:
 
 
 def _figures(seconds: float, whole: float, macs: int, moved: int, peak: float | None) -> tuple[str, ...]:
-    """The numbers of a row; a step that the clock does not see has no rates."""
+    """The numbers of a row; a kernel call that the clock does not see has no rates."""
     rate, bandwidth = (macs / seconds, moved / seconds) if seconds else (0.0, 0.0)
     return (
         f"{seconds * 1e6:.2f}",

@@ -14,19 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.cli import profile_chart, table, terminal
-from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli import profile_chart, region_table, table, terminal
+from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.cli.npy import read_npy
 from qdialect.cli.profile_table import profile_table
 from qdialect.cli.threads_argument import add_threads_argument
-from qdialect.diagnostics import InputError, QDialectError, printable
+from qdialect.diagnostics import CompileError, ImportModelError, InputError, QDialectError, printable
+from qdialect.fallback import Fallback, compile_refused, summary
 from qdialect.lowering.lowered import phase_of
 from qdialect.lowering.phase import Phase
 from qdialect.model_files import FORMATS, read_model
 from qdialect.reference import interpreter
 from qdialect.runtime import Executable, compile_module, workload
 from qdialect.runtime.comparison import differing
+from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.runtime.profile import profile_ops
+from qdialect.runtime.region_times import region_times
 from qdialect.target import TARGETS
 
 PROGRAM = "qdialect-run"
@@ -47,8 +50,9 @@ examples:
                                                           write results/output0.npy, results/output1.npy, ...
   qdialect-run model.tflite --benchmark                   time of a call, and its share of what the CPU can do
   qdialect-run model.tflite --benchmark --profile-ops --profile-chart profile.html
-                                                          time of every kernel in place, as a table and as a picture
+                                                          time of each kernel call, as a table and a chart
   qdialect-run model.tflite --threads 4 --benchmark       the same on four threads of an OpenMP runtime
+  qdialect-run model.onnx --fallback none                 refuse a model that cannot be compiled as a whole
   qdialect-run model.tflite --target generic              code that needs no AVX-512
 """
 
@@ -66,6 +70,7 @@ class Arguments(argparse.Namespace):
     profile_chart: str | None
     target: str
     threads: int
+    fallback: Fallback | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         "--target", default="host", help=f"host (default: all this CPU has), {', '.join(TARGETS)}: what code may use"
     )
     add_threads_argument(parser.add_argument)
+    add_fallback_argument(parser, "the framework, where it is installed; a line on stderr says what it runs")
     return parser
 
 
@@ -148,11 +154,9 @@ def _check_reference(module: ir.Module, options: Arguments) -> None:
 
 def _run(options: Arguments) -> int:
     _check(options)
-    module = read_model(options.model, import_options(options))
-    _check_reference(module, options)
     _progress("compiling")
     start = time.perf_counter()
-    executable = compile_module(module, target=options.target, threads=options.threads)
+    module, executable = _compiled(options)
     _print_compilation(executable, time.perf_counter() - start)
     inputs = [read_npy(name) for name in options.inputs] or workload.random_inputs(executable.inputs, options.seed)
     found = executable(*inputs)
@@ -163,10 +167,33 @@ def _run(options: Arguments) -> int:
     if options.benchmark:
         _progress("measuring")
         inputs = [np.ascontiguousarray(array) for array in inputs]
-        _print_speed(module, workload.measure(executable, inputs))
-    if options.profile_ops:
+        macs = workload.multiply_accumulates(module) if module else sum(r.products for r in executable.regions)
+        _print_speed(macs, workload.measure(executable, inputs))
+    if isinstance(executable, PartitionedExecutable):
+        seconds = region_times(executable, inputs) if options.benchmark else ()
+        print(f"\n{region_table.text(executable.regions, seconds)}")
+    if options.profile_ops and module:
         _profile(module, inputs, options)
-    return _compare(module, executable, inputs, outputs) if options.reference else 0
+    return _compare(module, executable, inputs, outputs) if options.reference and module else 0
+
+
+def _compiled(options: Arguments) -> tuple[ir.Module | None, Executable]:
+    """The executable, and the module of a network that is compiled as a whole."""
+    how = import_options(options)
+    try:
+        module = read_model(options.model, how)
+        _check_reference(module, options)
+        return module, compile_module(module, target=options.target, threads=options.threads)
+    except (ImportModelError, CompileError) as error:
+        target, threads, choice = options.target, options.threads, options.fallback
+        path = Path(options.model)
+        executable = compile_refused(path, how, error, target=target, threads=threads, fallback=choice)
+    for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
+        if is_given:
+            raise InputError(f"{option} must be given for a network that is compiled as a whole")
+    if options.fallback is None:
+        terminal.say(f"{PROGRAM}: warning: {summary(executable)}")
+    return None, executable
 
 
 def _progress(what: str) -> None:
@@ -175,7 +202,7 @@ def _progress(what: str) -> None:
 
 
 def _print_compilation(executable: Executable, seconds: float) -> None:
-    calls, memory = len(executable.steps), executable.working_memory
+    calls, memory = len(executable.calls), executable.working_memory
     print(f"compiled in {seconds:.1f} s: {executable.kernels} kernels in {calls} calls")
     print(f"memory: {executable.constants_bytes} bytes of constants, {memory} bytes of working memory\n")
 
@@ -215,8 +242,7 @@ def _write(folder: Path, outputs: Sequence[Array]) -> None:
         print(f"wrote {path}")
 
 
-def _print_speed(module: ir.Module, speed: workload.Speed) -> None:
-    macs = workload.multiply_accumulates(module)
+def _print_speed(macs: int, speed: workload.Speed) -> None:
     print(f"\n{speed.seconds * 1e3:.4g} ms a call (median), {macs / 1e6:.4g} million multiply-accumulates", end="")
     print(f": {speed.rate(macs) * 1e-9:.4g} GMAC/s")
     share = speed.share(macs)

@@ -66,8 +66,8 @@ class Layer:
         rng = np.random.default_rng(1)
         shape = (_FILTERS, self.kernel_height, _WIDTH, _CHANNELS)
         # Weights shrink as the sum grows: results keep their range.
-        reach = 3000 // (self.kernel_height * _WIDTH)
-        weight = constant(rng.integers(-reach, reach, shape, dtype=np.int8, endpoint=True))
+        largest = 3000 // (self.kernel_height * _WIDTH)
+        weight = constant(rng.integers(-largest, largest, shape, dtype=np.int8, endpoint=True))
         bias = constant(rng.integers(-3000, 3000, _FILTERS, dtype=np.int32))
         scales: dict[str, Any] = {"input_scale": _INPUT["input_scale"], "weight_scales": (_WEIGHT_SCALE,)}
         zero_point = _INPUT["input_zero_point"]
@@ -147,7 +147,7 @@ def measured(layer: Layer) -> tuple[tuple[str, ...], int, workload.Speed]:
         f"{speed.rate(macs) * 1e-9:.1f}",
         f"{100 * share:.1f} %" if share else "-",
         f"{executable.kernels}",
-        f"{len(executable.steps)}",
+        f"{len(executable.calls)}",
         f"{executable.working_memory}",
         f"{seconds:.1f} s",
         f"{different} of {result.size}",

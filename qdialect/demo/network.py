@@ -54,7 +54,7 @@ def show() -> int:
     of_peak = f", {100 * share:.0f} % of bare vpdpbusd" if share else ""
     rows = [
         ("ops", f"{_ops(case.module)} as imported, {_ops(case.module, 'fuse-qnn')} after --fuse-qnn"),
-        ("compiled in", f"{compiled:.1f} s: {executable.kernels} kernels in {len(executable.steps)} calls"),
+        ("compiled in", f"{compiled:.1f} s: {executable.kernels} kernels in {len(executable.calls)} calls"),
         ("time per image", f"{speed.seconds * 1e3:.3f} ms ({speed.rate(macs) * 1e-9:.1f} GMAC/s{of_peak})"),
         ("working memory", f"{executable.working_memory} bytes, besides {executable.constants_bytes} of constants"),
         ("layers compared", f"{count}: {different} of {elements} elements differ"),

@@ -17,7 +17,7 @@ from qdialect.dialect.elementwise_ops import (
     SquaredDifferenceOp,
     SubOp,
 )
-from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect.f32_ops import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.fused_ops import (
     CONTRACTION_CLASSES,
     FUSED_CLASSES,
@@ -29,15 +29,17 @@ from qdialect.dialect.fused_ops import (
     FusedMatMulOp,
     FusedOp,
 )
+from qdialect.dialect.indexed_ops import DynamicGatherOp, DynamicScatterOp
+from qdialect.dialect.integer_ops import IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
 from qdialect.dialect.recurrent_ops import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
+from qdialect.dialect.scan_ops import CumSumOp, RankOp
 from qdialect.dialect.shape_ops import BroadcastOp, ConstantOp, GatherOp, PadOp, ReshapeOp, SliceOp, TransposeOp
 from qdialect.dialect.unary_ops import (
-    UNARY_OPS,
     AbsOp,
     EluOp,
     ErfOp,
@@ -56,9 +58,16 @@ from qdialect.dialect.unary_ops import (
     TanhOp,
     UnaryOp,
 )
+from qdialect.registry import import_modules
+
+# A family of ops that nothing above names is found by the name of its file.
+import_modules(__name__, __path__, "_ops")
 
 OPS: tuple[type[QnnOp], ...] = tuple(cast("list[type[QnnOp]]", Qnn.operations))
 """Every op of the dialect, in the order of definition."""
+
+UNARY_OPS: tuple[type[UnaryOp], ...] = tuple(op_class for op_class in OPS if issubclass(op_class, UnaryOp))
+"""Every `UnaryOp` of the dialect; `qnn.lut`, which carries its table itself, is not among them."""
 
 
 def load(context: ir.Context) -> None:
@@ -88,9 +97,12 @@ __all__ = [
     "AnyContraction",
     "Conv2DOp",
     "ConvTranspose2DOp",
+    "CumSumOp",
     "DenseOp",
     "DequantizeOp",
     "DivOp",
+    "DynamicGatherOp",
+    "DynamicScatterOp",
     "EluOp",
     "ErfOp",
     "ExpOp",
@@ -103,6 +115,11 @@ __all__ = [
     "GatherOp",
     "GeluOp",
     "HardswishOp",
+    "IntMaxOp",
+    "IntMinOp",
+    "IntProdOp",
+    "IntSumOp",
+    "IntegerReduceOp",
     "L2NormalizeOp",
     "LeakyReluOp",
     "LogOp",
@@ -124,10 +141,12 @@ __all__ = [
     "F32MatmulOp",
     "F32MaxOp",
     "F32MinOp",
+    "F32ProdOp",
     "F32RecurrentOp",
     "F32ReduceOp",
     "F32RnnOp",
     "F32SumOp",
+    "RankOp",
     "Relu6Op",
     "ReduceMaxOp",
     "ReduceMinOp",

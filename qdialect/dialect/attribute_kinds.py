@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import element_name, element_of, shape_of
 from qdialect.resources import is_resource, resolved
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ def _is_f64(attr: ir.Attribute) -> bool:
 
 
 def _is_i64(attr: ir.Attribute) -> bool:
-    return isinstance(attr, ir.IntegerAttr) and str(attr.type) == "i64"
+    return isinstance(attr, ir.IntegerAttr) and element_name(attr.type) == "i64"
 
 
 def _f64(value: float) -> ir.Attribute:
@@ -138,9 +139,10 @@ ELEMENTS: AttributeKind[ir.Attribute] = AttributeKind(
 
 def _is_table(attr: ir.Attribute) -> bool:
     elements = resolved(attr)
-    if not isinstance(elements, ir.DenseElementsAttr):
+    type_ = elements.type if isinstance(elements, ir.DenseElementsAttr) else None
+    if not isinstance(type_, ir.RankedTensorType) or type_.encoding is not None:
         return False
-    return str(elements.type) == f"tensor<{TABLE_ENTRIES}xi8>"
+    return shape_of(type_) == (TABLE_ENTRIES,) and element_of(type_) == "i8"
 
 
 def _table_to_attribute(value: NDArray[np.uint8]) -> ir.Attribute:
@@ -169,7 +171,7 @@ ELEMENT_TYPE: AttributeKind[str] = AttributeKind(
     _ELEMENT_TYPE,
     lambda value: ir.TypeAttr.get(ir.Type.parse(value)),
     lambda attr: str(ir.TypeAttr(attr).value),
-    lambda attr: None if isinstance(attr, ir.TypeAttr) and str(attr.value) in ("i8", "ui8") else _ELEMENT_TYPE,
+    lambda attr: None if isinstance(attr, ir.TypeAttr) and element_name(attr.value) in ("i8", "ui8") else _ELEMENT_TYPE,
 )
 """Element type of 8-bit values, as its text."""
 

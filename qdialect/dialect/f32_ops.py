@@ -50,6 +50,10 @@ class F32MinOp(F32ReduceOp, name="f32_min"):
     """Smallest number over `axes`; NaN where there is one."""
 
 
+class F32ProdOp(F32ReduceOp, name="f32_prod"):
+    """Product over `axes` in row-major order, from one."""
+
+
 class F32MatmulOp(QnnOp, name="f32_matmul"):
     """Product of matrices: ``output[..., m, n] = sum over k of data[..., m, k] * matrix[..., k, n]``, k ascending.
 

@@ -48,7 +48,7 @@ class SameElementOp(QnnOp):
         require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
 
 
-_FILLS = ELEMENT_RANGES | {"i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
+_FILLS = ELEMENT_RANGES | {"i1": (0, 1), "i64": (-(2**63), 2**63 - 1), "f32": (-(2**24), 2**24)}
 """What a border may be filled with; up to 2^24 every whole number is an f32."""
 
 

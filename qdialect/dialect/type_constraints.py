@@ -19,6 +19,7 @@ ELEMENT_RANGES = {
 """Smallest and largest value of each integer element type; `i8` is signed, `ui8` unsigned."""
 
 NUMPY_DTYPES = {
+    "i1": np.dtype(np.bool_),
     "i8": np.dtype(np.int8),
     "ui8": np.dtype(np.uint8),
     "i16": np.dtype(np.int16),
@@ -39,8 +40,16 @@ def shape_of(type_: ir.Type) -> tuple[int, ...]:
 
 
 def element_of(type_: ir.Type) -> str:
-    """Element type of a ranked tensor type, as text (``"ui8"``)."""
-    return str(ir.RankedTensorType(type_).element_type)
+    """The name of a ranked tensor type's elements (``"ui8"``)."""
+    return element_name(ir.RankedTensorType(type_).element_type)
+
+
+def element_name(element: ir.Type) -> str:
+    """The name of an element type, as MLIR writes it; one that `NUMPY_DTYPES` leaves out is for messages alone."""
+    if isinstance(element, ir.IntegerType):
+        sign = "u" if element.is_unsigned else "s" if element.is_signed else ""
+        return f"{sign}i{element.width}"
+    return "f32" if isinstance(element, ir.F32Type) else str(element)
 
 
 def dtype_of(type_: ir.Type) -> np.dtype[np.generic]:
@@ -73,7 +82,7 @@ class TypeConstraint:
 
     def _holds(self, type_: ir.RankedTensorType) -> bool:
         rank_holds = self.rank is None or type_.rank == self.rank
-        in_elements = str(type_.element_type) in self.elements
+        in_elements = element_name(type_.element_type) in self.elements
         return rank_holds and in_elements and type_.has_static_shape and 0 not in type_.shape
 
     def __str__(self) -> str:
@@ -95,4 +104,5 @@ FLOAT_2D = TypeConstraint(("f32",), rank=2)
 FLOAT_3D = TypeConstraint(("f32",), rank=3)
 FLOAT_4D = TypeConstraint(("f32",), rank=4)
 INDEX = TypeConstraint(("i32", "i64"))
+INDEX_LIST = TypeConstraint(("i32", "i64"), rank=1)
 ANY = TypeConstraint(tuple(NUMPY_DTYPES))

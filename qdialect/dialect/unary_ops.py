@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, dtype_of
 from qdialect.quant_math import (
-    ElementFunction,
     Entries,
     NanPolicy,
     QuantParams,
@@ -25,6 +25,7 @@ from qdialect.quant_math import (
     tvm_leaky_relu_table,
 )
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
+from qdialect.quant_math.expressions import Alpha, Expression, has_parameter
 
 DType = np.dtype[np.generic]
 
@@ -79,16 +80,23 @@ class UnaryOp(EightBitFunction):
     entries = attribute(choice(Entries), Entries.HALF_AWAY_DIVIDE)
     nan = attribute(choice(NanPolicy), NanPolicy.MAX)
 
-    def function(self) -> ElementFunction:
-        """f, a function of float arrays."""
-        raise NotImplementedError(type(self).__name__)
+    function: ClassVar[Expression]
+    """f; where it has a parameter, that is the attribute `alpha`."""
+
+    @classmethod
+    def __init_subclass__(cls, *, name: str, function: Expression, **kwargs: Any) -> None:
+        if has_parameter(function) != ("alpha" in vars(cls)):
+            raise TypeError(f"{cls.__name__} must have the attribute alpha if and only if its function has a parameter")
+        super().__init_subclass__(name=name, **kwargs)
+        cls.function = function
 
     def to_table(self) -> Table:
         """``table[bits(input)] = bits(output)``, uint8[256]: what the op computes, in its own arithmetic.
 
         Raises `ValueError` where that arithmetic refuses the parameters (see `qdialect.quant_math`).
         """
-        return build_table(self.function(), *self._ends(), self.entries, self.nan)
+        alpha: float = self.attribute_values().get("alpha", 0.0)
+        return build_table(lambda x: self.function(x, alpha=alpha), *self._ends(), self.entries, self.nan)
 
     def _ends(self) -> tuple[float, int, DType, float, int, DType]:
         """Scale, zero point and type of input and result, as the builders of tables take them."""
@@ -96,100 +104,61 @@ class UnaryOp(EightBitFunction):
         return *source, self.output_scale, self.output_zero_point, dtype_of(self.output.type)
 
 
-class ReluOp(UnaryOp, name="relu"):
+class ReluOp(UnaryOp, name="relu", function=activations.relu):
     """``max(x, 0)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.relu
 
-
-class Relu6Op(UnaryOp, name="relu6"):
+class Relu6Op(UnaryOp, name="relu6", function=activations.relu6):
     """``min(max(x, 0), 6)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.relu6
 
-
-class SiluOp(UnaryOp, name="silu"):
+class SiluOp(UnaryOp, name="silu", function=activations.silu):
     """``x * sigmoid(x)``, also called swish."""
 
-    def function(self) -> ElementFunction:
-        return activations.silu
 
-
-class SigmoidOp(UnaryOp, name="sigmoid"):
+class SigmoidOp(UnaryOp, name="sigmoid", function=activations.sigmoid):
     """``1 / (1 + exp(-x))``."""
 
-    def function(self) -> ElementFunction:
-        return activations.sigmoid
 
-
-class TanhOp(UnaryOp, name="tanh"):
+class TanhOp(UnaryOp, name="tanh", function=activations.tanh):
     """``tanh(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.tanh
 
-
-class GeluOp(UnaryOp, name="gelu"):
+class GeluOp(UnaryOp, name="gelu", function=activations.gelu):
     """``x / 2 * (1 + erf(x / sqrt(2)))``."""
 
-    def function(self) -> ElementFunction:
-        return activations.gelu
 
-
-class ExpOp(UnaryOp, name="exp"):
+class ExpOp(UnaryOp, name="exp", function=activations.exp):
     """``exp(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.exp
 
-
-class ErfOp(UnaryOp, name="erf"):
+class ErfOp(UnaryOp, name="erf", function=activations.erf):
     """``erf(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.erf
 
-
-class LogOp(UnaryOp, name="log"):
+class LogOp(UnaryOp, name="log", function=activations.log):
     """``log(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.log
 
-
-class SqrtOp(UnaryOp, name="sqrt"):
+class SqrtOp(UnaryOp, name="sqrt", function=activations.sqrt):
     """``sqrt(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.sqrt
 
-
-class RsqrtOp(UnaryOp, name="rsqrt"):
+class RsqrtOp(UnaryOp, name="rsqrt", function=activations.rsqrt):
     """``1 / sqrt(x)``."""
 
-    def function(self) -> ElementFunction:
-        return activations.rsqrt
 
-
-class AbsOp(UnaryOp, name="abs"):
+class AbsOp(UnaryOp, name="abs", function=activations.absolute):
     """``|x|``."""
 
-    def function(self) -> ElementFunction:
-        return activations.absolute
 
-
-class EluOp(UnaryOp, name="elu"):
+class EluOp(UnaryOp, name="elu", function=activations.elu(Alpha())):
     """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
 
     alpha = attribute(F64, 1.0)
 
-    def function(self) -> ElementFunction:
-        return activations.elu(self.alpha)
 
-
-class LeakyReluOp(UnaryOp, name="leaky_relu"):
+class LeakyReluOp(UnaryOp, name="leaky_relu", function=activations.leaky_relu(Alpha())):
     """``x`` where positive, ``alpha * x`` elsewhere; `mode` says in which arithmetic.
 
     `entries` governs the mode ``lut`` alone: ``fixed`` and ``tflite`` are integer arithmetics.
@@ -207,9 +176,6 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
         holds = self.mode is LeakyMode.LUT or 0 <= self.alpha <= maximum
         require(holds, "C2", f'alpha must be in [0, {maximum}] in mode "{self.mode}", but got {self.alpha}')
 
-    def function(self) -> ElementFunction:
-        return activations.leaky_relu(self.alpha)
-
     def to_table(self) -> Table:
         if self.mode is LeakyMode.LUT:
             return super().to_table()
@@ -217,7 +183,7 @@ class LeakyReluOp(UnaryOp, name="leaky_relu"):
         return build(self.alpha, *self._ends())
 
 
-class HardswishOp(UnaryOp, name="hardswish"):
+class HardswishOp(UnaryOp, name="hardswish", function=activations.hardswish):
     """``x * min(max(x + 3, 0), 6) / 6``; `mode` says in which arithmetic.
 
     `entries` governs the mode ``lut`` alone: ``tflite`` is a fixed-point arithmetic.
@@ -234,14 +200,7 @@ class HardswishOp(UnaryOp, name="hardswish"):
         holds = self.mode is HardswishMode.LUT or float(np.float32(self.output_scale)) > minimum
         require(holds, "C2", f"output_scale must be greater than {minimum}, but got {self.output_scale}")
 
-    def function(self) -> ElementFunction:
-        return activations.hardswish
-
     def to_table(self) -> Table:
         if self.mode is HardswishMode.LUT:
             return super().to_table()
         return tflite_hard_swish_table(*self._ends())
-
-
-UNARY_OPS: tuple[type[UnaryOp], ...] = tuple(UnaryOp.__subclasses__())
-"""Every `UnaryOp` of the dialect; `qnn.lut`, which carries its table itself, is not among them."""

@@ -56,12 +56,6 @@ def check_scale(scale: float, what: str) -> None:
     require(SMALLEST_SCALE <= scale <= LARGEST_SCALE, f"{what} must be in [2^-60, 2^30], but got {scale}")
 
 
-def are_scales(scales: Sequence[float]) -> bool:
-    """Whether ops can hold `scales`, as `check_scales` asks for."""
-    lowest = SMALLEST_SCALE if len(scales) == 1 else math.nextafter(0.0, 1.0)
-    return all(lowest <= scale <= LARGEST_SCALE for scale in scales)
-
-
 def check_scales(scales: Sequence[float], what: str) -> None:
     """As `check_scale` for one scale; of several, by channel, those of dead channels may be as small as they like."""
     if len(scales) == 1:

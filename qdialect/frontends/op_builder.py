@@ -13,8 +13,12 @@ from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Interface, Shape, interface_attributes
+from qdialect.quant_math.expressions import Expression, fold
 
 Op = TypeVar("Op", bound=QnnOp)
+
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
 
 
 class OpBuilder:
@@ -63,6 +67,33 @@ class OpBuilder:
         """An element-wise upstream op of what is being emitted, on f32 tensors of one shape; its result."""
         created = ir.Operation.create(name, results=[operands[0].type], operands=list(operands), loc=self._location)
         return created.results[0]
+
+    def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """i1 where two tensors compare as the number of a `predicate` says: of arith.cmpf for floats, else of cmpi."""
+        bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
+        attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
+        name = "arith.cmpf" if element_of(lhs.type) == "f32" else "arith.cmpi"
+        created = ir.Operation.create(name, [bits], [lhs, rhs], attributes, loc=self._location)
+        return created.results[0]
+
+    def select(self, condition: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """`lhs` where the i1 tensor `condition` holds, `rhs` elsewhere."""
+        created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
+        return created.results[0]
+
+    def expression(self, expression: Expression, *operands: ir.Value) -> ir.Value:
+        """A function of f32 tensors of one shape, by the upstream ops of its tree."""
+        shape = shape_of(operands[0].type)
+
+        def number(value: float) -> ir.Value:
+            return self.constant(np.broadcast_to(np.float32(value), shape))
+
+        return fold(expression, operands, None, number, self._node)
+
+    def _node(self, op: str, operands: Sequence[ir.Value]) -> ir.Value:
+        if op == "arith.cmpf":
+            return self.compare(_GREATER, *operands)
+        return self.select(*operands) if op == "arith.select" else self.float_op(op, *operands)
 
     def convert(self, name: str, value: ir.Value, element: str) -> ir.Value:
         """`value` by an upstream conversion to another element type."""

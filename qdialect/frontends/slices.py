@@ -61,12 +61,12 @@ def gather(builder: Builder, value: ir.Value, axis: int, indices: Sequence[int])
 MAX_INDICES = 1 << 20
 """Of one list."""
 
-# Which element stands at a place outside: mirrored at the last one or behind it, the last one, from the other end.
+# Which element stands at an index outside: mirrored at the last one or behind it, the last one, from the other end.
 _BORDERS: dict[str, Callable[[int, int], int]] = {
-    "reflect": lambda place, extent: abs(place) if place < extent else 2 * (extent - 1) - place,
-    "symmetric": lambda place, extent: place if 0 <= place < extent else (-1 if place < 0 else 2 * extent - 1) - place,
-    "edge": lambda place, extent: min(max(place, 0), extent - 1),
-    "wrap": lambda place, extent: place % extent,
+    "reflect": lambda index, extent: abs(index) if index < extent else 2 * (extent - 1) - index,
+    "symmetric": lambda index, extent: index if 0 <= index < extent else (-1 if index < 0 else 2 * extent - 1) - index,
+    "edge": lambda index, extent: min(max(index, 0), extent - 1),
+    "wrap": lambda index, extent: index % extent,
 }
 
 
@@ -87,4 +87,4 @@ def border(extent: int, low: int, high: int, mode: str, what: str, budget: Budge
     mirrored = {"reflect": extent - 1, "symmetric": extent}.get(mode)
     fits = mirrored is None or max(low, high) <= mirrored
     require(fits, f"{what} must be at most {mirrored} in mode {mode}, but got {max(low, high)}")
-    return tuple(_BORDERS[mode](place, extent) for place in range(-low, extent + high))
+    return tuple(_BORDERS[mode](index, extent) for index in range(-low, extent + high))

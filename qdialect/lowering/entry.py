@@ -38,7 +38,7 @@ def check_entry(lowered: Lowered) -> None:
 def _sizes(lowered: Lowered) -> list[int]:
     """Bytes of each argument, as the module's attributes say; what is empty has one all the same."""
     ports = [_port_bytes(port) for port in (*lowered.inputs, *lowered.outputs)]
-    clock = [_WORD_BYTES * (len(lowered.steps) + 1)] if lowered.clocked else []
+    clock = [_WORD_BYTES * (len(lowered.calls) + 1)] if lowered.clocked else []
     team_limit = [_WORD_BYTES] if is_divided(lowered.module) else []
     return [*ports, max(lowered.constants.size, 1), max(lowered.arena_bytes, 1), *clock, *team_limit]
 

@@ -1,7 +1,7 @@
 """Requantization by one exact multiplication, one addition and one shift, proved equal to the op's own arithmetic.
 
 A requantization is a monotonic step function of the accumulator (`quant_math.thresholds`): for each quantized value c
-there is a least accumulator t_c that reaches it.  With a slope q, 0 < q < 2^32, and a shift s,
+there is a smallest accumulator t_c that gives it.  With a slope q, 0 < q < 2^32, and a shift s,
 
   g(x) = floor((x * q + b) / 2^s)
 
@@ -181,9 +181,9 @@ class _Window:
         minimum = np.where(self.is_minimum & after, self.minimum, -_NONE).max(axis=0, initial=-_NONE)
         end = np.where(self.is_end & before, self.end, _NONE).min(axis=0, initial=_NONE)
         # Any window will do on a side that nothing bounds.
-        is_open, room = end == _NONE, len(_TRIES)
-        minimum = np.where(minimum > -_NONE, minimum, np.where(is_open, 0, end - room))
-        return minimum, np.where(is_open, minimum + room, end)
+        is_open, count = end == _NONE, len(_TRIES)
+        minimum = np.where(minimum > -_NONE, minimum, np.where(is_open, 0, end - count))
+        return minimum, np.where(is_open, minimum + count, end)
 
 
 def _with_offset(

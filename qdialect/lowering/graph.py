@@ -299,7 +299,7 @@ def _reads_past_end(op: Any) -> bool:
 
 _NARROW = 4
 """Lanes of rows that are written pixel by pixel unless they join up."""
-_COMPUTABLE = TypeConstraint((*STORAGE_ELEMENTS, "i1"))
+_COMPUTABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
 
 
 def _only_windows(value: ir.Value) -> bool:

@@ -2,7 +2,7 @@
 
 An op is computed inside the kernel of its users where these are one kernel; else it is the root of a kernel of its own,
 whose result is stored.  What costs next to nothing, dequantizing values and repeating them along a dimension,
-is done again in every kernel that asks for it, and so is what cannot be stored, a tensor of i1.
+is done again in every kernel that asks for it, and so are comparisons, whose bits stay in mask registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
-from qdialect.lowering.storage import STORAGE_ELEMENTS
 
 _MAX_OPS = 64
 """Of one kernel: more keep more numbers alive than there are registers."""
@@ -61,14 +60,14 @@ class Islands:
             self._sizes[root] = self._sizes.get(root, 1) + 1
 
     def _belongs_inside(self, op: ir.Operation, users: Sequence[ir.Operation], roots: frozenset[ir.Operation]) -> bool:
-        if element_of(op.results[0].type) not in STORAGE_ELEMENTS:
-            return True
         if op.name == _QUANTIZE or not users or any(user.name not in _READERS for user in users):
             return False
         if op.name in _READS:
             return True
         is_full = any(self._sizes.get(root, 1) >= _MAX_OPS for root in roots)
-        return len(roots) == 1 and not is_full and not any(user.name == _BROADCAST for user in users)
+        if is_full or any(user.name == _BROADCAST for user in users):
+            return False
+        return len(roots) == 1 or element_of(op.results[0].type) == "i1"
 
 
 def _owner(value: ir.Value) -> ir.Operation | None:

@@ -164,6 +164,16 @@ class KernelText:
         entry = self.entry(table, index)
         return self._define(f"arith.index_cast {entry} : {table.element} to index", "index")
 
+    def row(self, table: Buffer, index: Value, extent: int) -> Value:
+        """An entry of a table of integers as one of `extent` rows: from the end if negative, the nearest if outside."""
+        entry = self.position(table, index)
+        zero, last = self.constant(0, "index"), self.constant(extent - 1, "index")
+        is_negative = self._define(f"arith.cmpi slt, {entry}, {zero} : index", "i1")
+        behind = self.sum(entry, self.constant(extent, "index"))
+        row = self._define(f"arith.select {is_negative}, {behind}, {entry} : index", "index")
+        row = self._define(f"arith.maxsi {row}, {zero} : index", "index")
+        return self._define(f"arith.minsi {row}, {last} : index", "index")
+
     def sum(self, lhs: Value, rhs: Value) -> Value:
         """The sum of two indices."""
         return self._define(f"arith.addi {lhs}, {rhs} : index", "index")

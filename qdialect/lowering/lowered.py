@@ -3,7 +3,7 @@
 From phase `linalg` on a module is a program that needs nothing beside it. Its attributes are:
 
 - `qnn.phase` and `qnn.target`: how far it is lowered, and for which CPU;
-- `qnn.program`: inputs, outputs, memory and steps, as `Lowered` has them;
+- `qnn.program`: inputs, outputs, memory and kernel calls, as `Lowered` has them;
 - `qnn.constants`: the bytes of packed weights, biases and tables.
 """
 
@@ -24,7 +24,7 @@ from qdialect.lowering import attribute_tree
 from qdialect.lowering.attribute_tree import Tree
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.program import Step
+from qdialect.lowering.program import KernelCall
 
 PHASE = "qnn.phase"
 TARGET = "qnn.target"
@@ -58,21 +58,21 @@ class Lowered:
     """Size of the intermediate values that live at once, where that is most, as the model knows them."""
     weights_bytes: int = 0
     """Size of the packed weights among the constants."""
-    steps: tuple[Step, ...] = ()
+    calls: tuple[KernelCall, ...] = ()
     """The kernel calls, in order."""
     buffers: tuple[tuple[str, int], ...] = ()
     """Element type and bytes of every intermediate value that is stored."""
     kernels: int = 0
     """Number of distinct kernels."""
     clocked: bool = False
-    """Whether `main` takes an array of one int64 more than steps, for the cycle counter before each and at the end."""
+    """Whether `main` takes an array of one int64 more than calls, for the cycle counter before each and at the end."""
     threads: int = 1
     """Number of threads that `main` is divided among."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """What each call computes."""
-        return tuple(step.label for step in self.steps)
+        return tuple(call.label for call in self.calls)
 
 
 def error_at_module(module: ir.Module, message: str) -> CompileError:
@@ -169,7 +169,7 @@ def _tree(lowered: Lowered) -> Tree:
         "inputs": [_port_tree(port) for port in lowered.inputs],
         "live_bytes": lowered.live_bytes,
         "outputs": [_port_tree(port) for port in lowered.outputs],
-        "steps": [_step_tree(step) for step in lowered.steps],
+        "calls": [_call_tree(call) for call in lowered.calls],
         "threads": lowered.threads,
         "weights_bytes": lowered.weights_bytes,
     }
@@ -185,20 +185,26 @@ def _port_tree(port: Port) -> Tree:
     return {"name": port.name, "type": type_, **quantization}
 
 
-def _step_tree(step: Step) -> Tree:
+def _call_tree(call: KernelCall) -> Tree:
     return {
-        "bytes_moved": step.bytes_moved,
-        "kernel": step.kernel,
-        "label": step.label,
-        "macs": step.macs,
-        "nodes": step.names,
+        "bytes_moved": call.bytes_moved,
+        "kernel": call.kernel,
+        "label": call.label,
+        "macs": call.macs,
+        "nodes": call.names,
     }
 
 
 def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
-    steps = tuple(
-        Step(str(s["label"]), int(s["kernel"]), tuple(map(str, s["nodes"])), int(s["macs"]), int(s["bytes_moved"]))
-        for s in tree["steps"]
+    calls = tuple(
+        KernelCall(
+            str(call["label"]),
+            int(call["kernel"]),
+            tuple(map(str, call["nodes"])),
+            int(call["macs"]),
+            int(call["bytes_moved"]),
+        )
+        for call in tree["calls"]
     )
     return Lowered(
         module,
@@ -208,9 +214,9 @@ def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
         tuple(map(_port, tree["outputs"])),
         live_bytes=_size(tree["live_bytes"]),
         weights_bytes=_size(tree["weights_bytes"]),
-        steps=steps,
+        calls=calls,
         buffers=tuple((str(element), int(size)) for element, size in tree["buffers"]),
-        kernels=len({step.kernel for step in steps}),
+        kernels=len({call.kernel for call in calls}),
         clocked=bool(tree["clocked"]),
         threads=_size(tree["threads"]),
     )

@@ -65,7 +65,7 @@ def lower(
     """Lower a copy of `module` from the phase it is at as far as `until`.
 
     From phase `vector` on it is divided among `threads`. `clocked` code, which runs on one thread, writes down when
-    each of its steps begins. What a module from phase `linalg` on says of its target and its threads must agree.
+    each of its calls begins. What a module from phase `linalg` on says of its target and its threads must agree.
 
     Raises `CompileError` for what cannot be lowered and for a module that is beyond `until`, `PassError` where fusion
     fails.

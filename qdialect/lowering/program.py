@@ -24,8 +24,6 @@ from qdialect.lowering.strategy import Strategy
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
-# Prefixes of the parameters that hold packed weights and what is multiplied beside them.
-_PACKED_WEIGHTS = ("weights", "beyond", "ones")
 _NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
 # Of a node's name in that of a function.
 _LONGEST_NODE = 60
@@ -87,13 +85,13 @@ class Call:
     bytes_moved: int
     location: ir.Location | None = None
 
-    def step(self) -> Step:
+    def summary(self) -> KernelCall:
         """The call without what it gets."""
-        return Step(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
+        return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelCall:
     """A call as it is reported: what it computes, by which kernel, and the names of the model's nodes."""
 
     label: str
@@ -124,10 +122,10 @@ class Kernel(KernelText):
         self.actuals.append(slot)
         return self.buffer(name, storage.element, storage.length, is_scratch=True)
 
-    def data(self, name: str, array: NDArray[Any]) -> Buffer:
-        """A parameter for constant data."""
+    def data(self, name: str, array: NDArray[Any], *, is_weight: bool = False) -> Buffer:
+        """A parameter for constant data; `is_weight` for packed weights and what is multiplied beside them."""
         found = self.program.constant(array)
-        if name.startswith(_PACKED_WEIGHTS):
+        if is_weight:
             self.program.packed_weights[found] = array.nbytes
         self.actuals.append(found)
         return self.buffer(name, found.element, found.length)
@@ -193,9 +191,9 @@ class Program:
         """The constants' block."""
         return np.frombuffer(bytes(self._constants), dtype=np.uint8)
 
-    def steps(self) -> tuple[Step, ...]:
+    def kernel_calls(self) -> tuple[KernelCall, ...]:
         """Its calls, without what they get."""
-        return tuple(call.step() for call in self.calls)
+        return tuple(call.summary() for call in self.calls)
 
     def kernel_names(self) -> list[str]:
         """The function of each kernel: its number, and the node of its first call where that has a name."""
@@ -207,7 +205,7 @@ class Program:
     def buffers(self) -> tuple[tuple[str, int], ...]:
         """Element type and bytes of each buffer of the arena that a call touches."""
         pairs = zip(self._arena, self._touches(), strict=True)
-        return tuple((storage.element, storage.bytes()) for storage, steps in pairs if steps)
+        return tuple((storage.element, storage.bytes()) for storage, calls in pairs if calls)
 
     def lifetimes(self) -> list[Lifetime]:
         """First and last call that touches each buffer of the arena; one that none touches has no size."""
@@ -219,15 +217,15 @@ class Program:
 
     def _lifetimes(self, sizes: Sequence[int]) -> list[Lifetime]:
         pairs = zip(sizes, self._touches(), strict=True)
-        return [Lifetime(size, steps[0], steps[-1]) if steps else Lifetime(0, 0, 0) for size, steps in pairs]
+        return [Lifetime(size, calls[0], calls[-1]) if calls else Lifetime(0, 0, 0) for size, calls in pairs]
 
     def _touches(self) -> list[list[int]]:
         """The calls that touch each buffer of the arena."""
         touched: list[list[int]] = [[] for _ in self._arena]
-        for step, call in enumerate(self.calls):
+        for number, call in enumerate(self.calls):
             for actual in call.actuals:
                 if isinstance(actual, BufferSlot) and actual.kind == "arena":
-                    touched[actual.index].append(step)
+                    touched[actual.index].append(number)
         return touched
 
     def render(self, clocked: bool = False) -> tuple[str, int]:

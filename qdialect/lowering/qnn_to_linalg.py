@@ -43,7 +43,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
         outputs,
         live_bytes=program.live_bytes(),
         weights_bytes=sum(program.packed_weights.values()),
-        steps=program.steps(),
+        calls=program.kernel_calls(),
         buffers=program.buffers(),
         kernels=len(program.kernels),
         clocked=clocked,

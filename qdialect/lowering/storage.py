@@ -2,7 +2,7 @@
 
 Inside a compiled network every 8-bit value is stored unsigned: an `i8` value c as the byte c + 128, its zero point and
 bounds shifted alike.  So every kernel reads u8, which is what the dot-product instruction takes, and a signed tensor
-costs a shifted zero point at compile time, nothing at run time.
+costs a shifted zero point at compile time, nothing at run time.  An `i1` is a byte of 0 or 1, as in NumPy.
 
 The halo holds a convolution's padding: the producer writes inside it, the consumer reads straight through it.  Only a
 user's array, and an image around which two consumers want different values, are copied to get one.  Channels are
@@ -21,6 +21,7 @@ SLACK = 64
 """Bytes after a buffer of the arena that a kernel may read: contiguous reductions are padded to K groups of 4."""
 
 STORAGE_ELEMENTS = {
+    "i1": "i8",
     "i8": "i8",
     "ui8": "i8",
     "i16": "i16",

@@ -33,6 +33,6 @@ def to_llvm(module: ir.Module) -> None:
     """
     threads = outline(module)
     with module.context, ir.Location.unknown():
-        run_passes(module, f"builtin.module({','.join(_PASSES)})", "to-llvm")
+        run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
     if threads > 1:
         add_entry(module, threads)

@@ -18,7 +18,7 @@ from qdialect.lowering.threads.division import Partition, largest_share, partiti
 from qdialect.lowering.threads.loop_nests import KernelFunction, analyse
 from qdialect.lowering.threads.network import check_network
 from qdialect.lowering.threads.parts import divide
-from qdialect.lowering.threads.schedule import Step, Turn, schedule, steps
+from qdialect.lowering.threads.schedule import NetworkCall, ScheduledCall, network_calls, schedule
 from qdialect.lowering.upstream import run_passes
 
 WORTH = 4000
@@ -46,24 +46,24 @@ def to_threads(module: ir.Module, threads: int) -> int:
         others = {name_of(function): function for function in functions(module) if function != main}
         check_network(main, others)
         kernels = {name: analyse(function) for name, function in others.items() if has_body(function)}
-        found = steps(main, kernels)
+        found = network_calls(main, kernels)
         partitions = _partitions(kernels, found, threads)
         if not partitions:
             return 0
-        turns = list(schedule(found, frozenset(partitions), threads))
+        calls = list(schedule(found, frozenset(partitions), threads))
         for name, chosen in partitions.items():
             divide(kernels[name], chosen)
         scratch = _Scratch(main, [kernels[name] for name in partitions], threads)
-        _Region(module, main, threads, scratch).fill(turns)
-        run_passes(module, _TIDY, "to-threads")
+        _Region(module, main, threads, scratch).fill(calls)
+        run_passes(module, _TIDY, "qnn-to-threads")
     return scratch.growth
 
 
 def _partitions(
-    kernels: Mapping[str, KernelFunction], found: Sequence[Step], threads: int
+    kernels: Mapping[str, KernelFunction], found: Sequence[NetworkCall], threads: int
 ) -> dict[str, list[Partition]]:
     """How each kernel that is worth it is cut."""
-    aliased = {step.kernel.name for step in found if step.is_aliased}
+    aliased = {network_call.kernel.name for network_call in found if network_call.is_aliased}
     chosen: dict[str, list[Partition]] = {}
     for name, kernel in kernels.items():
         reads = any(not access.is_write for access in kernel.accesses)
@@ -146,35 +146,35 @@ class _Region:
             self._threads = self._number("omp_get_num_threads", i32)
             self._parts = arith.constant(ir.IndexType.get(), threads)
 
-    def fill(self, turns: Sequence[Turn]) -> None:
-        """Move all of `main` into the region, its calls as `turns` says."""
-        turn_of = {turn.step.call: turn for turn in turns}
+    def fill(self, calls: Sequence[ScheduledCall]) -> None:
+        """Move all of `main` into the region, its calls as `calls` say."""
+        scheduled_of = {scheduled.call.op: scheduled for scheduled in calls}
         for op in self._body:
             op.move_before(self._end)
-            if op in turn_of:
-                self._schedule(turn_of[op])
+            if op in scheduled_of:
+                self._schedule(scheduled_of[op])
 
     def _number(self, name: str, type_: ir.Type) -> ir.Value:
         found = func.CallOp([type_], ir.FlatSymbolRefAttr.get(name), []).results[0]
         return arith.index_cast(ir.IndexType.get(), found)
 
-    def _schedule(self, turn: Turn) -> None:
-        call = turn.step.call
+    def _schedule(self, scheduled: ScheduledCall) -> None:
+        call = scheduled.call.op
         with ir.InsertionPoint(call), call.location:
-            if turn.waits:
+            if scheduled.waits:
                 ir.Operation.create("omp.barrier")
-            if turn.thread is None:
-                self._divided(turn.step)
+            if scheduled.thread is None:
+                self._divided(scheduled.call)
             else:
-                self._alone(call, turn.thread)
+                self._alone(call, scheduled.thread)
 
-    def _divided(self, step: Step) -> None:
+    def _divided(self, network_call: NetworkCall) -> None:
         """A call for each part that is this thread's."""
-        call = step.call
+        call = network_call.op
         loop = scf.ForOp(self._thread, self._parts, self._threads)
         with ir.InsertionPoint(loop.body):
             part = loop.induction_variable
-            operands = [*self._scratch.operands(step.kernel, call, part), part]
+            operands = [*self._scratch.operands(network_call.kernel, call, part), part]
             again = func.CallOp([], call.attributes["callee"], operands)
             again.operation.attributes["qnn.label"] = call.attributes["qnn.label"]
             scf.YieldOp([])

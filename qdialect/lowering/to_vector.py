@@ -26,7 +26,7 @@ from qdialect.lowering.functions import functions
 from qdialect.lowering.upstream import apply_patterns, apply_schedule, run_passes
 
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,func.func(canonicalize))"
-_STEP = "to-vector"
+_PASS = "qnn-to-vector"
 _ROOT = "root"
 # Bytes of a copy that is written as one vector; what is longer was tiled.
 _WIDEST_COPY = 1024
@@ -52,9 +52,9 @@ def to_vector(module: ir.Module) -> None:
             micro_kernels = _micro_kernels(function)
             if micro_kernels:
                 apply_schedule(
-                    function, lambda target, micro_kernels=micro_kernels: _schedule(target, micro_kernels), _STEP
+                    function, lambda target, micro_kernels=micro_kernels: _schedule(target, micro_kernels), _PASS
                 )
-        run_passes(module, _BUFFERIZE, _STEP)
+        run_passes(module, _BUFFERIZE, _PASS)
         _vectorize_copies(module)
 
 

@@ -30,7 +30,7 @@ def to_x86(module: ir.Module, target: Target) -> None:
 
 def lower_gathers(module: ir.Module) -> None:
     """Take every `vector.gather` that is left apart into loads, in place; needs a current context and location."""
-    apply_schedule(module.operation, _gathers_to_loads, "to-x86")
+    apply_schedule(module.operation, _gathers_to_loads, "qnn-to-x86")
 
 
 def instruction_patterns(target: Target) -> list[InstructionPattern[Any]]:

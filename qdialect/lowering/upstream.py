@@ -14,23 +14,26 @@ Build = Callable[[ir.Value], None]
 """Writes a schedule, given the handle of the op that it is applied to."""
 
 
-def run_passes(module: ir.Module, pipeline: str, step: str) -> None:
-    """Run a pipeline of upstream's passes for the lowering step `step`; raises `CompileError` where a pass fails."""
+def run_passes(module: ir.Module, pipeline: str, name: str) -> None:
+    """Run a pipeline of upstream's passes for the pass `name`; raises `CompileError` where one fails."""
     try:
         passmanager.PassManager.parse(pipeline, module.context).run(module.operation)
     except ir.MLIRError as error:
         found = tuple(map(converted, error.error_diagnostics)) or (Diagnostic(Severity.ERROR, "failed silently"),)
-        first = replace(found[0], message=f"{step}: {found[0].message}")
+        first = replace(found[0], message=f"{name}: {found[0].message}")
         raise CompileError(first.message, (_placed(first, module), *found[1:])) from error
 
 
-def apply_schedule(payload: ir.Operation, build: Build, step: str) -> None:
-    """Apply the schedule that `build` writes to `payload`; raises `CompileError` where it does not apply."""
+def apply_schedule(payload: ir.Operation, build: Build, name: str) -> None:
+    """Apply the schedule that `build` writes for the pass `name` to `payload`.
+
+    Raises `CompileError` where it does not apply.
+    """
     script = _script(build)
     try:
         transform_interpreter.apply_named_sequence(payload, script.body.operations[0], script)
     except ValueError as error:
-        raise error_at(payload.location, f"{step}: {' '.join(str(error).split())}") from error
+        raise error_at(payload.location, f"{name}: {' '.join(str(error).split())}") from error
 
 
 def apply_patterns(target: ir.Value, *patterns: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from qdialect.passes.pattern import MatchFailure
 from qdialect.passes.tabulate import BINARY_NAMES, is_eight_bit_function, uniform_value
 from qdialect.quant_math import QuantParams
 
-Step = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
+Node = BinaryOp | LutOp | UnaryOp | RequantizeOp | ClipOp
 
 # An activation that an exporter wrote out has fewer ops.
 _MAX_OPS = 16
@@ -32,87 +32,87 @@ class ComposeDag(LutPattern):
         subgraph = _subgraph(op)
         if subgraph is None:
             return None
-        source, steps = subgraph
+        source, nodes = subgraph
         # One function on each side, or on one, is the diamond's.
-        if len(steps) < _DIAMOND or shape_of(source.type) != shape_of(op.output.type):
+        if len(nodes) < _DIAMOND or shape_of(source.type) != shape_of(op.output.type):
             return None
-        reason = _used_outside(steps) or _disagreement(source, steps)
+        reason = _used_outside(nodes) or _disagreement(source, nodes)
         if reason:
             return MatchFailure(reason)
-        before = next((own for step in steps for value, own in _inputs(step) if value == source and own), None)
+        before = next((own for node in nodes for value, own in _inputs(node) if value == source and own), None)
         return None if before is None else tabulated(op, source, before, op.output_params)
 
 
-def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Step]] | None:
+def _subgraph(root: BinaryOp) -> tuple[ir.Value, list[Node]] | None:
     """The one tensor on which `root` depends, nearest first, and the ops between, `root` among them."""
-    steps: list[Step] = [root]
+    nodes: list[Node] = [root]
     open_ = _variable_inputs(root)
     while len(open_) > 1:
         # A value on which another open one depends may be the source: it waits.
         value = next((v for v in open_ if not any(_depends(u, v) for u in open_ if u != v)), None)
-        step = None if value is None else _step(value)
-        if value is None or step is None or len(steps) == _MAX_OPS:
+        node = None if value is None else _node(value)
+        if value is None or node is None or len(nodes) == _MAX_OPS:
             return None
-        steps.append(step)
+        nodes.append(node)
         open_.remove(value)
-        open_ += [v for v in _variable_inputs(step) if v not in open_]
-    return (open_[0], steps) if open_ else None
+        open_ += [v for v in _variable_inputs(node) if v not in open_]
+    return (open_[0], nodes) if open_ else None
 
 
-def _step(value: ir.Value) -> Step | None:
+def _node(value: ir.Value) -> Node | None:
     op = producer(value)
     if isinstance(op, BinaryOp):
         return op
     return op if isinstance(op, LutOp | UnaryOp | RequantizeOp | ClipOp) and is_eight_bit_function(op) else None
 
 
-def _variable_inputs(step: Step) -> list[ir.Value]:
-    values = list(dict.fromkeys(step.operation.operands))
+def _variable_inputs(node: Node) -> list[ir.Value]:
+    values = list(dict.fromkeys(node.operation.operands))
     return [value for value in values if uniform_value(value) is None]
 
 
 def _depends(value: ir.Value, on: ir.Value) -> bool:
-    """Whether `value` is computed from `on` by few steps."""
+    """Whether `value` is computed from `on` by few nodes."""
     pending, seen = [value], 0
     while pending and seen < 2 * _MAX_OPS:
         seen += 1
-        step = _step(pending.pop())
-        inputs = [] if step is None else _variable_inputs(step)
+        node = _node(pending.pop())
+        inputs = [] if node is None else _variable_inputs(node)
         if on in inputs:
             return True
         pending += inputs
     return False
 
 
-def _used_outside(steps: list[Step]) -> str | None:
-    inside = [step.operation for step in steps]
-    for step in steps[1:]:
-        outside = [user for user in users(step.operation.results[0]) if user.operation not in inside]
+def _used_outside(nodes: list[Node]) -> str | None:
+    inside = [node.operation for node in nodes]
+    for node in nodes[1:]:
+        outside = [user for user in users(node.operation.results[0]) if user.operation not in inside]
         if outside:
-            name = step.operation.name
+            name = node.operation.name
             return f"needs the result of '{name}' alone, but '{outside[0].name}' uses it too"
     return None
 
 
-def _inputs(step: Step) -> Iterator[tuple[ir.Value, QuantParams | None]]:
-    """The operands of a step and what it takes their quantized values to mean; a clip does not say."""
-    if isinstance(step, BinaryOp):
-        yield step.lhs, step.lhs_params
-        yield step.rhs, step.rhs_params
-    elif isinstance(step, RequantizeOp):
-        yield step.input, QuantParams(step.input_scale, next(iter(step.input_zero_points)))
+def _inputs(node: Node) -> Iterator[tuple[ir.Value, QuantParams | None]]:
+    """The operands of a node and what it takes their quantized values to mean; a clip does not say."""
+    if isinstance(node, BinaryOp):
+        yield node.lhs, node.lhs_params
+        yield node.rhs, node.rhs_params
+    elif isinstance(node, RequantizeOp):
+        yield node.input, QuantParams(node.input_scale, next(iter(node.input_zero_points)))
     else:
-        yield step.input, None if isinstance(step, ClipOp) else step.input_params
+        yield node.input, None if isinstance(node, ClipOp) else node.input_params
 
 
-def _disagreement(source: ir.Value, steps: list[Step]) -> str | None:
-    """Why the quantized values between the steps do not mean the same to both sides."""
+def _disagreement(source: ir.Value, nodes: list[Node]) -> str | None:
+    """Why the quantized values between the nodes do not mean the same to both sides."""
     meant: dict[ir.Value, QuantParams] = {}
-    for step in steps:
-        if not isinstance(step, ClipOp):
-            meant[step.operation.results[0]] = step.output_params
-    for step in steps:
-        for value, own in _inputs(step):
+    for node in nodes:
+        if not isinstance(node, ClipOp):
+            meant[node.operation.results[0]] = node.output_params
+    for node in nodes:
+        for value, own in _inputs(node):
             known = meant.get(value)
             if value == source and own is not None:
                 known = meant.setdefault(value, own)

@@ -1,12 +1,12 @@
-"""Activations as chains of upstream float ops: written for front ends, recognised for passes.
+"""Activations as chains of upstream float ops: written for passes, recognised by them.
 
-Both walk the trees of `qdialect.quant_math.chains`, so whatever `build_activation` writes is what `match_activation`
-finds.
+Both walk the trees of `qdialect.quant_math.activations`, so whatever `build_activation` writes is what
+`match_activation` finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,8 @@ from qdialect.dialect import ConstantOp, build
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.passes.matching import producer, users
 from qdialect.passes.tabulate import uniform_value
-from qdialect.quant_math.chains import CHAINS, Activation, Expression, Leaf, Step
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS, Activation
+from qdialect.quant_math.expressions import Expression, Input, Node, Number, fold
 
 _GREATER = 2
 # Ordered or not, with or without equality: where no number is NaN they differ at zero alone, where both sides meet.
@@ -26,7 +27,14 @@ _COMMUTATIVE = ("arith.addf", "arith.mulf", "arith.maximumf", "arith.minimumf")
 
 def build_activation(activation: Activation, value: ir.Value, alpha: float = 0.0) -> ir.Value:
     """`activation` of the f32 tensor `value` as float ops at the insertion point."""
-    return _build(CHAINS[activation], value, alpha)
+    parameter = uniform_constant(alpha, value.type) if activation.has_alpha else None
+    return fold(
+        STAGE_ACTIVATIONS[activation],
+        (value,),
+        parameter,
+        lambda number: uniform_constant(number, value.type),
+        lambda op, operands: _build(op, operands, value.type),
+    )
 
 
 def uniform_constant(number: float, type_: ir.Type) -> ir.Value:
@@ -45,26 +53,26 @@ def build_clamp(value: ir.Value, low: float | None, high: float | None) -> ir.Va
 
 @dataclass(frozen=True)
 class ChainMatch:
-    """`activation` of `source`; `steps` are the values computed on the way, the last one the activation's own."""
+    """`activation` of `source`; `values` are those computed on the way, the last one the activation's own."""
 
     activation: Activation
     alpha: float
     source: ir.Value
-    steps: tuple[ir.Value, ...]
+    values: tuple[ir.Value, ...]
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing but the chain uses its source and its steps, the result aside."""
-        inside = {step.owner for step in self.steps}
-        return all(user in inside for value in (self.source, *self.steps[:-1]) for user in users(value))
+        """Whether nothing but the chain uses its source and its values, the result aside."""
+        inside = {value.owner for value in self.values}
+        return all(user in inside for value in (self.source, *self.values[:-1]) for user in users(value))
 
 
 def match_activation(value: ir.Value) -> ChainMatch | None:
     """The activation that ends in `value`, None where it ends none."""
-    for activation, chain in CHAINS.items():
+    for activation, chain in STAGE_ACTIVATIONS.items():
         found = next(_match(chain, value, _Bound()), None)
         if found is not None and found.source is not None:
-            return ChainMatch(activation, found.alpha or 0.0, found.source, found.steps)
+            return ChainMatch(activation, found.alpha or 0.0, found.source, found.values)
     return None
 
 
@@ -74,41 +82,41 @@ class _Bound:
 
     source: ir.Value | None = None
     alpha: float | None = None
-    steps: tuple[ir.Value, ...] = field(default=())
+    values: tuple[ir.Value, ...] = field(default=())
 
 
 def _match(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     """Every way in which `value` is `expression`."""
-    if isinstance(expression, Step):
-        yield from _match_step(expression, value, bound)
-    elif expression is Leaf.INPUT:
+    if isinstance(expression, Node):
+        yield from _match_node(expression, value, bound)
+    elif isinstance(expression, Input):
         if bound.source is None or bound.source == value:
-            yield _Bound(value, bound.alpha, bound.steps)
+            yield _Bound(value, bound.alpha, bound.values)
     else:
         yield from _match_number(expression, value, bound)
 
 
-def _match_number(expression: Leaf | float, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+def _match_number(expression: Expression, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     uniform = uniform_value(value)
     if uniform is None:
         return
     number = float(uniform)
-    if isinstance(expression, float | int):
-        if number == float(np.float32(expression)):
+    if isinstance(expression, Number):
+        if number == float(np.float32(expression.value)):
             yield bound
     elif bound.alpha is None or bound.alpha == number:
-        yield _Bound(bound.source, number, bound.steps)
+        yield _Bound(bound.source, number, bound.values)
 
 
-def _match_step(step: Step, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
+def _match_node(node: Node, value: ir.Value, bound: _Bound) -> Iterator[_Bound]:
     op = producer(value)
-    if op is None or op.operation.name != step.op or not _compares_as_wanted(op):
+    if op is None or op.operation.name != node.op or not _compares_as_wanted(op):
         return
     operands = list(op.operation.operands)
-    orders = [operands, operands[::-1]] if step.op in _COMMUTATIVE else [operands]
+    orders = [operands, operands[::-1]] if node.op in _COMMUTATIVE else [operands]
     for order in orders:
-        for found in _match_all(step.operands, order, bound):
-            yield _Bound(found.source, found.alpha, (*found.steps, value))
+        for found in _match_all(node.operands, order, bound):
+            yield _Bound(found.source, found.alpha, (*found.values, value))
 
 
 def _match_all(expressions: tuple[Expression, ...], values: list[ir.Value], bound: _Bound) -> Iterator[_Bound]:
@@ -125,12 +133,7 @@ def _compares_as_wanted(op: ir.OpView) -> bool:
     return ir.IntegerAttr(op.operation.attributes["predicate"]).value in _GREATER_PREDICATES
 
 
-def _build(expression: Expression, source: ir.Value, alpha: float) -> ir.Value:
-    if expression is Leaf.INPUT:
-        return source
-    if not isinstance(expression, Step):
-        return uniform_constant(alpha if isinstance(expression, Leaf) else expression, source.type)
-    operands = [_build(operand, source, alpha) for operand in expression.operands]
-    if expression.op == "arith.cmpf":
+def _build(op: str, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    if op == "arith.cmpf":
         return arith.cmpf(_GREATER, *operands)
-    return ir.Operation.create(expression.op, results=[source.type], operands=operands).result
+    return ir.Operation.create(op, results=[type_], operands=list(operands)).result

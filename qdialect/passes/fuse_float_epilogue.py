@@ -56,7 +56,7 @@ class FuseFloatEpilogue(Pattern[_Match]):
     """``quantize(activation(dequantize(contraction) + bias + dequantize(residual)))``: bias, residual and activation
     may be absent, and clamps of f32 values become the range of the quantized values, for rounding keeps the order.
 
-    The activations are those of `qdialect.quant_math.chains`, written in their steps.
+    The activations are those of `qdialect.quant_math.activations`, written as their float ops.
     """
 
     name: ClassVar[str] = "fuse-float-epilogue"

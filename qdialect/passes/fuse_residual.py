@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, AnyFused, build
+from qdialect.dialect.binary_quantization import BinaryQuantization, PerTensor
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.add import AddStage
@@ -110,23 +111,17 @@ def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
     stage: Any = placed.stage
     assert op.residual is not None, "the verifier has seen a residual"
     before, after = quantized(placed.before), quantized(placed.after)
-    sides = [(value, before.scale, before.zero_point), (op.residual, stage.residual_scale, stage.residual_zero_point)]
+    residual = QuantParams(stage.residual_scale, stage.residual_zero_point)
+    sides: list[tuple[ir.Value, PerTensor]] = [(value, before), (op.residual, residual)]
     if stage.residual_is_lhs:
         sides.reverse()
-    (lhs, lhs_scale, lhs_zero_point), (rhs, rhs_scale, rhs_zero_point) = sides
+    (lhs, lhs_params), (rhs, rhs_params) = sides
     return build(
         AddOp,
         lhs,
         rhs,
         element=after.element,
-        lhs_scale=lhs_scale,
-        lhs_zero_point=lhs_zero_point,
-        rhs_scale=rhs_scale,
-        rhs_zero_point=rhs_zero_point,
-        output_scale=after.scale,
-        output_zero_point=after.zero_point,
-        output_min=after.range[0],
-        output_max=after.range[1],
+        **BinaryQuantization(lhs_params, rhs_params, after, after.range).attributes,
         arithmetic=stage.arithmetic,
         rounding=stage.rounding,
         multiplier=stage.multiplier,

@@ -74,7 +74,7 @@ def has_tosa(operation: ir.Operation) -> bool:
 
 
 def _convert_function(function: ir.OpView) -> list[Offence]:
-    """Put the converted function in the place of `function`; where ops have no counterpart, leave it and say so."""
+    """Replace `function` by the converted one; where ops have no counterpart, leave it and say so."""
     created, conversion = _declared(function)
     offences: list[Offence] = []
     *body, last = [op.operation for op in function.operation.regions[0].blocks[0].operations]

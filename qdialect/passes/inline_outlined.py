@@ -14,7 +14,7 @@ from qdialect.passes.registry import register
 @register
 @dataclass(frozen=True)
 class InlineOutlinedPass(Pass):
-    """Put the bodies of functions with `qnn.external` in place of their calls, and erase them.
+    """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
     Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.
     """

@@ -17,7 +17,7 @@ def is_outlined(function: ir.Operation) -> bool:
 
 
 def inline_outlined(module: ir.Module) -> None:
-    """Put the bodies of outlined functions in place of their calls; functions that nobody calls are erased."""
+    """Replace calls of outlined functions by the bodies; functions that nobody calls are erased."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     outlined = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_outlined(f)}
     if not outlined:

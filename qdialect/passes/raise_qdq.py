@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, DequantizeOp, MulOp, QuantizeOp, build
 from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
@@ -24,21 +25,13 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Array, evaluated, every_value_of, is_eight_bit, uniform_value
-from qdialect.quant_math import AddArithmetic, Multiplier, QuantParams, Rounding, Scaling, elementwise
+from qdialect.quant_math import AddArithmetic, Multiplier, QuantParams, Rounding, elementwise
 
 _FLOAT_OPS = frozenset(
     [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
     + [f"math.{name}" for name in ("absf", "ceil", "copysign", "erf", "exp", "exp2", "expm1", "floor", "log", "log10")]
     + [f"math.{name}" for name in ("log1p", "log2", "powf", "roundeven", "rsqrt", "sqrt", "tanh", "trunc")]
 )
-
-
-# Whatever the scales, a sum of two dequantized tensors is one of these.
-_F32_SUMS = {
-    Scaling.DIVIDE: AddArithmetic.F32_DIVIDE,
-    Scaling.RECIPROCAL: AddArithmetic.F32_RECIPROCAL,
-    Scaling.RECIPROCAL_F32: AddArithmetic.F32_RECIPROCAL_F32,
-}
 
 
 class RaiseToTable(LutPattern):
@@ -63,7 +56,13 @@ class _Binary:
 
     op_class: type[AddOp | MulOp]
     operands: tuple[ir.Value, ir.Value]
-    attributes: dict[str, Any]
+    quantization: BinaryQuantization
+    how: Mapping[str, Any]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the op."""
+        return {**self.quantization.attributes, **self.how}
 
 
 class RaiseToBinary(Pattern[_Binary]):
@@ -147,9 +146,10 @@ def _same_everywhere(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) ->
     fewest = wanted.size
     for candidate in _candidates(op, left, right):
         for bounds in (full, reached):
-            missed = int(np.count_nonzero(_results(candidate, quantized, bounds) != wanted))
+            bounded = replace(candidate, quantization=replace(candidate.quantization, bounds=bounds))
+            missed = int(np.count_nonzero(_results(bounded, quantized) != wanted))
             if missed == 0:
-                return _with_bounds(candidate, bounds)
+                return bounded
             fewest = min(fewest, missed)
     wish = f"must equal an integer add or mul on all {wanted.size} pairs of quantized values"
     return MatchFailure(f"{wish}, but the closest misses {fewest}")
@@ -160,41 +160,29 @@ def _candidates(op: QuantizeOp, left: DequantizeOp, right: DequantizeOp) -> Iter
     orders = ((left, right), (right, left))
     for lhs, rhs in orders:
         yield _binary(AddOp, op, lhs, rhs, {"arithmetic": AddArithmetic.FLOAT_ONCE})
-    yield _binary(AddOp, op, left, right, {"arithmetic": _F32_SUMS[op.scaling]})
+    # Whatever the scales, a sum of two dequantized tensors is this one.
+    yield _binary(AddOp, op, left, right, {"arithmetic": op.scaling.f32_sum})
     for rounding in (Rounding.F32_RNE_ZP_LAST, Rounding.F32_NEAREST_ZP_FIRST, Rounding.FIXED64_NEAREST):
         yield _binary(MulOp, op, left, right, {"rounding": rounding, "multiplier": Multiplier.F32})
 
 
 def _binary(
-    op_class: type[AddOp | MulOp], op: QuantizeOp, lhs: DequantizeOp, rhs: DequantizeOp, how: dict[str, Any]
+    op_class: type[AddOp | MulOp], op: QuantizeOp, lhs: DequantizeOp, rhs: DequantizeOp, how: Mapping[str, Any]
 ) -> _Binary:
-    attributes = {
-        "lhs_scale": lhs.scales[0],
-        "lhs_zero_point": lhs.zero_points[0],
-        "rhs_scale": rhs.scales[0],
-        "rhs_zero_point": rhs.zero_points[0],
-        "output_scale": op.scales[0],
-        "output_zero_point": op.zero_points[0],
-    }
-    return _Binary(op_class, (lhs.input, rhs.input), attributes | how)
+    params = [QuantParams(one.scales[0], one.zero_points[0]) for one in (lhs, rhs, op)]
+    quantization = BinaryQuantization(*params, bounds=range_of(op.output.type))
+    return _Binary(op_class, (lhs.input, rhs.input), quantization, how)
 
 
-def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array], bounds: tuple[int, int]) -> NDArray[np.int64]:
+def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array]) -> NDArray[np.int64]:
     lhs, rhs = (quantized[value] for value in candidate.operands)
-    how = candidate.attributes
-    left, right, output = (
-        QuantParams(how[f"{name}_scale"], how[f"{name}_zero_point"]) for name in ("lhs", "rhs", "output")
-    )
+    quantization, how = candidate.quantization, candidate.how
+    own = (*quantization.quant_params, *quantization.bounds)
     if candidate.op_class is MulOp:
-        return elementwise.mul(lhs, rhs, left, right, output, *bounds, how["rounding"], how["multiplier"])
+        return elementwise.mul(lhs, rhs, *own, how["rounding"], how["multiplier"])
     # Rounding and multiplier do not enter a sum of floats.
     unused = (Rounding.FIXED64_UP, Multiplier.F64)
-    return elementwise.add(lhs, rhs, left, right, output, *bounds, how["arithmetic"], *unused)
-
-
-def _with_bounds(candidate: _Binary, bounds: tuple[int, int]) -> _Binary:
-    attributes = {**candidate.attributes, "output_min": bounds[0], "output_max": bounds[1]}
-    return replace(candidate, attributes=attributes)
+    return elementwise.add(lhs, rhs, *own, how["arithmetic"], *unused)
 
 
 @register

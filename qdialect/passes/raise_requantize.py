@@ -1,8 +1,9 @@
 """`qnn-raise-requantize`: a requantization that was written out in upstream ops becomes `qnn.requantize` again.
 
 What the ops are does not matter: multiply, add, floor and clamp in float32, a 64-bit product with a shift, saturating
-doubling and two roundings.  The graph is a step function of the accumulator, and its steps are found in the graph
-itself, for every accumulator that the weights allow.  It becomes a requantization where one has the same steps.
+doubling and two roundings.  The graph is a step function of the accumulator, and its thresholds are found in the
+graph itself, for every accumulator that the weights allow.  It becomes a requantization where one has the same
+thresholds.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_
 from qdialect.passes.elementwise import (
     UPSTREAM_OPS,
     ElementwiseGraph,
-    GraphSteps,
+    GraphThresholds,
     graph_of,
-    steps_of_graph,
+    thresholds_of_graph,
     used_outside,
 )
 from qdialect.passes.elementwise.domain import numbers_of
@@ -55,7 +56,7 @@ class _Match:
 
 
 class RaiseRequantize(Pattern[_Match]):
-    """A value that rises in 256 steps at most with a 16- or 32-bit tensor, on its way to an 8-bit result.
+    """A value of at most 256 integers that rises with a 16- or 32-bit tensor, on its way to an 8-bit result.
 
     The value nearest to that tensor is taken: what follows it is a function of 8-bit numbers.
     """
@@ -132,7 +133,7 @@ class RaiseRequantize(Pattern[_Match]):
         return match if isinstance(match, _Match) else self._nearest_reason(graph) or match
 
     def _nearest_reason(self, graph: ElementwiseGraph) -> MatchFailure | None:
-        """The reason at the first value that has the steps of an 8-bit number, or else at the last value."""
+        """The reason at the first value that has the thresholds of an 8-bit number, or else at the last value."""
         refused: list[tuple[str, MatchFailure]] = []
         for op in graph.ops[:-1]:
             value = op.operation.results[0]
@@ -140,10 +141,10 @@ class RaiseRequantize(Pattern[_Match]):
             found = self._match(above) if isinstance(above, ElementwiseGraph) else None
             if isinstance(found, MatchFailure):
                 refused.append((op.operation.name, found))
-        stepping = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
+        without_fit = [(name, reason) for name, reason in refused if isinstance(reason, NoFit)]
         if not refused:
             return None
-        name, reason = stepping[0] if stepping else refused[-1]
+        name, reason = without_fit[0] if without_fit else refused[-1]
         return MatchFailure(f"depends on '{name}', which {reason.reason}")
 
     def _matches_at_end(self, value: ir.Value) -> bool:
@@ -179,7 +180,7 @@ def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     numbers = numbers_of(graph.source, contraction)
     if isinstance(numbers, MatchFailure):
         return numbers
-    found = steps_of_graph(graph, *numbers)
+    found = thresholds_of_graph(graph, *numbers)
     if isinstance(found, MatchFailure):
         return found
     # Other tensors than accumulators are stored whoever reads them.
@@ -196,12 +197,12 @@ def _match(graph: ElementwiseGraph) -> _Match | MatchFailure:
     return _Match(graph.source, contraction, fit, stored, _clamp(fit, found, stored))
 
 
-def _clamp(fit: Fit, found: GraphSteps, stored: Stored) -> Bounds | None:
+def _clamp(fit: Fit, found: GraphThresholds, stored: Stored) -> Bounds | None:
     """The bounds of the graph's integers, where the requantization alone would leave them."""
     scales, bounds = fit.scales, (found.minimum + stored.shift, found.maximum + stored.shift)
     f32 = real_multiplier(scales.input, scales.weights, scales.output, scales.multiplier)
     params = requantize_parameters(fit.rounding, f32)
-    ends = np.stack([found.steps.low, found.steps.high])
+    ends = np.stack([found.thresholds.low, found.thresholds.high])
     results = requantize(ends, params, fit.zero_point, *ELEMENT_RANGES[stored.element], fit.rounding)
     return None if bounds[0] <= results.min() and results.max() <= bounds[1] else bounds
 
@@ -220,8 +221,9 @@ class RaiseRequantizePass(PatternPass):
     """Recognise a requantization that was expanded to upstream ops.
 
     The ops may be of floats or of integers, with any rounding and in any order, as long as the result rises with the
-    accumulator and steps where one of the rounding modes of qnn.requantize does.  This is proved for every accumulator
-    that the weights allow.  Where the scales of the contraction do not give the multipliers, its weight scales change.
+    accumulator and has the thresholds of one of the rounding modes of qnn.requantize.  This is proved for every
+    accumulator that the weights allow.  Where the scales of the contraction do not give the multipliers, its weight
+    scales change.
     """
 
     name: ClassVar[str] = "qnn-raise-requantize"

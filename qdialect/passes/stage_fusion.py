@@ -31,7 +31,7 @@ def with_stages(
 ) -> AnyFused:
     """A copy of `op` at the insertion point with other stages, resolved ones, whose result means `output`.
 
-    A `residual` takes the place of the missing one.
+    A `residual` becomes the residual operand of an op that lacks one.
     """
     operands = [*op.operation.operands, *([] if residual is None else [residual])]
     return rebuilt(

@@ -14,7 +14,7 @@ from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import EIGHT_BIT, NUMPY_DTYPES, dtype_of, element_of, shape_of
 from qdialect.passes.matching import producer
-from qdialect.quant_math import Table, table_codes
+from qdialect.quant_math import Table, table_values
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ _EVALUATORS = interpreter.evaluators.EVALUATORS
 
 def every_value_of(type_: ir.Type) -> Array:
     """Every quantized value of an 8-bit tensor type in table order, as an array of its rank (at least 1) and dtype."""
-    quantized = table_codes(dtype_of(type_)).astype(dtype_of(type_))
+    quantized = table_values(dtype_of(type_)).astype(dtype_of(type_))
     return quantized.reshape(256, *[1] * (len(shape_of(type_)) - 1))
 
 

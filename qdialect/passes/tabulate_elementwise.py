@@ -18,7 +18,7 @@ from qdialect.passes.matching import producer, users
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit
-from qdialect.quant_math import QuantParams, Table, clamp_of_table, table_codes
+from qdialect.quant_math import QuantParams, Table, clamp_of_table, table_values
 
 _UNKNOWN: QuantParams = QuantParams(1.0, 0)
 
@@ -53,7 +53,7 @@ def _is_left_alone(op: ir.OpView) -> bool:
 
 def _table_of(graph: ElementwiseGraph) -> Table | None:
     """The table, indexed by the bits of the source; None where the graph leaves an entry undefined."""
-    evaluation = graph.evaluate(table_codes(dtype_of(graph.source.type))[:, None])
+    evaluation = graph.evaluate(table_values(dtype_of(graph.source.type))[:, None])
     if evaluation.is_undefined(graph.result):
         return None
     entries = np.broadcast_to(evaluation.values[graph.result], (256, 1))

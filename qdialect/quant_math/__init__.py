@@ -2,9 +2,8 @@
 
 from qdialect.quant_math import activations
 from qdialect.quant_math.accumulator_range import accumulator_range
-from qdialect.quant_math.activations import ElementFunction
-from qdialect.quant_math.affine import FloatArray, code_range, dequantize_array, quantize_array, round_f32
-from qdialect.quant_math.chains import Activation, activate
+from qdialect.quant_math.activations import Activation, activate
+from qdialect.quant_math.affine import FloatArray, dequantize_array, quantize_array, quantized_range, round_f32
 from qdialect.quant_math.choices import (
     AddArithmetic,
     Division,
@@ -39,6 +38,7 @@ from qdialect.quant_math.multipliers import (
     sum_factors,
 )
 from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.real_functions import ElementFunction
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
 from qdialect.quant_math.tables import (
@@ -48,7 +48,7 @@ from qdialect.quant_math.tables import (
     compose_tables,
     encode_table,
     identity_table,
-    table_codes,
+    table_values,
 )
 from qdialect.quant_math.thresholds import Thresholds, multiplier_values, select_channels, thresholds_of
 
@@ -80,7 +80,7 @@ __all__ = [
     "activations",
     "build_table",
     "clamp_of_table",
-    "code_range",
+    "quantized_range",
     "compose_tables",
     "dequantize_array",
     "float_sum",
@@ -106,7 +106,7 @@ __all__ = [
     "saturating_shift_left",
     "scale_factors",
     "sum_factors",
-    "table_codes",
+    "table_values",
     "tflite_hard_swish_table",
     "tflite_leaky_relu_table",
     "tvm_leaky_relu_table",

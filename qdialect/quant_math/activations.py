@@ -1,141 +1,133 @@
-"""Real functions behind the unary ops, dtype in = dtype out (float32 or float64).
+"""Functions of one float value as trees of float operations, in the order in which frameworks compute them.
 
-Transcendental functions of a float32 input are taken in float64 and rounded once, most of them by the algorithms of
-`transcendental`: NumPy's own float32 versions differ between CPUs, and a table must not depend on the machine that
-builds it.
+Tables, the reference, float stages of an epilogue and the float ops that front ends build are all derived from these
+trees.  Where frameworks differ in the order of operations, each order is a tree of its own.  Transcendental functions
+are those of `real_functions`, rounded from float64 once, so that no result depends on the machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qdialect.quant_math import transcendental
-from qdialect.quant_math.affine import FloatArray
-from qdialect.quant_math.transcendental import NumpyMachine
+from qdialect.quant_math.expressions import Alpha, Expression, Input, has_parameter
 
-ElementFunction = Callable[[FloatArray], FloatArray]
+_X = Input()
+_RAMP = (_X + 3.0).at_least(0.0).at_most(6.0)
+_CUBIC = 0.044715
+_ROOT_OF_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
-_MACHINE = NumpyMachine()
+absolute = abs(_X)
+"""|x|."""
+ceil = _X.apply("math.ceil")
+"""The smallest whole number that is not less than x."""
+erf = _X.apply("math.erf")
+"""Error function."""
+exp = _X.apply("math.exp")
+"""e^x; overflows to infinity."""
+floor = _X.apply("math.floor")
+"""The largest whole number that is not greater than x."""
+log = _X.apply("math.log")
+"""Natural logarithm; minus infinity at zero, NaN below."""
+negate = -_X
+"""-x."""
+reciprocal = 1.0 / _X
+"""1 / x."""
+round_even = _X.apply("math.roundeven")
+"""The nearest whole number, ties to even."""
+rsqrt = _X.apply("math.rsqrt")
+"""1 / sqrt(x); infinity at zero, NaN below."""
+sqrt = _X.apply("math.sqrt")
+"""Square root; NaN below zero."""
+square = _X * _X
+"""x^2."""
+tanh = _X.apply("math.tanh")
+"""Hyperbolic tangent."""
+
+relu = _X.at_least(0.0)
+"""max(x, 0)."""
+relu6 = relu.at_most(6.0)
+"""min(max(x, 0), 6)."""
 
 
-def _in_double(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        return function(x.astype(np.float64)).astype(x.dtype)
+def leaky_relu(alpha: Expression | float) -> Expression:
+    """x where x > 0, x * alpha elsewhere."""
+    return _X.where_positive(_X, _X * alpha)
 
 
-def relu(x: FloatArray) -> FloatArray:
-    """max(x, 0)."""
-    return np.maximum(x, 0)
+def elu(alpha: Expression | float) -> Expression:
+    """x where x > 0, (e^x - 1) * alpha elsewhere, as PyTorch and oneDNN do: e^x - 1 is one function."""
+    return _X.where_positive(_X, _X.apply("math.expm1") * alpha)
 
 
-def relu6(x: FloatArray) -> FloatArray:
-    """min(max(x, 0), 6)."""
-    return np.clip(x, 0, 6)
+hardswish = _X * _RAMP / 6.0
+"""x * min(max(x + 3, 0), 6) / 6, as PyTorch, oneDNN and TFLite do."""
+hardsigmoid = _RAMP / 6.0
+"""min(max(x + 3, 0), 6) / 6, as PyTorch and oneDNN do."""
+sigmoid = 1.0 / (1.0 + (-_X).apply("math.exp"))
+"""1 / (1 + e^-x)."""
+silu = _X * sigmoid
+"""x * sigmoid(x), also called swish."""
+gelu = _X * 0.5 * (1.0 + (_X * math.sqrt(0.5)).apply("math.erf"))
+"""x / 2 * (1 + erf(x / sqrt 2)), the exact form."""
+gelu_tanh = _X * 0.5 * (1.0 + (_ROOT_OF_TWO_OVER_PI * (_X + _CUBIC * (_X * _X * _X))).apply("math.tanh"))
+"""x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), as PyTorch, oneDNN and ONNX Runtime do: the cube first."""
+tflite_gelu_tanh = _X * 0.5 * (1.0 + (_ROOT_OF_TWO_OVER_PI * (_X + _CUBIC * _X * _X * _X)).apply("math.tanh"))
+"""The same as TFLite does: 0.044715 is multiplied by x three times."""
 
 
-def leaky_relu(alpha: float) -> ElementFunction:
-    """x where x >= 0, alpha * x elsewhere."""
-    return lambda x: np.where(x >= 0, x, x * x.dtype.type(alpha))
+class Activation(StrEnum):
+    """A function of an f32 value that a stage of an epilogue computes.
 
+    Clamps are not among them: they commute with rounding and limit quantized values.
+    """
 
-def hardswish(x: FloatArray) -> FloatArray:
+    LEAKY_RELU = "leaky_relu"
+    """x where x > 0, alpha * x elsewhere."""
+    ELU = "elu"
+    """x where x > 0, alpha * (e^x - 1) elsewhere."""
+    HARDSWISH = "hardswish"
     """x * min(max(x + 3, 0), 6) / 6."""
-    return x * np.clip(x + 3, 0, 6) / 6
-
-
-def sigmoid(x: FloatArray) -> FloatArray:
+    HARDSIGMOID = "hardsigmoid"
+    """min(max(x + 3, 0), 6) / 6."""
+    SIGMOID = "sigmoid"
     """1 / (1 + e^-x)."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + exp(-x))
-
-
-def silu(x: FloatArray) -> FloatArray:
-    """x * sigmoid(x), also called swish."""
-    return x * sigmoid(x)
-
-
-def tanh(x: FloatArray) -> FloatArray:
+    SILU = "silu"
+    """x * sigmoid(x)."""
+    TANH = "tanh"
     """Hyperbolic tangent."""
-    return _in_double(lambda v: transcendental.tanh(_MACHINE, v), x)
+    GELU = "gelu"
+    """x / 2 * (1 + erf(x / sqrt 2))."""
+    GELU_TANH = "gelu_tanh"
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether the function has a parameter."""
+        return has_parameter(STAGE_ACTIVATIONS[self])
 
 
-def erf(x: FloatArray) -> FloatArray:
-    """Error function."""
-    return _in_double(lambda v: transcendental.erf(_MACHINE, v), x)
+STAGE_ACTIVATIONS: Mapping[Activation, Expression] = {
+    Activation.LEAKY_RELU: leaky_relu(Alpha()),
+    Activation.ELU: elu(Alpha()),
+    Activation.HARDSWISH: hardswish,
+    Activation.HARDSIGMOID: hardsigmoid,
+    Activation.SIGMOID: sigmoid,
+    Activation.SILU: silu,
+    Activation.TANH: tanh,
+    Activation.GELU: gelu,
+    Activation.GELU_TANH: gelu_tanh,
+}
+"""The float32 operations of every stage's activation, in the order of PyTorch's and oneDNN's reference kernels.
+
+Operands of a sum or product may stand either way round.
+"""
 
 
-def gelu(x: FloatArray) -> FloatArray:
-    """x / 2 * (1 + erf(x / sqrt 2)), the exact form, not the tanh approximation."""
-    return x.dtype.type(0.5) * x * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
-
-
-def gelu_tanh(x: FloatArray) -> FloatArray:
-    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))), every operation in the type of `x`."""
-    f32 = x.dtype.type
-    inner = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x * x * x)
-    return f32(0.5) * x * (1 + tanh(inner))
-
-
-def elu(alpha: float) -> ElementFunction:
-    """x where x >= 0, alpha * (e^x - 1) elsewhere."""
-    return lambda x: np.where(x >= 0, x, x.dtype.type(alpha) * expm1(np.minimum(x, 0)))
-
-
-def exp(x: FloatArray) -> FloatArray:
-    """e^x; overflows to infinity."""
-    return _in_double(lambda v: transcendental.exp(_MACHINE, v), x)
-
-
-def expm1(x: FloatArray) -> FloatArray:
-    """e^x - 1; overflows to infinity."""
-    return _in_double(lambda v: transcendental.expm1(_MACHINE, v), x)
-
-
-def log(x: FloatArray) -> FloatArray:
-    """Natural logarithm; minus infinity at zero, NaN below."""
-    return _in_double(lambda v: transcendental.log(_MACHINE, v), x)
-
-
-def log2(x: FloatArray) -> FloatArray:
-    """Logarithm to base 2."""
-    return _in_double(lambda v: transcendental.log2(_MACHINE, v), x)
-
-
-def log10(x: FloatArray) -> FloatArray:
-    """Logarithm to base 10."""
-    return _in_double(lambda v: transcendental.log10(_MACHINE, v), x)
-
-
-def log1p(x: FloatArray) -> FloatArray:
-    """log(1 + x), accurate near zero too."""
-    return _in_double(lambda v: transcendental.log1p(_MACHINE, v), x)
-
-
-def exp2(x: FloatArray) -> FloatArray:
-    """2^x; overflows to infinity."""
-    return _in_double(lambda v: transcendental.exp2(_MACHINE, v), x)
-
-
-def power(x: FloatArray, y: FloatArray) -> FloatArray:
-    """x^y, with the special cases of C's pow."""
-    return _in_double(lambda v: transcendental.power(_MACHINE, v, y.astype(np.float64)), x)
-
-
-def sqrt(x: FloatArray) -> FloatArray:
-    """Square root; NaN below zero."""
-    with np.errstate(invalid="ignore"):
-        return np.sqrt(x)
-
-
-def rsqrt(x: FloatArray) -> FloatArray:
-    """1 / sqrt(x); infinity at zero, NaN below."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return 1 / np.sqrt(x)
-
-
-def absolute(x: FloatArray) -> FloatArray:
-    """|x|."""
-    return np.abs(x)
+def activate(activation: Activation, alpha: float, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
+    return STAGE_ACTIVATIONS[activation](x, alpha=alpha).astype(np.float32)

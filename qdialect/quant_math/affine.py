@@ -11,7 +11,7 @@ from qdialect.quant_math.choices import FloatRounding, NanPolicy, Scaling
 from qdialect.quant_math.scales import FloatArray, scale_factors
 
 
-def code_range(dtype: DTypeLike) -> tuple[int, int]:
+def quantized_range(dtype: DTypeLike) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     info = np.iinfo(np.dtype(dtype).name)
     return int(info.min), int(info.max)
@@ -37,7 +37,7 @@ def saturate_f32(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np
     return np.clip(values.astype(np.float64), lo, hi).astype(np.int64)
 
 
-def nan_code(nan: NanPolicy, zero_point: ArrayLike, lo: int, hi: int) -> NDArray[np.int64]:
+def nan_value(nan: NanPolicy, zero_point: ArrayLike, lo: int, hi: int) -> NDArray[np.int64]:
     """The quantized value that `nan` puts in for NaN."""
     if nan is NanPolicy.ZERO_POINT:
         return np.clip(np.asarray(zero_point, dtype=np.int64), lo, hi)
@@ -60,15 +60,15 @@ def quantize_array(
     division is TVM and TFLite QUANTIZE, half even with division ONNX QuantizeLinear, half even with a reciprocal
     PyTorch; which of the reciprocals says `scaling`, see `scale_factors`.  Infinities saturate, NaN follows `nan`.
     """
-    lo, hi = code_range(dtype)
+    lo, hi = quantized_range(dtype)
     factor = along_axis(scale_factors(scales, scaling, x.dtype.type), x.ndim, axis)
     zero_point = along_axis(np.asarray(zero_points, dtype=np.int64), x.ndim, axis)
     with np.errstate(all="ignore"):
         ratio = x / factor if scaling is Scaling.DIVIDE else x * factor
     is_nan = np.isnan(ratio)
     rounded = round_f32(np.where(is_nan, 0, ratio).astype(x.dtype), rounding)
-    codes = saturate_f32(rounded, lo - zero_point, hi - zero_point) + zero_point
-    return np.where(is_nan, nan_code(nan, zero_point, lo, hi), codes).astype(dtype)
+    quantized = saturate_f32(rounded, lo - zero_point, hi - zero_point) + zero_point
+    return np.where(is_nan, nan_value(nan, zero_point, lo, hi), quantized).astype(dtype)
 
 
 def dequantize_array(

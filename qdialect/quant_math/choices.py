@@ -85,6 +85,11 @@ class Scaling(StrEnum):
     RECIPROCAL_F32 = "reciprocal_f32"
     """By 1 / float32(s), the division in float32: PyTorch's quantized tensors (FBGEMM), oneDNN."""
 
+    @property
+    def f32_sum(self) -> AddArithmetic:
+        """The arithmetic of a sum of f32 values that is quantized so."""
+        return _F32_SUMS[self]
+
 
 class AddArithmetic(StrEnum):
     """How two quantized tensors are added."""
@@ -124,11 +129,12 @@ class AddArithmetic(StrEnum):
         return _SHIFTED_ROUNDINGS.get(self)
 
 
-_F32_SCALINGS = {
-    AddArithmetic.F32_DIVIDE: Scaling.DIVIDE,
-    AddArithmetic.F32_RECIPROCAL: Scaling.RECIPROCAL,
-    AddArithmetic.F32_RECIPROCAL_F32: Scaling.RECIPROCAL_F32,
+_F32_SUMS = {
+    Scaling.DIVIDE: AddArithmetic.F32_DIVIDE,
+    Scaling.RECIPROCAL: AddArithmetic.F32_RECIPROCAL,
+    Scaling.RECIPROCAL_F32: AddArithmetic.F32_RECIPROCAL_F32,
 }
+_F32_SCALINGS = {arithmetic: scaling for scaling, arithmetic in _F32_SUMS.items()}
 _SHIFTED_ROUNDINGS = {
     AddArithmetic.SHIFTED_FIXED: (Rounding.FIXED32_DOUBLE, Rounding.FIXED32_DOUBLE),
     AddArithmetic.SHIFTED_SINGLE: (Rounding.FIXED64_UP, Rounding.FIXED64_UP),
@@ -147,6 +153,18 @@ class SubArithmetic(StrEnum):
     """f32 values are subtracted in float32, and the difference divided by the output scale to even: ONNX Runtime."""
     FIXED_ONCE = "fixed_once"
     """One integer expression, 21-bit multipliers and a single shift, ties up: XNNPACK."""
+
+    @property
+    def addition(self) -> AddArithmetic | None:
+        """The arithmetic of sums that it is with the other sign; None for `float`."""
+        return _ADDITIONS.get(self)
+
+
+_ADDITIONS = {
+    SubArithmetic.REQUANTIZE_EACH: AddArithmetic.REQUANTIZE_EACH,
+    SubArithmetic.SHIFTED_FIXED: AddArithmetic.SHIFTED_FIXED,
+    SubArithmetic.FIXED_ONCE: AddArithmetic.FIXED_ONCE,
+}
 
 
 class PairArithmetic(StrEnum):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.quant_math.affine import code_range, dequantize_array
+from qdialect.quant_math.affine import dequantize_array, quantized_range
 from qdialect.quant_math.choices import AddArithmetic, Multiplier, Rounding, Scaling
+from qdialect.quant_math.common_scale import scale_of_sum
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.float_sum import float_sum, float_sum_numbers
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier, requantize_parameters, sum_factors
 from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
 from qdialect.quant_math.requantize import requantize, requantize_f32
-
-# Bits by which TFLite shifts 8-bit operands of an addition up before rescaling them.
-_ADD_LEFT_SHIFT = 20
 
 
 def add(
@@ -35,20 +32,37 @@ def add(
 
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
-    if roundings := arithmetic.shifted_roundings:
-        total = _add_shifted(lhs, rhs, lhs_params, rhs_params, output, *roundings)
-    elif arithmetic is AddArithmetic.FLOAT_ONCE:
+    if arithmetic is AddArithmetic.FLOAT_ONCE:
         params = (lhs_params, rhs_params, output)
         numbers = float_sum_numbers([p.scale for p in params], [p.zero_point for p in params])
         total = float_sum(lhs, rhs, numbers)
-    elif arithmetic is AddArithmetic.FIXED_ONCE:
-        total = add_fixed(lhs, rhs, lhs_params, rhs_params, output)
     elif scaling := arithmetic.f32_scaling:
         total = _add_f32(lhs, rhs, lhs_params, rhs_params, output, scaling)
     else:
-        left = rescale(lhs, lhs_params, output, rounding, multiplier)
-        total = left + rescale(rhs, rhs_params, output, rounding, multiplier) - output.zero_point
+        total = signed_sum(lhs, rhs, lhs_params, rhs_params, output, 1, arithmetic, rounding, multiplier)
     return np.clip(total, lo, hi)
+
+
+def signed_sum(
+    lhs: QuantizedArray,
+    rhs: QuantizedArray,
+    lhs_params: QuantParams,
+    rhs_params: QuantParams,
+    output: QuantParams,
+    sign: int,
+    arithmetic: AddArithmetic,
+    rounding: Rounding,
+    multiplier: Multiplier,
+) -> IntArray:
+    """lhs + sign * rhs at the output's parameters, not clamped, in an arithmetic that computes in integers."""
+    if roundings := arithmetic.shifted_roundings:
+        return _sum_shifted(lhs, rhs, lhs_params, rhs_params, output, sign, *roundings)
+    if arithmetic is AddArithmetic.FIXED_ONCE:
+        return _sum_fixed(lhs, rhs, lhs_params, rhs_params, output, sign)
+    left = rescale(lhs, lhs_params, output, rounding, multiplier)
+    right = rescale(rhs, rhs_params, output, rounding, multiplier)
+    # Both carry the output's zero point.
+    return left - output.zero_point + sign * (right - output.zero_point) + output.zero_point
 
 
 def _add_f32(
@@ -63,7 +77,7 @@ def _add_f32(
     left, right = (
         dequantize_array(values, own.scale, own.zero_point, 0) for values, own in ((lhs, lhs_params), (rhs, rhs_params))
     )
-    bounds = code_range(np.int32)
+    bounds = quantized_range(np.int32)
     return requantize_f32(left + right, output.scale, output.zero_point, *bounds, Rounding.F32_RNE_ZP_LAST, scaling)
 
 
@@ -75,78 +89,33 @@ def rescale(
         return values.astype(np.int64)
     params = requantize_parameters(rounding, real_multiplier(own.scale, [1.0], output.scale, multiplier))
     offsets = values.astype(np.int64) - own.zero_point
-    return requantize(offsets, params, output.zero_point, *code_range(np.int32), rounding)
+    return requantize(offsets, params, output.zero_point, *quantized_range(np.int32), rounding)
 
 
-@dataclass(frozen=True)
-class ShiftedOperands:
-    """Operands at one scale with 20 more bits, and the (q, e) that takes their sum or difference to the output's."""
-
-    lhs: IntArray
-    rhs: IntArray
-    multiplier: tuple[int, int]
-
-
-def shifted_operands(
+def _sum_shifted(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
     lhs_params: QuantParams,
     rhs_params: QuantParams,
     output: QuantParams,
-    rounding: Rounding = Rounding.FIXED32_DOUBLE,
-) -> ShiftedOperands:
-    """TFLite reference ADD and SUB.  With t = 2 * max(s_l, s_r), operands become round((x - z) * 2^20 * s / t).
-
-    The factor two keeps both multipliers at one half or less, so the sum stays within int32; it is then multiplied by
-    t / (2^20 * s_y).  Multipliers are formed in float64.  TOSA rescales x - z by 2^20 * s / t at once: the same number,
-    for with one rounding 2^20 cancels.
-    """
-    left, right, twice_max = at_common_scale(lhs, rhs, lhs_params, rhs_params, _ADD_LEFT_SHIFT, rounding)
-    return ShiftedOperands(left, right, quantize_multiplier(twice_max / ((1 << _ADD_LEFT_SHIFT) * output.scale)))
-
-
-def at_common_scale(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    shift: int,
-    rounding: Rounding,
-) -> tuple[IntArray, IntArray, float]:
-    """With t = 2 * max(s_l, s_r), the operands as round((x - z) * 2^shift * s / t), and t; multipliers in float64."""
-    twice_max = 2 * max(lhs_params.scale, rhs_params.scale)
-    left, right = (
-        multiply_by_quantized_multiplier(
-            (values.astype(np.int64) - own.zero_point) << shift,
-            *quantize_multiplier(own.scale / twice_max),
-            rounding,
-        )
-        for values, own in ((lhs, lhs_params), (rhs, rhs_params))
-    )
-    return left, right, twice_max
-
-
-def _add_shifted(
-    lhs: QuantizedArray,
-    rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
+    sign: int,
     operand_rounding: Rounding,
     sum_rounding: Rounding,
 ) -> IntArray:
-    operands = shifted_operands(lhs, rhs, lhs_params, rhs_params, output, operand_rounding)
-    total = operands.lhs + operands.rhs
-    return multiply_by_quantized_multiplier(total, *operands.multiplier, sum_rounding) + output.zero_point
+    """TFLite reference ADD and SUB: both operands at one scale with 20 more bits, then their sum rescaled."""
+    scale = scale_of_sum(lhs_params, rhs_params, output)
+    left, right = scale.of_operands(lhs, rhs, (lhs_params.zero_point, rhs_params.zero_point), operand_rounding)
+    total = left + sign * right
+    return multiply_by_quantized_multiplier(total, *quantize_multiplier(scale.output), sum_rounding) + output.zero_point
 
 
-def add_fixed(
+def _sum_fixed(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
     lhs_params: QuantParams,
     rhs_params: QuantParams,
     output: QuantParams,
-    sign: int = 1,
+    sign: int,
 ) -> IntArray:
     """floor(((l - z_l) * f_l + sign * (r - z_r) * f_r) * 2^-shift + 1/2) + z_y with the factors of `sum_factors`."""
     factors = sum_factors(lhs_params.scale, rhs_params.scale, output.scale)

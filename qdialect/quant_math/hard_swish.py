@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from qdialect.quant_math.affine import code_range
+from qdialect.quant_math.affine import quantized_range
 from qdialect.quant_math.fixed_point import (
     IntArray,
     doubling_high_multiply,
@@ -13,7 +13,7 @@ from qdialect.quant_math.fixed_point import (
     saturating_shift_left,
 )
 from qdialect.quant_math.multipliers import quantize_multiplier
-from qdialect.quant_math.tables import Table, encode_table, table_codes
+from qdialect.quant_math.tables import Table, encode_table, table_values
 
 _INT16_MAX = 2**15 - 1
 # 3.0 in the scale where the piecewise-linear factor fills an int16.
@@ -60,15 +60,15 @@ def tflite_hard_swish_table(
     Raises:
         ValueError: the output scale does not exceed `hard_swish_bound`, which the kernel refuses.
     """
-    lo, hi = code_range(output_dtype)
+    lo, hi = quantized_range(output_dtype)
     hires_scale = np.float32(hard_swish_bound(input_scale))
     output_q, output_e = _quantize_to_int16(float(hires_scale / np.float32(output_scale)))
     reluish_q, reluish_e = _quantize_to_int16(float(hires_scale / _RELUISH_SCALE))
     if output_e > 0:
         raise ValueError(f"output scale must be greater than {hires_scale}, but got {output_scale}")
-    hires = (table_codes(input_dtype) - input_zero_point) << 7
+    hires = (table_values(input_dtype) - input_zero_point) << 7
     preshift = doubling_high_multiply(hires, output_q, bits=16)
     product = _reluish(hires, reluish_q, reluish_e) * preshift
     truncated = np.sign(product) * (np.abs(product) >> 15)
-    codes = rounding_shift_right(truncated, -output_e) + output_zero_point
-    return encode_table(np.clip(codes, lo, hi), output_dtype)
+    values = rounding_shift_right(truncated, -output_e) + output_zero_point
+    return encode_table(np.clip(values, lo, hi), output_dtype)

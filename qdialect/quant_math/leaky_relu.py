@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from qdialect.quant_math.affine import code_range
+from qdialect.quant_math.affine import quantized_range
 from qdialect.quant_math.choices import Multiplier, Rounding
 from qdialect.quant_math.fixed_point import multiply_by_quantized_multiplier
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier, requantize_parameters
 from qdialect.quant_math.requantize import requantize
-from qdialect.quant_math.tables import Table, encode_table, table_codes
+from qdialect.quant_math.tables import Table, encode_table, table_values
 
 
 def tflite_leaky_relu_table(
@@ -32,14 +32,14 @@ def tflite_leaky_relu_table(
     Raises:
         ValueError: `alpha` is negative, or `rounding` is no fixed-point rounding mode.
     """
-    lo, hi = code_range(output_dtype)
-    offsets = table_codes(input_dtype) - input_zero_point
+    lo, hi = quantized_range(output_dtype)
+    offsets = table_values(input_dtype) - input_zero_point
     identity = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
     slope = real_multiplier(input_scale, [alpha], output_scale, Multiplier.F32)
     positive = multiply_by_quantized_multiplier(offsets, *quantize_multiplier(float(identity[0])), rounding)
     negative = multiply_by_quantized_multiplier(offsets, *quantize_multiplier(float(slope[0])), rounding)
-    codes = np.where(offsets >= 0, positive, negative) + output_zero_point
-    return encode_table(np.clip(codes, lo, hi), output_dtype)
+    values = np.where(offsets >= 0, positive, negative) + output_zero_point
+    return encode_table(np.clip(values, lo, hi), output_dtype)
 
 
 def tvm_leaky_relu_table(
@@ -60,10 +60,10 @@ def tvm_leaky_relu_table(
     Raises:
         ValueError: `alpha` is outside [0, 1].
     """
-    lo, hi = code_range(output_dtype)
-    codes = table_codes(input_dtype)
+    lo, hi = quantized_range(output_dtype)
+    values = table_values(input_dtype)
     params = requantize_parameters(rounding, real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32_PRODUCT))
-    wide = requantize(codes - input_zero_point, params, output_zero_point, *code_range(np.int32), rounding)
+    wide = requantize(values - input_zero_point, params, output_zero_point, *quantized_range(np.int32), rounding)
     scaled = multiply_by_quantized_multiplier(wide, *quantize_multiplier(alpha), Rounding.FIXED64_UP)
     shift = multiply_by_quantized_multiplier(output_zero_point, *quantize_multiplier(1 - alpha), Rounding.FIXED64_UP)
-    return encode_table(np.clip(np.where(codes < input_zero_point, scaled + shift, wide), lo, hi), output_dtype)
+    return encode_table(np.clip(np.where(values < input_zero_point, scaled + shift, wide), lo, hi), output_dtype)

@@ -8,7 +8,8 @@ import numpy as np
 
 from qdialect.quant_math.affine import FloatArray, dequantize_array, quantize_array
 from qdialect.quant_math.choices import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling, SubArithmetic
-from qdialect.quant_math.elementwise import add_fixed, at_common_scale, rescale, shifted_operands
+from qdialect.quant_math.common_scale import scale_of_squared_difference
+from qdialect.quant_math.elementwise import signed_sum
 from qdialect.quant_math.fixed_point import (
     IntArray,
     doubling_high_multiply,
@@ -22,8 +23,6 @@ from qdialect.quant_math.softmax_tables import reciprocal
 F32Function = Callable[[FloatArray, FloatArray], FloatArray]
 
 _DOUBLE = Rounding.FIXED32_DOUBLE
-# Bits by which TFLite shifts 8-bit operands of a squared difference up before rescaling them.
-_SQUARE_LEFT_SHIFT = 7
 
 
 def f32_pair(
@@ -66,16 +65,10 @@ def sub(
 
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
-    if arithmetic is SubArithmetic.FLOAT:
+    if arithmetic.addition is None:
         return f32_pair(lhs, rhs, lhs_params, rhs_params, output, lo, hi, np.subtract)
-    if arithmetic is SubArithmetic.FIXED_ONCE:
-        return np.clip(add_fixed(lhs, rhs, lhs_params, rhs_params, output, -1), lo, hi)
-    if arithmetic is SubArithmetic.SHIFTED_FIXED:
-        operands = shifted_operands(lhs, rhs, lhs_params, rhs_params, output)
-        difference = multiply_by_quantized_multiplier(operands.lhs - operands.rhs, *operands.multiplier, _DOUBLE)
-        return np.clip(difference + output.zero_point, lo, hi)
-    left = rescale(lhs, lhs_params, output, rounding, multiplier)
-    return np.clip(left - rescale(rhs, rhs_params, output, rounding, multiplier) + output.zero_point, lo, hi)
+    how = (arithmetic.addition, rounding, multiplier)
+    return np.clip(signed_sum(lhs, rhs, lhs_params, rhs_params, output, -1, *how), lo, hi)
 
 
 def extreme(
@@ -104,14 +97,13 @@ def squared_difference(
     lo: int,
     hi: int,
 ) -> IntArray:
-    """TFLite SQUARED_DIFFERENCE.  With t = 2 * max(s_l, s_r), the operands become round((x - z) * 2^7 * s / t).
+    """TFLite SQUARED_DIFFERENCE: both operands at one scale with 7 more bits, then the square of what they differ by.
 
-    The square of their difference is multiplied by t^2 / (2^14 * s_y); multipliers are formed in float64, every
-    rounding is `fixed32_double`.
+    Every rounding is `fixed32_double`.
     """
-    left, right, twice_max = at_common_scale(lhs, rhs, lhs_params, rhs_params, _SQUARE_LEFT_SHIFT, _DOUBLE)
-    f32 = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * output.scale)
-    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(f32), _DOUBLE)
+    scale = scale_of_squared_difference(lhs_params, rhs_params, output)
+    left, right = scale.of_operands(lhs, rhs, (lhs_params.zero_point, rhs_params.zero_point), _DOUBLE)
+    square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(scale.output), _DOUBLE)
     return np.clip(square + output.zero_point, lo, hi)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math import activations
+from qdialect.quant_math import real_functions
 from qdialect.quant_math.affine import round_f32
 from qdialect.quant_math.choices import FloatRounding
 
@@ -72,21 +72,21 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.absi": np.abs,
     "math.ceil": np.ceil,
     "math.copysign": np.copysign,
-    "math.erf": activations.erf,
-    "math.exp": activations.exp,
-    "math.exp2": activations.exp2,
-    "math.expm1": activations.expm1,
+    "math.erf": real_functions.erf,
+    "math.exp": real_functions.exp,
+    "math.exp2": real_functions.exp2,
+    "math.expm1": real_functions.expm1,
     "math.floor": np.floor,
-    "math.log": activations.log,
-    "math.log10": activations.log10,
-    "math.log1p": activations.log1p,
-    "math.log2": activations.log2,
-    "math.powf": activations.power,
+    "math.log": real_functions.log,
+    "math.log10": real_functions.log10,
+    "math.log1p": real_functions.log1p,
+    "math.log2": real_functions.log2,
+    "math.powf": real_functions.power,
     "math.round": _half_away,
     "math.roundeven": np.rint,
-    "math.rsqrt": activations.rsqrt,
-    "math.sqrt": activations.sqrt,
-    "math.tanh": activations.tanh,
+    "math.rsqrt": real_functions.rsqrt,
+    "math.sqrt": real_functions.sqrt,
+    "math.tanh": real_functions.tanh,
     "math.trunc": np.trunc,
     "tensor.bitcast": np.asarray,
 }

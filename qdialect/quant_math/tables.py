@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qdialect.quant_math.activations import ElementFunction
 from qdialect.quant_math.affine import FloatArray, quantize_array
 from qdialect.quant_math.choices import Entries, FloatRounding, NanPolicy, Scaling
+from qdialect.quant_math.real_functions import ElementFunction
 
 Table = NDArray[np.uint8]
 
 
-def table_codes(dtype: DTypeLike) -> NDArray[np.int64]:
+def table_values(dtype: DTypeLike) -> NDArray[np.int64]:
     """The 256 values of an 8-bit type in table order, int64[256]."""
     return np.arange(256, dtype=np.uint8).view(dtype).astype(np.int64)
 
@@ -38,19 +38,19 @@ def build_table(
     Infinities saturate; NaN follows `nan`.
     """
     floating = np.float64 if entries is Entries.HALF_AWAY_DOUBLE else np.float32
-    offsets = (table_codes(input_dtype) - input_zero_point).astype(floating)
+    offsets = (table_values(input_dtype) - input_zero_point).astype(floating)
     values: FloatArray = offsets * floating(input_scale)
     with np.errstate(all="ignore"):
         results = function(values).astype(floating)
     rounding = FloatRounding.HALF_EVEN if entries is Entries.HALF_EVEN_DIVIDE else FloatRounding.HALF_AWAY
     scaling = Scaling.RECIPROCAL_F32 if entries is Entries.HALF_AWAY_RECIPROCAL else Scaling.DIVIDE
-    codes = quantize_array(results, output_scale, output_zero_point, 0, output_dtype, rounding, scaling, nan)
-    return codes.view(np.uint8)
+    quantized = quantize_array(results, output_scale, output_zero_point, 0, output_dtype, rounding, scaling, nan)
+    return quantized.view(np.uint8)
 
 
-def encode_table(codes: NDArray[np.int64], dtype: DTypeLike) -> Table:
+def encode_table(quantized: NDArray[np.int64], dtype: DTypeLike) -> Table:
     """Entries given as values of `dtype`, int64[256], as bit patterns."""
-    return codes.astype(dtype).view(np.uint8)
+    return quantized.astype(dtype).view(np.uint8)
 
 
 def identity_table() -> Table:
@@ -67,5 +67,5 @@ def clamp_of_table(table: Table, input_dtype: DTypeLike, output_dtype: DTypeLike
     """(lo, hi) when the table maps every value v to min(max(v, lo), hi), else None."""
     outputs = table.view(output_dtype).astype(np.int64)
     lo, hi = int(outputs.min()), int(outputs.max())
-    is_clamp = np.array_equal(outputs, np.clip(table_codes(input_dtype), lo, hi))
+    is_clamp = np.array_equal(outputs, np.clip(table_values(input_dtype), lo, hi))
     return (lo, hi) if is_clamp else None

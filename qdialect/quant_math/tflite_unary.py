@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from qdialect.quant_math import activations
-from qdialect.quant_math.affine import FloatArray, code_range
+from qdialect.quant_math.affine import FloatArray, quantized_range
 from qdialect.quant_math.choices import Entries, Multiplier, NanPolicy, Rounding
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.inverse_root import inverse_root
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
 from qdialect.quant_math.scales import same_scale
-from qdialect.quant_math.tables import Table, build_table, encode_table, table_codes
+from qdialect.quant_math.tables import Table, build_table, encode_table, table_values
 
 # RSQRT keeps its roots as integers with so many more bits.
 _ROOT_PLACES = 20
@@ -32,7 +32,7 @@ def tflite_abs_table(
     output_dtype: DTypeLike,
 ) -> Table:
     """TFLite ABS: |x - z_x| times s_x / s_y, rounded twice; untouched where the scales are equal."""
-    magnitudes = np.abs(table_codes(input_dtype) - input_zero_point)
+    magnitudes = np.abs(table_values(input_dtype) - input_zero_point)
     if not same_scale(input_scale, output_scale):
         f32 = real_multiplier(input_scale, [1.0], output_scale, Multiplier.F32)
         multiplier = quantize_multiplier(float(f32[0]))
@@ -52,7 +52,9 @@ def tflite_sqrt_table(
 
     The kernel fails for a negative number; here its root is zero.
     """
-    f32_values = np.maximum(table_codes(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(input_scale)
+    f32_values = np.maximum(table_values(input_dtype) - input_zero_point, 0).astype(np.float32) * np.float32(
+        input_scale
+    )
     return _encoded(np.trunc(np.sqrt(f32_values) / np.float32(output_scale)) + output_zero_point, output_dtype)
 
 
@@ -68,12 +70,12 @@ def tflite_rsqrt_table(
 
     Zero gives the largest code.  The kernel fails for a negative number, which is taken for zero here.
     """
-    offsets = table_codes(input_dtype) - input_zero_point
+    offsets = table_values(input_dtype) - input_zero_point
     product = float(np.float32(np.sqrt(np.float32(input_scale)) * np.float32(output_scale)))
     q, e = quantize_multiplier(1 / product)
     roots = np.array([_root(int(offset)) for offset in np.maximum(offsets, 1)])
     scaled = multiply_by_quantized_multiplier(roots, q, e - _ROOT_PLACES, Rounding.FIXED32_DOUBLE)
-    largest = code_range(output_dtype)[1]
+    largest = quantized_range(output_dtype)[1]
     return _encoded(np.where(offsets > 0, scaled + output_zero_point, largest), output_dtype)
 
 
@@ -84,7 +86,7 @@ def _root(value: int) -> int:
 
 def tflite_negate_table(dtype: DTypeLike) -> Table:
     """TFLite NEG: the code itself is negated, and the smallest one stays what it is."""
-    return encode_table(-table_codes(dtype), dtype)
+    return encode_table(-table_values(dtype), dtype)
 
 
 def tflite_gelu_table(
@@ -98,7 +100,7 @@ def tflite_gelu_table(
 ) -> Table:
     """TFLite GELU: x / 2 * erfc(-x / sqrt 2) in float32, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     source, target = (input_scale, input_zero_point, input_dtype), (output_scale, output_zero_point, output_dtype)
-    function = activations.gelu_tanh if is_approximate else _gelu
+    function = activations.tflite_gelu_tanh if is_approximate else _gelu
     return build_table(function, *source, *target, Entries.HALF_AWAY_RECIPROCAL, NanPolicy.MIN)
 
 
@@ -107,5 +109,5 @@ def _gelu(x: FloatArray) -> FloatArray:
     return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
 
 
-def _encoded(codes: IntArray | FloatArray, dtype: DTypeLike) -> Table:
-    return encode_table(np.clip(codes, *code_range(dtype)).astype(np.int64), dtype)
+def _encoded(values: IntArray | FloatArray, dtype: DTypeLike) -> Table:
+    return encode_table(np.clip(values, *quantized_range(dtype)).astype(np.int64), dtype)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
@@ -17,6 +17,13 @@ def _sum(op: F32SumOp, operands: Arrays) -> Array:
     with np.errstate(all="ignore"):
         # From zero: a sum of minus zeros is plus zero.
         return _shaped(op, np.add.accumulate(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0))
+
+
+@evaluates(F32ProdOp)
+def _product(op: F32ProdOp, operands: Arrays) -> Array:
+    rows = _rows(operands[0], op.axes)
+    with np.errstate(all="ignore"):
+        return _shaped(op, np.multiply.accumulate(rows, axis=-1, dtype=np.float32)[..., -1])
 
 
 @evaluates(F32MaxOp)

@@ -16,33 +16,11 @@ from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
 from qdialect.limits import memory_limit
+from qdialect.reference import __path__ as reference_path
+from qdialect.reference import evaluators
+from qdialect.registry import import_modules
 
-# Imported for the evaluators they register.
-from qdialect.reference import (
-    contraction_evaluators,
-    evaluators,
-    f32_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    pair_evaluators,
-    qnn_evaluators,
-    recurrent_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-)
-
-_REGISTERED = (
-    contraction_evaluators,
-    float_evaluators,
-    fused_evaluators,
-    qnn_evaluators,
-    f32_evaluators,
-    pair_evaluators,
-    recurrent_evaluators,
-    reduction_evaluators,
-    resize_evaluators,
-)
-_DTYPES = {**NUMPY_DTYPES, "i1": np.dtype(np.bool_)}
+import_modules("qdialect.reference", reference_path, "_evaluators")
 _CALL = "func.call"
 
 Array = NDArray[Any]
@@ -176,11 +154,11 @@ def _located(operation: ir.Operation, message: str) -> Diagnostic:
 
 
 def _has_dtype(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in _DTYPES
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and element_of(type_) in NUMPY_DTYPES
 
 
 def _dtype_of(type_: ir.Type) -> np.dtype[Any]:
-    return _DTYPES[element_of(type_)]
+    return NUMPY_DTYPES[element_of(type_)]
 
 
 def _check_inputs(main: ir.Operation, types: Sequence[ir.Type], inputs: Sequence[Array]) -> None:

@@ -74,11 +74,11 @@ def _requantize(op: RequantizeOp, operands: Arrays) -> Array:
     params = requantize_parameters(op.rounding, f32)
     bounds, zero_points = range_of(op.output.type), np.array(op.input_zero_points, dtype=np.int64)
 
-    def by_channel(codes: Array) -> Array:
-        return requantize(codes.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding)
+    def by_channel(values: Array) -> Array:
+        return requantize(values.astype(np.int64) - zero_points, params, op.output_zero_point, *bounds, op.rounding)
 
-    codes = operands[0]
-    return last_axis(codes, op.axis, by_channel) if codes.ndim else by_channel(codes).reshape(())
+    values = operands[0]
+    return last_axis(values, op.axis, by_channel) if values.ndim else by_channel(values).reshape(())
 
 
 @evaluates(ClipOp)
@@ -188,9 +188,9 @@ def _transpose(op: TransposeOp, operands: Arrays) -> Array:
     return data_movement.transpose(operands[0], op.permutation)
 
 
-def look_up(table: Table, codes: Array, dtype: np.dtype[np.generic]) -> Array:
+def look_up(table: Table, values: Array, dtype: np.dtype[np.generic]) -> Array:
     """``table[bits(quantized values)]`` as quantized values of the 8-bit `dtype`."""
-    return table[codes.astype(np.int64) & 0xFF].view(dtype)
+    return table[values.astype(np.int64) & 0xFF].view(dtype)
 
 
 @evaluates(LutOp)

@@ -21,23 +21,23 @@ from qdialect.quant_math import (
 from qdialect.quant_math.inverse_root import inverse_root
 
 
-def arg_max(codes: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
+def arg_max(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """Index along `axis` of the largest value, int64; of equal ones the first, or the last with `last`.
 
     TFLite ARG_MAX takes the first, ONNX ArgMax the one that `select_last_index` names.
     """
     if not last:
-        return np.argmax(codes, axis=axis, keepdims=keep_dims)
-    return codes.shape[axis] - 1 - np.argmax(np.flip(codes, axis), axis=axis, keepdims=keep_dims)
+        return np.argmax(values, axis=axis, keepdims=keep_dims)
+    return values.shape[axis] - 1 - np.argmax(np.flip(values, axis), axis=axis, keepdims=keep_dims)
 
 
-def arg_min(codes: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
+def arg_min(values: QuantizedArray, axis: int, keep_dims: bool, last: bool) -> IntArray:
     """`arg_max` of the quantized values in reverse order."""
-    return arg_max(-codes.astype(np.int64), axis, keep_dims, last)
+    return arg_max(-values.astype(np.int64), axis, keep_dims, last)
 
 
 def sum_over(
-    codes: QuantizedArray,
+    values: QuantizedArray,
     axes: Sequence[int],
     keep_dims: bool,
     source: QuantParams,
@@ -51,19 +51,19 @@ def sum_over(
 
     With `fixed32_double` and `f64` this is TFLite's reference SUM of unsigned quantized values.
     """
-    total = (codes.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
+    total = (values.astype(np.int64) - source.zero_point).sum(axis=tuple(axes), keepdims=keep_dims)
     params = requantize_parameters(rounding, real_multiplier(source.scale, [1.0], output.scale, multiplier))
     return requantize(total, params, output.zero_point, lo, hi, rounding)
 
 
-def l2_normalize(codes: QuantizedArray, zero_point: int) -> IntArray:
+def l2_normalize(values: QuantizedArray, zero_point: int) -> IntArray:
     """TFLite L2_NORMALIZATION along the last axis: 128 * (x - z_x) times the fixed-point 1 / sqrt(sum of squares).
 
     Both roundings of the product are gemmlowp's.  The factor 128 comes before them for unsigned quantized values, and
     is part of the multiplier's exponent for signed ones.  Quantized values of scale 1/128, around 128 or 0, int64.
     """
-    info = np.iinfo(codes.dtype.name)
-    offsets = codes.astype(np.int64) - zero_point
+    info = np.iinfo(values.dtype.name)
+    offsets = values.astype(np.int64) - zero_point
     totals = (offsets**2).sum(axis=-1, keepdims=True)
     roots = [inverse_root(int(total)) for total in totals.ravel()]
     q, shift = (np.array(part, dtype=np.int64).reshape(totals.shape) for part in zip(*roots, strict=True))

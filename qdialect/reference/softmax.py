@@ -22,8 +22,8 @@ def softmax_fixed(data: QuantizedArray, axis: int, tables: SoftmaxTables) -> Int
     4096 times the largest exponential, the kernel's own limit.
     """
     info = np.iinfo(data.dtype.name)
-    codes = data.astype(np.int64)
-    distance = codes.max(axis=axis, keepdims=True) - codes
+    values = data.astype(np.int64)
+    distance = values.max(axis=axis, keepdims=True) - values
     total = tables.addends.astype(np.int64)[distance].sum(axis=axis, keepdims=True)
     scale, bits_over_unit = reciprocal(total)
     product = doubling_high_multiply(scale, tables.exponentials[distance])
@@ -46,8 +46,8 @@ def softmax_float(
     e_i = exp(float32(-d) * float32(float32(s_x) * float32(beta))) with the distance d from the row's maximum.  The sum
     runs along `axis` in order, in float32: the order is part of the definition.
     """
-    codes = data.astype(np.int64)
-    distance = codes.max(axis=axis, keepdims=True) - codes
+    values = data.astype(np.int64)
+    distance = values.max(axis=axis, keepdims=True) - values
     exponentials = activations.exp(-distance.astype(np.float32) * (np.float32(input_scale) * np.float32(beta)))
     total = np.take(np.add.accumulate(exponentials, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
@@ -69,8 +69,8 @@ def softmax_ort(
     The sum runs along `axis` in order.  A product beyond float32 is infinite and saturates; that can be where
     ``extent * s_y`` is below e^-5, as it is in rows of one element.
     """
-    codes = data.astype(np.int64)
-    terms = entries[codes.max(axis=axis, keepdims=True) - codes]
+    values = data.astype(np.int64)
+    terms = entries[values.max(axis=axis, keepdims=True) - values]
     total = np.take(np.add.accumulate(terms, axis=axis), [-1], axis=axis)
     with np.errstate(over="ignore"):
         scaled = terms * factor / total

@@ -1,6 +1,6 @@
 """Running compiled networks: machine code in this process, NumPy arrays in and out."""
 
+from qdialect.runtime.base import Executable, Region
 from qdialect.runtime.compiler import compile_module
-from qdialect.runtime.executable import Executable
 
-__all__ = ["Executable", "compile_module"]
+__all__ = ["Executable", "Region", "compile_module"]

@@ -26,8 +26,8 @@ class Difference:
     found: str
 
     def __str__(self) -> str:
-        place = f"{self.array}[{', '.join(map(str, self.index))}]" if self.index else self.array
-        return f"{place} must be {self.expected}, but got {self.found}"
+        element = f"{self.array}[{', '.join(map(str, self.index))}]" if self.index else self.array
+        return f"{element} must be {self.expected}, but got {self.found}"
 
 
 def differing_bits(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.bool_]:

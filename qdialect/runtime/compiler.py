@@ -1,4 +1,4 @@
-"""From a `qnn` module to an `Executable`."""
+"""From a `qnn` module to an `CompiledExecutable`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qdialect.context import verify
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
 from qdialect.runtime import memory, openmp
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.executable import CompiledExecutable
 from qdialect.target import Target
 from qdialect.threads import checked
 
@@ -29,13 +29,13 @@ def compile_module(
     threads: int = 1,
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
-) -> Executable:
+) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
     the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its steps begins.
+    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
@@ -45,4 +45,4 @@ def compile_module(
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    return Executable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)

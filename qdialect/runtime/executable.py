@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from qdialect.diagnostics import CompileError, InputError
 from qdialect.limits import memory_limit
 from qdialect.lowering.pipeline import Lowered, Port
-from qdialect.lowering.program import Step
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp
+from qdialect.runtime.base import NATIVE, Array, Executable, Region, check_array, check_count
+from qdialect.runtime.call_lock import CallLock
 from qdialect.runtime.jit import BoundCall, MachineCode
-from qdialect.runtime.turns import Turns
-
-Array = NDArray[Any]
 
 _ENTRY = "main"
 _NDARRAY = np.ndarray
@@ -28,12 +26,12 @@ _NDARRAY = np.ndarray
 _CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
 
 
-class Executable:
+class CompiledExecutable(Executable):
     """A network as machine code, with its constants and working memory.
 
-    ``executable(image)`` returns the result; `run` writes into arrays of the caller's. Threads may share one, but its
-    working memory is one, so that a second call waits for the first: for calls at the same time compile once a thread.
-    A signal handler may call what it interrupts, and a forked process may call it whatever other threads were doing.
+    Threads may share one, but its working memory is one, so that a second call waits for the first: for calls at the
+    same time compile once a thread. A signal handler may call what it interrupts, and a forked process may call it
+    whatever other threads were doing.
     """
 
     def __init__(self, lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> None:
@@ -41,26 +39,20 @@ class Executable:
 
         Raises `CompileError` where the machine does not have it.
         """
-        self.inputs: tuple[Port, ...] = lowered.inputs
-        """What the network takes: name, shape, dtype, scale and zero point of each."""
-        self.outputs: tuple[Port, ...] = lowered.outputs
-        """What it returns, likewise."""
-        self.kernels: int = lowered.kernels
-        """Number of distinct kernels."""
-        self.steps: tuple[Step, ...] = lowered.steps
-        """The kernel calls, in order."""
-        self.threads: int = lowered.threads
-        """Number of threads that a call is divided among."""
-        self.constants_bytes: int = lowered.constants.size
-        """Bytes of packed weights, biases, multipliers and tables."""
-        self.working_memory: int = lowered.arena_bytes
-        """Bytes in which all intermediate values of a call live, reused from call to call."""
+        self.inputs = lowered.inputs
+        self.outputs = lowered.outputs
+        self.kernels = lowered.kernels
+        self.calls = lowered.calls
+        self.threads = lowered.threads
+        self.constants_bytes = lowered.constants.size
+        self.working_memory = lowered.arena_bytes
+        self.regions = (_region(lowered),)
         self._slots = [
             *(_Slot("input", port) for port in self.inputs),
             *(_Slot("output", port) for port in self.outputs),
         ]
-        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.steps) + 1 if lowered.clocked else 0, np.int64)
-        """Of clocked code, the cycle counter before each step of the last call and at its end; else empty."""
+        self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
+        """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
         clock = [self.ticks] if lowered.clocked else []
         constants, arena = (
             _allocated(what, _whole(size), allocate)
@@ -72,7 +64,7 @@ class Executable:
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._own = self._bound([0] * len(self._slots))
         self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
-        self._turns = Turns()
+        self._call_lock = CallLock()
         self._interrupted: list[int] = []
         # In the form in which a call takes the least time to go through them.
         self._counts = len(self.inputs), len(self.outputs)
@@ -83,24 +75,10 @@ class Executable:
             for i in range(j)
         ]
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        """The result for `arrays`, one for each input: an array, or a tuple where the network has several outputs.
-
-        Raises `InputError` for arrays of another number, shape or dtype than `inputs` says.
-        """
-        outputs = tuple(map(_empty, self.outputs))
-        self.run(arrays, outputs)
-        return outputs[0] if len(outputs) == 1 else outputs
-
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute on `inputs` and write into `outputs`, arrays of the shapes and dtypes that the ports say.
-
-        An input that is not contiguous is copied; an output must be contiguous and writable, and share no memory with
-        another array of the call. Raises `InputError` where an array does not fit; then nothing is written.
-        """
         copies: list[Array] = []
         starts = self._starts(inputs, outputs, copies)
-        with self._turns.lock:
+        with self._call_lock.lock:
             # Not empty where a signal handler calls while its own thread is here.
             outer, self._interrupted = self._interrupted, starts
             try:
@@ -112,17 +90,12 @@ class Executable:
                     self._point_to(*outer)
 
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
-        """A call on these arrays, to be made again and again: it reads what `inputs` hold then, and writes `outputs`.
-
-        All is checked here, once. The arrays are kept alive, and must not be given other memory, as `resize` of NumPy
-        does. Raises `InputError` as `run` does, and for an input that is not contiguous.
-        """
         copies: list[Array] = []
         starts = self._starts(inputs, outputs, copies)
         if copies:
             self._refuse_copies(inputs)
         arrays = tuple(inputs), tuple(outputs)
-        return Binding(*arrays, self._bound(starts, keep=arrays), self._turns)
+        return Binding(*arrays, self._bound(starts, keep=arrays), self._call_lock)
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
@@ -133,7 +106,8 @@ class Executable:
     def _starts(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: list[Array]) -> list[int]:
         """Where the arrays of a call start; inputs that cannot be read as they are get one in `copies`."""
         if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
-            self._refuse_counts(len(inputs), len(outputs))
+            check_count("input", len(inputs), self._counts[0])
+            check_count("output", len(outputs), self._counts[1])
         arrays = (*inputs, *outputs)
         starts = [start(arrays[index], copies) for index, start in self._start_of]
         for i, j, size_i, size_j in self._pairs:
@@ -145,12 +119,6 @@ class Executable:
         unsupported = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
         raise InputError(f"{self._slots[next(unsupported)].title} must be a contiguous and aligned array to be bound")
 
-    def _refuse_counts(self, taken: int, given: int) -> NoReturn:
-        kind, found, wanted = "input", taken, len(self.inputs)
-        if found == wanted:
-            kind, found, wanted = "output", given, len(self.outputs)
-        raise InputError(f"network must be called with {wanted} {kind}{'s' * (wanted != 1)}, but got {found}")
-
 
 class Binding:
     """A network and the arrays of its calls: ``binding()`` computes on what the inputs hold and writes the outputs.
@@ -159,20 +127,22 @@ class Binding:
     in another thread waits for the first.
     """
 
-    __slots__ = ("_bound", "_call", "_turns", "inputs", "outputs")
+    __slots__ = ("_bound", "_call", "_call_lock", "inputs", "outputs")
 
-    def __init__(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, turns: Turns) -> None:
+    def __init__(
+        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, call_lock: CallLock
+    ) -> None:
         self.inputs = inputs
         """The arrays that a call reads."""
         self.outputs = outputs
         """The arrays that a call writes."""
         self._bound = bound
         self._call = bound.call
-        self._turns = turns
+        self._call_lock = call_lock
 
     def __call__(self) -> None:
         """Compute."""
-        with self._turns.lock:
+        with self._call_lock.lock:
             self._call()
 
 
@@ -191,7 +161,7 @@ class _Slot:
     def start(self, array: Array, copies: list[Array]) -> int:
         """Where `array` starts, or a copy of it, put into `copies`; raises `InputError` where it does not fit."""
         if type(array) is not _NDARRAY or array.shape != self._shape or array.dtype != self._dtype:
-            self._check(array)
+            check_array(self.title, array, self._shape, self._dtype)
         try:
             # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
             start = addressof(_CHAR_AT(array))
@@ -210,21 +180,13 @@ class _Slot:
             copies.append(usable)
         return usable
 
-    def _check(self, array: Array) -> None:
-        if not isinstance(cast("object", array), np.ndarray):
-            found = type(array).__name__
-            raise InputError(f"{self.title} must be an array {_text(self._dtype, self._shape)}, but got {found}")
-        if array.shape != self._shape or array.dtype != self._dtype:
-            found = _text(array.dtype, array.shape)
-            raise InputError(f"{self.title} must be {_text(self._dtype, self._shape)}, but got {found}")
 
-
-def _empty(port: Port) -> Array:
-    try:
-        return np.empty(port.shape, port.dtype)
-    except MemoryError as error:
-        size = math.prod(port.shape) * port.dtype.itemsize
-        raise InputError(f"output '{port.name}' needs {size} bytes, which cannot be allocated") from error
+def _region(lowered: Lowered) -> Region:
+    """All of it; nodes are told by the names of the tensors that they compute."""
+    names = dict.fromkeys(name for call in lowered.calls for name in call.names)
+    products = sum(call.macs for call in lowered.calls)
+    inputs, outputs = (tuple(port.name for port in ports) for ports in (lowered.inputs, lowered.outputs))
+    return Region(NATIVE, tuple(names), products, inputs, outputs)
 
 
 def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.uint8]:
@@ -239,8 +201,3 @@ def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.ui
 def _whole(size: int) -> int:
     """`size` rounded up to whole lines, at least one."""
     return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT
-
-
-def _text(dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-    # A name does not tell byte orders apart.
-    return f"{dtype.name if dtype.isnative else dtype.str}[{', '.join(map(str, shape))}]"

@@ -87,7 +87,7 @@ def _check_call(name: str, type_: llvm.FunctionType, count: int) -> None:
         if not isinstance(argument, llvm.PointerType) and not _is_word(argument):
             what = "an integer of at most 64 bits or a pointer"
             raise CompileError(f"argument {index} of function '{name}' must be {what}, but got {argument}")
-    if str(type_.return_type) != "!llvm.void":
+    if type_.return_type != ir.Type.parse("!llvm.void", type_.context):
         raise CompileError(f"function '{name}' must return nothing to be called, but got {type_.return_type}")
 
 

@@ -5,7 +5,7 @@ The network is compiled once more with the value of every op among its results, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from qdialect import context
 from qdialect._mlir import ir
 from qdialect.context import location_of
 from qdialect.dialect.constants import CONSTANT_OPS
-from qdialect.locations import names_of
+from qdialect.locations import key_of, names_of
 from qdialect.lowering.phase import Phase
 from qdialect.lowering.pipeline import lower
 from qdialect.lowering.qnn_to_linalg import main_function
@@ -34,7 +34,7 @@ class Node:
 
     op: str
     name: str
-    """The names of the model's nodes that it computes, or its place in the text."""
+    """The names of the model's nodes that it computes, or its location in the text."""
     kernel: str
     """The function that computes it at the phases from `linalg` on; empty before, and where several ops have one."""
     difference: Difference
@@ -76,15 +76,15 @@ def _with_all_values(module: ir.Module) -> tuple[ir.Module, list[ir.Operation]]:
 
 def _fused_node(graph: ir.Module, fused: ir.Module, inputs: Sequence[Array]) -> Node | None:
     """The first op of the fused network that differs from the last op of the graph that it stands for."""
-    known: dict[str, Array] = {}
+    known: dict[Hashable, Array] = {}
 
     def remember(op: ir.Operation, value: Array) -> None:
-        known[str(op.location)] = value
+        known[key_of(op.location)] = value
 
     nodes: list[Node] = []
 
     def compare(op: ir.Operation, value: Array) -> None:
-        parts = [known[str(part)] for part in _parts(op.location) if str(part) in known]
+        parts = [known[key] for key in map(key_of, _parts(op.location)) if key in known]
         alike = [part for part in parts if part.shape == value.shape and part.dtype == value.dtype]
         differences = [first_difference("value", part, value) for part in alike]
         if differences and all(differences) and op.name not in CONSTANT_OPS:
@@ -106,11 +106,11 @@ def _title(location: ir.Location) -> str:
 
 
 def _kernel(module: ir.Module, op: ir.Operation) -> str:
-    """The function that computes `op` at phase `linalg`: that of the last call at its place."""
+    """The function that computes `op` at phase `linalg`: that of the last call at its location."""
     calls: list[str] = []
 
     def visit(call: ir.Operation) -> ir.WalkResult:
-        if call.name == "func.call" and str(call.location) == str(op.location):
+        if call.name == "func.call" and key_of(call.location) == key_of(op.location):
             calls.append(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
         return ir.WalkResult.ADVANCE
 

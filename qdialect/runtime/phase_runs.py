@@ -17,7 +17,7 @@ from qdialect.lowering.plain_vectors import vector_to_plain_code
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.reference import interpreter
 from qdialect.runtime.compiler import check_target
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.executable import CompiledExecutable
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ def _target_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...
 
 
 def _called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    found = Executable(lowered.read(module))(*inputs)
+    found = CompiledExecutable(lowered.read(module))(*inputs)
     return found if isinstance(found, tuple) else (found,)
 
 

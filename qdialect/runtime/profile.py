@@ -1,4 +1,4 @@
-"""Where the time of a call goes: each step of a network measured in place, beside the bare dot-product instruction."""
+"""Where the time goes: each kernel call of a network measured in place, beside the bare dot-product instruction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.lowering.program import Step
+from qdialect.lowering.program import KernelCall
 from qdialect.runtime.compiler import compile_module
 from qdialect.runtime.executable import Binding
 from qdialect.runtime.peak import vpdpbusd_rate
@@ -28,10 +28,10 @@ _MAX_CALLS = 2000
 
 
 @dataclass(frozen=True)
-class StepProfile:
+class CallProfile:
     """One kernel call of a network, and how long it takes there."""
 
-    step: Step
+    call: KernelCall
     seconds: float
     """Mean of the middle half of many calls."""
     peak: float | None
@@ -40,43 +40,43 @@ class StepProfile:
     @property
     def rate(self) -> float:
         """Multiply-accumulates per second."""
-        return self.step.macs / self.seconds if self.seconds else 0.0
+        return self.call.macs / self.seconds if self.seconds else 0.0
 
     @property
     def bandwidth(self) -> float:
         """Bytes per second that it reads and writes, wherever they lie."""
-        return self.step.bytes_moved / self.seconds if self.seconds else 0.0
+        return self.call.bytes_moved / self.seconds if self.seconds else 0.0
 
     @property
     def share_of_peak(self) -> float | None:
-        """The rate as a share of the bare instruction's; None for a step without products."""
-        return self.rate / self.peak if self.peak and self.step.macs else None
+        """The rate as a share of the bare instruction's; None for a call without products."""
+        return self.rate / self.peak if self.peak and self.call.macs else None
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What a call of a network consists of, in the order of its steps."""
+    """The kernel calls of a network, in their order, and what each takes."""
 
-    steps: tuple[StepProfile, ...]
-    calls: int
-    """How many calls were measured."""
+    calls: tuple[CallProfile, ...]
+    repetitions: int
+    """How many calls of the network were measured."""
     peak: float | None
     """Multiply-accumulates per second of bare `vpdpbusd`, measured in between; None where the CPU lacks it."""
 
     @property
     def seconds(self) -> float:
-        """What the steps take together."""
-        return sum(one.seconds for one in self.steps)
+        """What the calls take together."""
+        return sum(one.seconds for one in self.calls)
 
     @property
     def macs(self) -> int:
-        """Products that all steps sum up."""
-        return sum(one.step.macs for one in self.steps)
+        """Products that all calls sum up."""
+        return sum(one.call.macs for one in self.calls)
 
     @property
     def bytes_moved(self) -> int:
-        """What all steps read and write."""
-        return sum(one.step.bytes_moved for one in self.steps)
+        """What all calls read and write."""
+        return sum(one.call.bytes_moved for one in self.calls)
 
 
 def profile_ops(
@@ -84,7 +84,8 @@ def profile_ops(
 ) -> Profile:
     """Compile `module` with a clock and call it on `inputs` for so many `seconds`, in turns with the bare instruction.
 
-    The clock costs some 10 ns a step, which it measures too. Raises what `compile_module` and `Executable.bind` raise.
+    The clock costs some 10 ns a kernel call, which it measures too. Raises what `compile_module` and `Executable.bind`
+    raise.
     """
     executable = compile_module(module, target=target, clocked=True)
     outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
@@ -102,8 +103,8 @@ def profile_ops(
         lengths.append(length)
     peak = statistics.median(peaks) if peaks else None
     times = _middle(np.diff(np.array(cycles), axis=1)) * statistics.median(lengths)
-    steps = (StepProfile(step, float(one), peak) for step, one in zip(executable.steps, times, strict=True))
-    return Profile(tuple(steps), len(cycles), peak)
+    calls = (CallProfile(call, float(one), peak) for call, one in zip(executable.calls, times, strict=True))
+    return Profile(tuple(calls), len(cycles), peak)
 
 
 def _middle(cycles: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.pipeline import Port
-from qdialect.runtime.executable import Executable
+from qdialect.runtime.base import Executable
 from qdialect.runtime.peak import vpdpbusd_rate
 
 Array = NDArray[Any]
@@ -79,8 +79,7 @@ def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.
 
     `inputs` are contiguous. Raises `InputError` where they do not fit.
     """
-    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
-    call = executable.bind(inputs, outputs)
+    call = _call(executable, inputs)
     for _ in range(_WARM_UP_CALLS):
         call()
     times: list[float] = []
@@ -96,8 +95,17 @@ def measure(executable: Executable, inputs: Sequence[Array], seconds: float = 1.
     return Speed(statistics.median(times), statistics.median(rates) if rates else None)
 
 
+def _call(executable: Executable, inputs: Sequence[Array]) -> Callable[[], object]:
+    """A bound call, or one that allocates its results where their shapes are known after it alone."""
+    if any(min(port.shape, default=0) < 0 for port in executable.outputs):
+        return lambda: executable(*inputs)
+    return executable.bind(inputs, [np.empty(port.shape, port.dtype) for port in executable.outputs])
+
+
 def _random(rng: np.random.Generator, port: Port) -> Array:
     if port.dtype.kind == "f":
         return np.asarray(rng.normal(size=port.shape), dtype=port.dtype)
+    if port.dtype.kind == "b":
+        return rng.integers(0, 2, port.shape).astype(port.dtype)
     low, high = np.iinfo(port.dtype.name).min, np.iinfo(port.dtype.name).max
     return np.asarray(rng.integers(low, high, port.shape, dtype=port.dtype.name, endpoint=True))

@@ -72,7 +72,7 @@ def test_what_a_network_becomes(name: str, require_model: Callable[[str], Path])
     path = require_model(f"{name}.onnx" if name.startswith("onnx/") else f"{name}.tflite")
     found = report(path, GENERIC, OPEN)
     assert found.lowered is not None
-    labels = [step.label for step in found.lowered.steps]
+    labels = [call.label for call in found.lowered.calls]
     contractions = [index for index, label in enumerate(labels) if label.startswith("qnn.fused")]
     inside = Counter(labels[contractions[0] : contractions[-1]]) if contractions else Counter[str]()
     between = {label: count for label, count in inside.items() if label != HALO and not label.startswith("qnn.fused")}

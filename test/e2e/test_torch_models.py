@@ -56,7 +56,7 @@ def test_interpreted(name: str, quantizer: str) -> None:
 
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_every_tensor_of_codes(name: str, quantizer: str) -> None:
+def test_every_tensor_of_values(name: str, quantizer: str) -> None:
     """Not only results: whatever the network quantizes on the way."""
     torch: Any = import_module("torch")
     model = network(name, quantizer)
@@ -65,9 +65,9 @@ def test_every_tensor_of_codes(name: str, quantizer: str) -> None:
     total = differing = 0
     for image in model.images[:2]:
         with torch.no_grad():
-            wanted = [codes.numpy().astype(np.int64) for codes in opened(image)]
-        for found, codes in zip(run(module, [image.numpy()]), wanted, strict=True):
-            steps = np.abs(found.astype(np.int64) - codes)
+            wanted = [values.numpy().astype(np.int64) for values in opened(image)]
+        for found, values in zip(run(module, [image.numpy()]), wanted, strict=True):
+            steps = np.abs(found.astype(np.int64) - values)
             assert steps.max() <= SUMS.steps
             total += steps.size
             differing += np.count_nonzero(steps)

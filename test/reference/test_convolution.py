@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import plain_arithmetic as plain
 
-from qdialect.quant_math import code_range
+from qdialect.quant_math import quantized_range
 from qdialect.quant_math.convolution import conv2d_accumulate
 from qdialect.reference.dense import dense_accumulate
 from qdialect.reference.transposed_convolution import conv_transpose2d_accumulate
@@ -18,13 +18,13 @@ DTYPES = st.sampled_from(["int8", "uint8"])
 EITHER_END = st.sampled_from([0.0, 0.5, 1.0])
 
 
-def drawn_codes(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[np.integer[Any]]:
-    lo, hi = code_range(dtype)
+def drawn_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[np.integer[Any]]:
+    lo, hi = quantized_range(dtype)
     return rng.integers(lo, hi + 1, shape, dtype=np.int64).astype(dtype)
 
 
 def zero_point_at(dtype: str, where: float) -> int:
-    lo, hi = code_range(dtype)
+    lo, hi = quantized_range(dtype)
     return round(lo + where * (hi - lo))
 
 
@@ -40,15 +40,15 @@ def test_conv2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> None:
     height = max(acc_range[0] - top - bottom, 1) + data.draw(st.integers(0, 4))
     width = max(acc_range[1] - left - right, 1) + data.draw(st.integers(0, 4))
     data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
-    codes = drawn_codes(rng, (data.draw(st.integers(1, 2)), height, width, groups * group_in), data_dtype)
-    weight = drawn_codes(rng, (groups * group_out, *kernel, group_in), weight_dtype)
+    values = drawn_values(rng, (data.draw(st.integers(1, 2)), height, width, groups * group_in), data_dtype)
+    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
     per_channel = data.draw(st.booleans())
-    weight_zero_points = rng.integers(*code_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
     bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
     zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
     window = (strides, (top, left, bottom, right), dilation, groups)
-    got = conv2d_accumulate(codes, weight, *zero_points, *window, bias)
-    expected = plain.conv2d(codes, weight, *zero_points, *window) + (0 if bias is None else bias)
+    got = conv2d_accumulate(values, weight, *zero_points, *window, bias)
+    expected = plain.conv2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
     assert got.dtype == np.int32
     assert np.array_equal(got, expected)
 
@@ -65,15 +65,15 @@ def test_conv_transpose2d_equals_a_loop_nest(data: st.DataObject, seed: int) -> 
     top, left = (data.draw(st.integers(0, min(2, extent - 1))) for extent in full)
     bottom, right = (data.draw(st.integers(0, min(2, full[i] - 1 - cut))) for i, cut in enumerate((top, left)))
     data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
-    codes = drawn_codes(rng, (data.draw(st.integers(1, 2)), *size, groups * group_in), data_dtype)
-    weight = drawn_codes(rng, (groups * group_out, *kernel, group_in), weight_dtype)
+    values = drawn_values(rng, (data.draw(st.integers(1, 2)), *size, groups * group_in), data_dtype)
+    weight = drawn_values(rng, (groups * group_out, *kernel, group_in), weight_dtype)
     per_channel = data.draw(st.booleans())
-    weight_zero_points = rng.integers(*code_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), groups * group_out if per_channel else 1).tolist()
     bias = rng.integers(-(2**20), 2**20, groups * group_out).astype(np.int32) if data.draw(st.booleans()) else None
     zero_points = (zero_point_at(data_dtype, data.draw(EITHER_END)), weight_zero_points)
     window = (strides, (top, left, bottom, right), extra, dilation, groups)
-    got = conv_transpose2d_accumulate(codes, weight, *zero_points, *window, bias)
-    expected = plain.conv_transpose2d(codes, weight, *zero_points, *window) + (0 if bias is None else bias)
+    got = conv_transpose2d_accumulate(values, weight, *zero_points, *window, bias)
+    expected = plain.conv_transpose2d(values, weight, *zero_points, *window) + (0 if bias is None else bias)
     assert got.dtype == np.int32
     assert np.array_equal(got, expected)
 
@@ -83,22 +83,22 @@ def test_dense_equals_integer_products(data: st.DataObject, seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows, depth, channels = (data.draw(st.integers(1, 20)) for _ in range(3))
     data_dtype, weight_dtype = data.draw(DTYPES), data.draw(DTYPES)
-    codes, weight = drawn_codes(rng, (2, rows, depth), data_dtype), drawn_codes(rng, (channels, depth), weight_dtype)
+    values, weight = drawn_values(rng, (2, rows, depth), data_dtype), drawn_values(rng, (channels, depth), weight_dtype)
     zero_point = zero_point_at(data_dtype, data.draw(EITHER_END))
-    weight_zero_points = rng.integers(*code_range(weight_dtype), channels if data.draw(st.booleans()) else 1)
+    weight_zero_points = rng.integers(*quantized_range(weight_dtype), channels if data.draw(st.booleans()) else 1)
     bias = rng.integers(-(2**20), 2**20, channels).astype(np.int32)
-    got = dense_accumulate(codes, weight, zero_point, weight_zero_points.tolist(), bias)
+    got = dense_accumulate(values, weight, zero_point, weight_zero_points.tolist(), bias)
     centred = weight.astype(np.int64) - weight_zero_points.reshape(-1, 1)
-    assert np.array_equal(got, (codes.astype(np.int64) - zero_point) @ centred.T + bias)
+    assert np.array_equal(got, (values.astype(np.int64) - zero_point) @ centred.T + bias)
 
 
 @pytest.mark.parametrize(
     ("code", "bias", "expected"), [(255, 2**31 - 1, 255 * 255 - 2**31 - 1), (0, -(2**31), -(2**31))]
 )
 def test_accumulators_wrap_as_int32_does(code: int, bias: int, expected: int) -> None:
-    codes = np.full((1, 1, 1, 1), code, dtype=np.uint8)
+    values = np.full((1, 1, 1, 1), code, dtype=np.uint8)
     weight = np.full((1, 1, 1, 1), 255, dtype=np.uint8)
     offset = np.array([bias], dtype=np.int32)
-    got = conv2d_accumulate(codes, weight, 0, [0], (1, 1), (0, 0, 0, 0), (1, 1), 1, offset)
+    got = conv2d_accumulate(values, weight, 0, [0], (1, 1), (0, 0, 0, 0), (1, 1), 1, offset)
     assert got.tolist() == [[[[expected]]]]
-    assert dense_accumulate(codes[:, 0, 0], weight[:, 0, 0], 0, [0], offset).tolist() == [[expected]]
+    assert dense_accumulate(values[:, 0, 0], weight[:, 0, 0], 0, [0], offset).tolist() == [[expected]]

@@ -10,9 +10,9 @@ from qdialect.profiles import PROFILES
 from qdialect.quant_math import (
     Multiplier,
     Rounding,
-    code_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
+    quantized_range,
     real_multiplier,
     requantize,
     requantize_parameters,
@@ -70,7 +70,7 @@ def test_the_multiplier_that_was_only_supposed() -> None:
 
 def results(row: Row, rounding: Rounding, form: Multiplier) -> list[int]:
     """The quantized values of a row's accumulators."""
-    lo, hi = code_range(row["dtype"])
+    lo, hi = quantized_range(row["dtype"])
     acc = np.array(row["acc"], dtype=np.int32)
     f32 = real_multiplier(row["input_scale"], [row.get("filter_scale", 1.0)], row["output_scale"], form)
     return requantize(acc, requantize_parameters(rounding, f32), row["zero_point"], lo, hi, rounding).tolist()

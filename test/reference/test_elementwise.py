@@ -22,10 +22,12 @@ from qdialect.quant_math.elementwise import add, concat, mul, rescale
 from qdialect.reference.data_movement import pad, reshape, transpose
 
 AFFINES = st.builds(QuantParams, st.floats(2.0**-8, 0.5, width=32), st.integers(-128, 127))
-CODES = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(lambda codes: np.array(codes, dtype=np.int8))
+QUANTIZED = st.lists(st.integers(-128, 127), min_size=4, max_size=4).map(
+    lambda quantized: np.array(quantized, dtype=np.int8)
+)
 
 
-@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_every_addition_is_near_the_real_sum(
     lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
@@ -51,7 +53,7 @@ def test_every_addition_is_near_the_real_sum(
         (AddArithmetic.SHIFTED_DOUBLE, Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE),
     ],
 )
-@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_shifted_addition_equals_exact_arithmetic(
     arithmetic: AddArithmetic,
     each: Rounding,
@@ -74,7 +76,7 @@ def test_shifted_addition_equals_exact_arithmetic(
         assert code == plain.clamp(scaled + output.zero_point, -128, 127)
 
 
-@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_addition_of_one_shift_equals_exact_arithmetic(
     lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
@@ -106,7 +108,7 @@ def test_each_operand_is_rounded_alone() -> None:
 
 
 @pytest.mark.parametrize("multiplier", list(Multiplier))
-@given(lhs=CODES, rhs=CODES, left=AFFINES, right=AFFINES, output=AFFINES)
+@given(lhs=QUANTIZED, rhs=QUANTIZED, left=AFFINES, right=AFFINES, output=AFFINES)
 def test_products_round_once(
     multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
@@ -130,8 +132,8 @@ def test_operands_broadcast() -> None:
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 def test_equal_parameters_are_never_rescaled(rounding: Rounding) -> None:
-    codes, affine = np.arange(-128, 128, dtype=np.int8), QuantParams(0.1, 5)
-    assert rescale(codes, affine, affine, rounding, Multiplier.F32).tolist() == codes.tolist()
+    quantized, affine = np.arange(-128, 128, dtype=np.int8), QuantParams(0.1, 5)
+    assert rescale(quantized, affine, affine, rounding, Multiplier.F32).tolist() == quantized.tolist()
 
 
 def test_concat_rescales_what_differs_and_clamps() -> None:
@@ -143,9 +145,9 @@ def test_concat_rescales_what_differs_and_clamps() -> None:
 
 
 def test_data_movement() -> None:
-    codes = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
-    assert pad(codes, (0, 1, 0), (0, 0, 2), -7).tolist() == [[[-7] * 5, [0, 1, 2, -7, -7], [3, 4, 5, -7, -7]]]
-    assert reshape(codes, (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
-    turned = transpose(codes, (2, 0, 1))
+    quantized = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
+    assert pad(quantized, (0, 1, 0), (0, 0, 2), -7).tolist() == [[[-7] * 5, [0, 1, 2, -7, -7], [3, 4, 5, -7, -7]]]
+    assert reshape(quantized, (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    turned = transpose(quantized, (2, 0, 1))
     assert turned.tolist() == [[[0, 3]], [[1, 4]], [[2, 5]]]
     assert turned.flags.c_contiguous

@@ -42,7 +42,7 @@ def test_ties_equal_exact_arithmetic(rounding: Rounding, half: int, shift: int) 
     assert multiply_by_quantized_multiplier(x, 2**30, e, rounding) == plain.multiply(x, 2**30, e, rounding)
 
 
-def test_the_flavours_differ_at_ties() -> None:
+def test_the_rounding_modes_differ_at_ties() -> None:
     x, q, e = np.array([-3, -1, 1, 3]), 2**30, 0
     results = {rounding: multiply_by_quantized_multiplier(x, q, e, rounding).tolist() for rounding in FIXED}
     assert results[Rounding.FIXED64_UP] == [-1, 0, 1, 2]
@@ -72,7 +72,7 @@ def test_channels_broadcast_along_the_last_axis(rounding: Rounding) -> None:
         assert result[index] == plain.multiply(int(x[index]), int(q[channel]), int(e[channel]), rounding)
 
 
-def test_a_float_flavour_is_refused() -> None:
+def test_a_float_rounding_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="must be a fixed-point rounding mode, but got f32_up_zp_first"):
         multiply_by_quantized_multiplier(1, 2**30, 1, Rounding.F32_UP_ZP_FIRST)
 

@@ -14,9 +14,9 @@ from qdialect.quant_math import (
     NanPolicy,
     Rounding,
     Scaling,
-    code_range,
     dequantize_array,
     quantize_array,
+    quantized_range,
     real_multiplier,
     requantize,
     requantize_parameters,
@@ -58,7 +58,7 @@ def requantized(
     acc: NDArray[np.int32], row: Row, scales: tuple[float, list[float]], rounding: Rounding
 ) -> NDArray[Any]:
     params = requantize_parameters(rounding, real_multiplier(*scales, row["y_scale"], Multiplier.F32))
-    return requantize(acc, params, row["y_zero_point"], *code_range(row["dtype"]), rounding)
+    return requantize(acc, params, row["y_zero_point"], *quantized_range(row["dtype"]), rounding)
 
 
 def qlinear_conv(row: Row, rounding: Rounding) -> NDArray[Any]:
@@ -90,7 +90,7 @@ def test_every_op_is_covered() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row["op"] in INTEGER_OPS], ids=row_id)
-def test_ops_without_a_flavour(row: Row) -> None:
+def test_ops_without_a_rounding_mode(row: Row) -> None:
     assert INTEGER_OPS[row["op"]](row).tolist() == row.get("y", row.get("Y"))
 
 

@@ -31,27 +31,27 @@ def windows(draw: st.DrawFn) -> tuple[NDArray[np.int8], Window]:
     top, left, bottom, right = (draw(st.integers(0, kernel[i % 2] - 1)) for i in range(4))
     height, width = kernel[0] + draw(st.integers(0, 4)), kernel[1] + draw(st.integers(0, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    codes = rng.integers(-128, 128, (2, height, width, 3)).astype(np.int8)
-    return codes, (kernel, strides, (top, left, bottom, right))
+    values = rng.integers(-128, 128, (2, height, width, 3)).astype(np.int8)
+    return values, (kernel, strides, (top, left, bottom, right))
 
 
-def elements(codes: NDArray[Any], window: Window, index: tuple[int, ...], outside: int | None) -> list[int]:
+def elements(values: NDArray[Any], window: Window, index: tuple[int, ...], outside: int | None) -> list[int]:
     """What the window at an output index holds; padding is `outside`, or left out."""
     kernel, strides, padding = window
     found: list[int] = []
     for r, s in np.ndindex(*kernel):
         y, x = index[1] * strides[0] - padding[0] + r, index[2] * strides[1] - padding[1] + s
-        if 0 <= y < codes.shape[1] and 0 <= x < codes.shape[2]:
-            found.append(int(codes[index[0], y, x, index[3]]))
+        if 0 <= y < values.shape[1] and 0 <= x < values.shape[2]:
+            found.append(int(values[index[0], y, x, index[3]]))
         elif outside is not None:
             found.append(outside)
     return found
 
 
-def mean_code(codes: list[int], division: Division, zero_point: int) -> int:
+def mean_value(values: list[int], division: Division, zero_point: int) -> int:
     if division is Division.HALF_AWAY_CENTERED:
-        return tosa_mean(sum(codes) - zero_point * len(codes), len(codes)) + zero_point
-    exact = Fraction(sum(codes), len(codes))
+        return tosa_mean(sum(values) - zero_point * len(values), len(values)) + zero_point
+    exact = Fraction(sum(values), len(values))
     return plain.half_away(exact) if division is Division.HALF_AWAY else int(exact)
 
 
@@ -71,28 +71,28 @@ def test_the_reciprocal_of_tosa_rounds_ties_away_from_zero(count: int, data: st.
 
 @given(case=windows(), division=st.sampled_from(list(Division)), include=st.booleans(), value=st.integers(-128, 127))
 def test_average(case: tuple[NDArray[np.int8], Window], division: Division, include: bool, value: int) -> None:
-    codes, window = case
-    got = avg_pool2d(codes, *window, division, -100, 100, count_include_pad=include, zero_point=value)
+    values, window = case
+    got = avg_pool2d(values, *window, division, -100, 100, count_include_pad=include, zero_point=value)
     for index in np.ndindex(*got.shape):
-        seen = elements(codes, window, index, value if include else None)
-        expected = mean_code(seen, division, value)
+        seen = elements(values, window, index, value if include else None)
+        expected = mean_value(seen, division, value)
         assert got[index] == plain.clamp(expected, -100, 100)
 
 
 @given(case=windows())
 def test_maximum(case: tuple[NDArray[np.int8], Window]) -> None:
-    codes, window = case
-    got = max_pool2d(codes, *window, -100, 100)
+    values, window = case
+    got = max_pool2d(values, *window, -100, 100)
     for index in np.ndindex(*got.shape):
-        assert got[index] == plain.clamp(max(elements(codes, window, index, None)), -100, 100)
+        assert got[index] == plain.clamp(max(elements(values, window, index, None)), -100, 100)
 
 
 @pytest.mark.parametrize("rounding", list(Rounding))
 @given(height=st.integers(1, 9), width=st.integers(1, 9), seed=st.integers(0, 1000))
-def test_mean_is_within_one_code_of_the_real_mean(rounding: Rounding, height: int, width: int, seed: int) -> None:
-    codes = np.random.default_rng(seed).integers(-128, 128, (1, height, width, 4)).astype(np.int8)
-    got = mean(codes, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
-    f32 = (codes.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
+def test_mean_is_within_one_value_of_the_real_mean(rounding: Rounding, height: int, width: int, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(-128, 128, (1, height, width, 4)).astype(np.int8)
+    got = mean(values, [1, 2], True, 0.5, 3, 0.25, -7, -128, 127, rounding, Multiplier.F64)
+    f32 = (values.astype(np.float64) - 3).mean(axis=(1, 2), keepdims=True) * 2 - 7
     assert got.shape == (1, 1, 1, 4)
     # Two roundings may add up to a whole code.
     error = 1.0 if rounding in (Rounding.FIXED32_DOUBLE, Rounding.FIXED64_DOUBLE) else 0.5
@@ -100,10 +100,10 @@ def test_mean_is_within_one_code_of_the_real_mean(rounding: Rounding, height: in
 
 
 def test_a_float_mean_divides_the_real_multiplier() -> None:
-    codes = np.arange(-60, 60).reshape(1, 5, 4, 6).astype(np.int8)
+    values = np.arange(-60, 60).reshape(1, 5, 4, 6).astype(np.int8)
     rounding = Rounding.F32_RNE_ZP_LAST
-    got = mean(codes, [1, 2], False, 0.1, 2, 0.3, 5, -128, 127, rounding, Multiplier.F64)
-    total = (codes.astype(np.int64) - 2).sum(axis=(1, 2))
+    got = mean(values, [1, 2], False, 0.1, 2, 0.3, 5, -128, 127, rounding, Multiplier.F64)
+    total = (values.astype(np.int64) - 2).sum(axis=(1, 2))
     params = requantize_parameters(rounding, np.array([0.1 / 0.3 / 20]))
     assert got.tolist() == requantize(total, params, 5, -128, 127, rounding).tolist()
 

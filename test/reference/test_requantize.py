@@ -76,7 +76,7 @@ def test_one_multiplier_per_channel_of_the_last_axis(rounding: Rounding) -> None
         assert np.array_equal(whole[..., channel], alone)
 
 
-def test_parameters_of_another_flavour_are_refused() -> None:
+def test_parameters_of_another_rounding_mode_are_refused() -> None:
     params = FloatMultiplier(np.array([0.5], dtype=np.float32))
     with pytest.raises(ValueError, match="must belong to fixed64_up, but got FloatMultiplier"):
         requantize(np.zeros(1, dtype=np.int32), params, 0, -128, 127, Rounding.FIXED64_UP)
@@ -122,12 +122,12 @@ def test_the_form_of_the_multiplier_decides_a_published_case() -> None:
     """A TFLite convolution whose exact product is 6.50000047, and for which the runtime printed -120."""
     scales = (0.05296124517917633, [0.024093778803944588], 0.11484327912330627)
     acc = np.array([585], dtype=np.int32)
-    codes: dict[tuple[Rounding, Multiplier], int] = {}
+    values: dict[tuple[Rounding, Multiplier], int] = {}
     for rounding in (Rounding.FIXED64_UP, Rounding.FIXED32_DOUBLE, Rounding.F32_RNE_ZP_LAST):
         for form in (Multiplier.F64, Multiplier.F32):
             params = requantize_parameters(rounding, real_multiplier(*scales, form))
-            codes[rounding, form] = int(requantize(acc, params, -126, -128, 127, rounding)[0])
-    assert codes[Rounding.FIXED64_UP, Multiplier.F64] == -119
-    assert codes[Rounding.FIXED32_DOUBLE, Multiplier.F64] == -119
-    assert codes[Rounding.F32_RNE_ZP_LAST, Multiplier.F64] == -119
-    assert codes[Rounding.F32_RNE_ZP_LAST, Multiplier.F32] == -120
+            values[rounding, form] = int(requantize(acc, params, -126, -128, 127, rounding)[0])
+    assert values[Rounding.FIXED64_UP, Multiplier.F64] == -119
+    assert values[Rounding.FIXED32_DOUBLE, Multiplier.F64] == -119
+    assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F64] == -119
+    assert values[Rounding.F32_RNE_ZP_LAST, Multiplier.F32] == -120

@@ -25,10 +25,10 @@ def test_reciprocal_is_close_to_the_real_one(total: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @given(scale=st.floats(2.0**-10, 1.0, width=32), seed=st.integers(0, 10**6), size=st.integers(1, 60))
-def test_fixed_point_is_within_one_code_of_the_real_softmax(dtype: str, scale: float, seed: int, size: int) -> None:
-    codes = np.random.default_rng(seed).integers(0, 256, (3, size)).astype(np.uint8).view(dtype)
-    got = softmax_fixed(codes, -1, softmax_tables(scale, 1.0))
-    f32 = np.exp(scale * (codes.astype(np.float64) - codes.max(axis=-1, keepdims=True)))
+def test_fixed_point_is_within_one_value_of_the_real_softmax(dtype: str, scale: float, seed: int, size: int) -> None:
+    values = np.random.default_rng(seed).integers(0, 256, (3, size)).astype(np.uint8).view(dtype)
+    got = softmax_fixed(values, -1, softmax_tables(scale, 1.0))
+    f32 = np.exp(scale * (values.astype(np.float64) - values.max(axis=-1, keepdims=True)))
     f32 /= f32.sum(axis=-1, keepdims=True)
     lowest = np.iinfo(dtype).min
     assert np.all(np.abs(got - lowest - np.minimum(f32 * 256, 255)) <= 1)
@@ -44,16 +44,16 @@ def test_distances_beyond_the_radius_have_no_probability() -> None:
 
 
 def test_the_axis_may_be_any() -> None:
-    codes = np.random.default_rng(1).integers(-128, 128, (4, 5, 6)).astype(np.int8)
+    values = np.random.default_rng(1).integers(-128, 128, (4, 5, 6)).astype(np.int8)
     tables = softmax_tables(0.05, 1.5)
     for axis in range(3):
-        moved = np.moveaxis(codes, axis, -1)
+        moved = np.moveaxis(values, axis, -1)
         assert np.array_equal(
-            np.moveaxis(softmax_fixed(codes, axis, tables), axis, -1), softmax_fixed(moved, -1, tables)
+            np.moveaxis(softmax_fixed(values, axis, tables), axis, -1), softmax_fixed(moved, -1, tables)
         )
         parameters = (0.05, 1.5, 1 / 256, -128, -128, 127)
         of_last = softmax_float(moved, -1, *parameters)
-        assert np.array_equal(np.moveaxis(softmax_float(codes, axis, *parameters), axis, -1), of_last)
+        assert np.array_equal(np.moveaxis(softmax_float(values, axis, *parameters), axis, -1), of_last)
 
 
 def test_a_vanishing_scale_is_refused() -> None:
@@ -63,9 +63,9 @@ def test_a_vanishing_scale_is_refused() -> None:
 
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 40))
 def test_float_softmax_rounds_the_real_one(seed: int, size: int) -> None:
-    codes = np.random.default_rng(seed).integers(-128, 128, (2, size)).astype(np.int8)
-    got = softmax_float(codes, -1, 0.1, 0.5, 0.01, -50, -128, 127)
-    f32 = np.exp(0.05 * codes.astype(np.float64))
+    values = np.random.default_rng(seed).integers(-128, 128, (2, size)).astype(np.int8)
+    got = softmax_float(values, -1, 0.1, 0.5, 0.01, -50, -128, 127)
+    f32 = np.exp(0.05 * values.astype(np.float64))
     f32 /= f32.sum(axis=-1, keepdims=True)
     assert np.all(np.abs(got + 50 - f32 / 0.01) <= 0.5 + 1e-4)
 

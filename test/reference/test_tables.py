@@ -19,13 +19,13 @@ from qdialect.quant_math import (
     activations,
     build_table,
     clamp_of_table,
-    code_range,
     compose_tables,
     dequantize_array,
     encode_table,
     identity_table,
     quantize_array,
-    table_codes,
+    quantized_range,
+    table_values,
     tflite_hard_swish_table,
     tflite_leaky_relu_table,
     tvm_leaky_relu_table,
@@ -89,7 +89,7 @@ def test_functions_are_close_to_the_real_ones(name: str, floating: type[np.float
 def test_entries_follow_their_convention(
     name: str, dtype: str, entries: Entries, scales: tuple[float, float], zero_points: tuple[int, int]
 ) -> None:
-    lo, hi = code_range(dtype)
+    lo, hi = quantized_range(dtype)
     function = FUNCTIONS[name]
     table = build_table(
         function, scales[0], zero_points[0], dtype, scales[1], zero_points[1], dtype, entries, NanPolicy.MAX
@@ -132,8 +132,8 @@ def test_tables_may_change_the_type() -> None:
 
 
 def test_composition_applies_the_first_table_first() -> None:
-    double = encode_table(np.clip(table_codes("int8") * 2, -128, 127), "int8")
-    add_three = encode_table(np.clip(table_codes("int8") + 3, -128, 127), "int8")
+    double = encode_table(np.clip(table_values("int8") * 2, -128, 127), "int8")
+    add_three = encode_table(np.clip(table_values("int8") + 3, -128, 127), "int8")
     both = compose_tables(double, add_three).view(np.int8)
     assert both[5] == 13
     assert both[256 - 5] == -7
@@ -144,8 +144,8 @@ def test_composition_applies_the_first_table_first() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(first=st.integers(-128, 255), second=st.integers(-128, 255))
 def test_clamps_are_recognized(dtype: str, first: int, second: int) -> None:
-    lo, hi = (plain.clamp(bound, *code_range(dtype)) for bound in sorted((first, second)))
-    table = encode_table(np.clip(table_codes(dtype), lo, hi), dtype)
+    lo, hi = (plain.clamp(bound, *quantized_range(dtype)) for bound in sorted((first, second)))
+    table = encode_table(np.clip(table_values(dtype), lo, hi), dtype)
     assert clamp_of_table(table, dtype, dtype) == (lo, hi)
 
 
@@ -155,12 +155,12 @@ def test_the_identity_is_the_widest_clamp_only_within_one_type() -> None:
 
 
 def test_a_shifted_identity_is_no_clamp() -> None:
-    table = encode_table(np.clip(table_codes("uint8") + 1, 0, 255), "uint8")
+    table = encode_table(np.clip(table_values("uint8") + 1, 0, 255), "uint8")
     assert clamp_of_table(table, "uint8", "uint8") is None
 
 
 def test_one_wrong_entry_is_no_clamp() -> None:
-    table = encode_table(np.clip(table_codes("int8"), -10, 10), "int8")
+    table = encode_table(np.clip(table_values("int8"), -10, 10), "int8")
     table[3] = 4
     assert clamp_of_table(table, "int8", "int8") is None
 
@@ -213,6 +213,6 @@ def test_quantize_special_values(nan: NanPolicy, code: int) -> None:
 def test_parameters_along_an_axis() -> None:
     x = np.array([[[1.0, 2.0], [3.0, 4.0]]], dtype=np.float32)
     how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MAX)
-    codes = quantize_array(x, [1.0, 0.5], [0, 10], 1, "uint8", *how)
-    assert codes.tolist() == [[[1, 2], [16, 18]]]
-    assert dequantize_array(codes, [1.0, 0.5], [0, 10], 1).tolist() == x.tolist()
+    quantized = quantize_array(x, [1.0, 0.5], [0, 10], 1, "uint8", *how)
+    assert quantized.tolist() == [[[1, 2], [16, 18]]]
+    assert dequantize_array(quantized, [1.0, 0.5], [0, 10], 1).tolist() == x.tolist()

@@ -18,11 +18,11 @@ from qdialect.quant_math import (
     Rounding,
     activations,
     build_table,
-    code_range,
+    quantized_range,
     real_multiplier,
     requantize,
     requantize_parameters,
-    table_codes,
+    table_values,
     tflite_hard_swish_table,
     tflite_leaky_relu_table,
 )
@@ -50,7 +50,14 @@ def input_of(row: Row) -> NDArray[Any]:
 def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], QuantParams, QuantParams, QuantParams, int, int]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
     rhs_affine = QuantParams(row["rhs_scale"], row["rhs_zero_point"])
-    return lhs, rhs, QuantParams(*source(row)[:2]), rhs_affine, QuantParams(*target(row)[:2]), *code_range(row["dtype"])
+    return (
+        lhs,
+        rhs,
+        QuantParams(*source(row)[:2]),
+        rhs_affine,
+        QuantParams(*target(row)[:2]),
+        *quantized_range(row["dtype"]),
+    )
 
 
 def run_add(row: Row) -> NDArray[Any]:
@@ -66,19 +73,19 @@ def run_dense(row: Row) -> NDArray[Any]:
     acc = dense_accumulate(input_of(row), weight, row["input_zero_point"], [row["weight_zero_point"]], bias)
     rounding = Rounding.FIXED64_NEAREST
     f32 = real_multiplier(row["input_scale"], [row["weight_scale"]], row["output_scale"], Multiplier.F64)
-    bounds = code_range(row["dtype"])
+    bounds = quantized_range(row["dtype"])
     return requantize(acc, requantize_parameters(rounding, f32), row["output_zero_point"], *bounds, rounding)
 
 
 def run_requantize(row: Row) -> NDArray[Any]:
     f32 = real_multiplier(row["input_scale"], [1.0], row["output_scale"], Multiplier.F64)
-    offsets = table_codes(row["dtype"]) - row["input_zero_point"]
-    bounds = code_range(row["output_dtype"])
+    offsets = table_values(row["dtype"]) - row["input_zero_point"]
+    bounds = quantized_range(row["output_dtype"])
     return requantize(offsets, requantize_parameters(DOUBLE, f32), row["output_zero_point"], *bounds, DOUBLE)
 
 
 def run_mean(row: Row) -> NDArray[Any]:
-    parameters = (*source(row)[:2], *target(row)[:2], *code_range(row["dtype"]))
+    parameters = (*source(row)[:2], *target(row)[:2], *quantized_range(row["dtype"]))
     return mean(input_of(row), [1, 2], False, *parameters, DOUBLE, Multiplier.F64)
 
 
@@ -92,11 +99,11 @@ def window(row: Row) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, 
 
 
 def run_avg_pool(row: Row) -> NDArray[Any]:
-    return avg_pool2d(input_of(row), *window(row), Division.HALF_AWAY, *code_range(row["dtype"]))
+    return avg_pool2d(input_of(row), *window(row), Division.HALF_AWAY, *quantized_range(row["dtype"]))
 
 
 def run_max_pool(row: Row) -> NDArray[Any]:
-    return max_pool2d(input_of(row), *window(row), *code_range(row["dtype"]))
+    return max_pool2d(input_of(row), *window(row), *quantized_range(row["dtype"]))
 
 
 def run_hard_swish(row: Row) -> NDArray[Any]:
@@ -135,5 +142,5 @@ def test_every_op_is_covered_in_both_types() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['op']}-{row['dtype']}-{i}" for i, row in enumerate(ROWS)])
-def test_codes_of_the_reference_kernel(row: Row) -> None:
+def test_values_of_the_reference_kernel(row: Row) -> None:
     assert OPS[row["op"]](row).ravel().tolist() == row["expected"]

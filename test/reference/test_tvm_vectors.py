@@ -24,9 +24,9 @@ from qdialect.quant_math import (
     Scaling,
     activations,
     build_table,
-    code_range,
     dequantize_array,
     quantize_array,
+    quantized_range,
     real_multiplier,
     requantize,
     requantize_parameters,
@@ -83,7 +83,7 @@ def test_requantize(row: Row, compute: str) -> None:
     data = np.array(row["input"], dtype=row["in_dtype"])
     rounding = ROUNDING_MODES[row["rounding"], compute]
     for dtype in row["out_dtypes"]:
-        assert tvm_requantize(data, row, *code_range(dtype), rounding, row["axis"]).tolist() == row["expected"]
+        assert tvm_requantize(data, row, *quantized_range(dtype), rounding, row["axis"]).tolist() == row["expected"]
 
 
 @pytest.mark.parametrize(("mode", "compute"), ROUNDING_MODES)
@@ -125,7 +125,7 @@ def test_add(row: Row, compute: str) -> None:
     rounding = ROUNDING_MODES["UPWARD", compute]
     how = (AddArithmetic.REQUANTIZE_EACH, rounding, Multiplier.F32_PRODUCT)
     assert row["matches_compute"][compute]
-    assert add(*binary_operands(row), *code_range(row["dtype"]), *how).tolist() == row["expected"]
+    assert add(*binary_operands(row), *quantized_range(row["dtype"]), *how).tolist() == row["expected"]
 
 
 @pytest.mark.parametrize("compute", ["int64", "float32"])
@@ -133,23 +133,23 @@ def test_add(row: Row, compute: str) -> None:
 def test_mul(row: Row, compute: str) -> None:
     rounding = ROUNDING_MODES["UPWARD", compute]
     assert row["matches_compute"][compute]
-    got = mul(*binary_operands(row), *code_range(row["dtype"]), rounding, Multiplier.F32_PRODUCT)
+    got = mul(*binary_operands(row), *quantized_range(row["dtype"]), rounding, Multiplier.F32_PRODUCT)
     assert got.tolist() == row["expected"]
 
 
 @pytest.mark.parametrize("row", tvm_rows("leaky_relu"), ids=row_id)
 def test_leaky_relu(row: Row) -> None:
-    codes = np.arange(256) if row["input"] == "0..255" else np.array(row["input"])
+    values = np.arange(256) if row["input"] == "0..255" else np.array(row["input"])
     source = (row["alpha"], row["input_scale"], row["input_zero_point"], row["dtype"])
     target = (row["output_scale"], row["output_zero_point"], row["dtype"])
     for compute, column in (("int64", "tvm_fixed_point_int64"), ("float32", "tvm_fixed_point_float32_requant")):
         table = tvm_leaky_relu_table(*source, *target, ROUNDING_MODES["UPWARD", compute])
-        assert table[codes].tolist() == row[column]
+        assert table[values].tolist() == row[column]
     if "expected_float_formula" in row:
         table = build_table(
             activations.leaky_relu(row["alpha"]), *source[1:], *target, Entries.HALF_AWAY_DIVIDE, NanPolicy.MAX
         )
-        assert table[codes].tolist() == row["expected_float_formula"]
+        assert table[values].tolist() == row["expected_float_formula"]
 
 
 @pytest.mark.parametrize("row", tvm_rows("unary_lut") + tvm_rows("lut_builder"), ids=row_id)
@@ -162,8 +162,8 @@ def test_tables(row: Row) -> None:
     if TABLE in row:
         assert outputs.tolist() == row[TABLE]
     else:
-        codes = np.array(row["input"], dtype=row["in_dtype"])
-        assert outputs[codes.view(np.uint8)].tolist() == row["expected"]
+        values = np.array(row["input"], dtype=row["in_dtype"])
+        assert outputs[values.view(np.uint8)].tolist() == row["expected"]
 
 
 @pytest.mark.parametrize("row", tvm_rows("conv2d"), ids=row_id)
@@ -184,8 +184,8 @@ def ohwi(kernel_shape: list[int], layout: str, depthwise: bool) -> tuple[int, in
     return extent["O"], extent["H"], extent["W"], extent["I"]
 
 
-def drawn_codes(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[np.integer[Any]]:
-    lo, hi = code_range(dtype)
+def drawn_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NDArray[np.integer[Any]]:
+    lo, hi = quantized_range(dtype)
     return rng.integers(lo, hi + 1, shape, dtype=np.int64).astype(dtype)
 
 
@@ -196,8 +196,8 @@ def test_conv2d_configurations(row: Row) -> None:
     extent = dict(zip(row["data_layout"], row["data_shape"], strict=True))
     shape = (extent["N"], min(extent["H"], 16), min(extent["W"], 16), extent["C"])
     kernel_shape = ohwi(row["kernel_shape"], row["kernel_layout"], row["groups"] > 1)
-    data = drawn_codes(rng, shape, row["data_dtype"])
-    kernel = drawn_codes(rng, kernel_shape, row["kernel_dtype"])
+    data = drawn_values(rng, shape, row["data_dtype"])
+    kernel = drawn_values(rng, kernel_shape, row["kernel_dtype"])
     recorded = row["kernel_zero_point"]
     per_channel = isinstance(recorded, str)
     kernel_zero_points = rng.integers(0, 10, kernel_shape[0]).tolist() if per_channel else [recorded]
@@ -214,7 +214,7 @@ def test_dense(row: Row) -> None:
     bias = None if row["bias"] is None else np.array(row["bias"], dtype=np.int32)
     got = dense_accumulate(data, kernel, row["input_zero_point"], [row["kernel_zero_point"]], bias)
     if "requantize" in row:
-        scaled = tvm_requantize(got, row["requantize"], *code_range("int8"), Rounding.FIXED64_UP)
+        scaled = tvm_requantize(got, row["requantize"], *quantized_range("int8"), Rounding.FIXED64_UP)
         assert scaled.tolist() == row["expected"]
     else:
         assert got.tolist() == row["expected"]
@@ -225,7 +225,7 @@ def test_batch_matmul_as_dense(row: Row) -> None:
     lhs, rhs = np.array(row["x"], dtype=np.int8), np.array(row["y"], dtype=np.int8)
     got = dense_accumulate(lhs, rhs, row["x_zero_point"], [row["y_zero_point"]])
     if "requantize" in row:
-        scaled = tvm_requantize(got, row["requantize"], *code_range("int8"), Rounding.FIXED64_UP)
+        scaled = tvm_requantize(got, row["requantize"], *quantized_range("int8"), Rounding.FIXED64_UP)
         assert scaled.tolist() == row["expected"]
     else:
         assert got.tolist() == row["expected_int32"]
@@ -236,7 +236,7 @@ def test_concatenate(row: Row) -> None:
     operands = [np.array(part, dtype=row["dtype"]) for part in row.get("inputs") or (row["x"], row["y"])]
     affines = [QuantParams(*pair) for pair in zip(row["input_scales"], row["input_zero_points"], strict=True)]
     output = QuantParams(row["output_scale"], row["output_zero_point"])
-    how = (*code_range(row["dtype"]), Rounding.FIXED64_UP, Multiplier.F32_PRODUCT)
+    how = (*quantized_range(row["dtype"]), Rounding.FIXED64_UP, Multiplier.F32_PRODUCT)
     got = concat(operands, affines, row["axis"], output, *how)
     expected = row.get("expected") or row["expected_rows"]
     assert got.tolist() == expected

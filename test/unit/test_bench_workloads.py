@@ -93,16 +93,16 @@ def test_a_chain_reads_what_was_before() -> None:
     data = draw_input(network, "chain")
     (found,) = interpreter.run(import_onnx(write_qdq(network)), [data])
     np.testing.assert_array_equal(found, evaluate(network, data))
-    kernels = [node.weights.codes.tobytes() for node in network.nodes if isinstance(node, Convolution)]
+    kernels = [node.weights.values.tobytes() for node in network.nodes if isinstance(node, Convolution)]
     assert len(set(kernels)) == 3
 
 
-def test_codes_use_their_range() -> None:
+def test_values_use_their_range() -> None:
     network = layer_network("W5", LAYERS["W5"])
-    codes = evaluate(network, draw_input(network, "W5"))
-    assert codes.min() == 0
-    assert codes.max() == 255
-    assert np.mean((codes == 0) | (codes == 255)) < 0.1
+    quantized = evaluate(network, draw_input(network, "W5"))
+    assert quantized.min() == 0
+    assert quantized.max() == 255
+    assert np.mean((quantized == 0) | (quantized == 255)) < 0.1
 
 
 def test_numbers_are_the_same_whatever_the_batch() -> None:
@@ -110,7 +110,7 @@ def test_numbers_are_the_same_whatever_the_batch() -> None:
     first, second = small.nodes[0], large.nodes[0]
     assert isinstance(first, Convolution)
     assert isinstance(second, Convolution)
-    np.testing.assert_array_equal(first.weights.codes, second.weights.codes)
+    np.testing.assert_array_equal(first.weights.values, second.weights.values)
     assert large.macs == 8 * small.macs == 8 * 670040064
 
 

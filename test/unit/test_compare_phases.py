@@ -15,6 +15,7 @@ from qdialect.context import parse
 from qdialect.diagnostics import InputError
 from qdialect.lowering import to_vector, to_x86
 from qdialect.lowering.pipeline import Phase, compile_to, lower
+from qdialect.module_text import Printing
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pass_base import Pass
 from qdialect.runtime.comparison import first_difference
@@ -141,6 +142,24 @@ def test_a_fault_of_the_fusion_is_found_there(
     text = capsys.readouterr().out
     assert "phase fused is the first that differs from phase qnn: output scores[0, " in text
     assert "first op that differs: 'qnn.fused_conv2d' 'activation, rescale, net/conv;1': value[0, " in text
+
+
+def test_without_a_graph_the_op_is_asked_of_an_earlier_phase(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(module: ir.Module) -> None:
+        to_vector.to_vector(module)
+        damage(module)
+
+    path = tmp_path / "net.mlir"
+    path.write_text(Printing(enable_debug_info=True).text(compile_to(parse(CONVOLUTION), Phase.LINALG, GENERIC)))
+    monkeypatch.setattr("qdialect.lowering.passes.to_vector.to_vector", broken)
+    assert opt.main([str(path), "--compare-phases", "--target=generic"]) == 1
+    text = capsys.readouterr().out
+    assert "phase vector is the first that differs from phase linalg: output scores[" in text
+    assert text.endswith(
+        "start from phase qnn or fused to see which op differs: later phases are kernels without a graph\n"
+    )
 
 
 def test_a_difference_is_of_bits() -> None:

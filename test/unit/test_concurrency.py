@@ -157,7 +157,7 @@ assert parsed
 
 
 def test_compilations_in_many_threads_neither_crash_nor_differ() -> None:
-    output_of(PROLOGUE + COMPILE, str(THREADS), str(ROUNDS), timeout=300)
+    output_of(PROLOGUE + COMPILE, str(THREADS), str(ROUNDS))
 
 
 @pytest.mark.parametrize("program", [ONE_MODULE, OTHER_WORK, GARBAGE, FROM_A_HANDLER])

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from deadline import HANG
 
 from qdialect import dialect
 from qdialect._mlir import ir
@@ -38,7 +39,7 @@ def test_threads_are_off() -> None:
         input=EIGHT_FUNCTIONS,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=True,
         cwd=Path(__file__).resolve().parents[2],
     )
@@ -137,6 +138,9 @@ def test_locations_of_imported_ops_have_no_place_of_their_own() -> None:
         inside = ir.Location.file("net.tflite", 3, 5)
         assert location_of(ir.Location.name("Conv2d_0", inside)) == ("net.tflite", 3, 5)
         assert location_of(ir.Location.fused([ir.Location.unknown(), inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.callsite(ir.Location.name("f"), [inside])) == ("net.tflite", 3, 5)
+        assert location_of(ir.Location.file('"a":1:2 "', 3, 4)) == ('"a":1:2 "', 3, 4)
+        assert location_of(ir.Location.name('"a":1:2')) == ("", 0, 0)
 
 
 def test_remarks_are_collected() -> None:

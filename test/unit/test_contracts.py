@@ -97,7 +97,7 @@ def test_linalg_has_no_op_of_the_dialect() -> None:
     check_linalg(module_of(LINALG))
 
 
-def test_offenders_inside_regions_are_found() -> None:
+def test_unsupported_ops_inside_regions_are_found() -> None:
     refused = failure(check_fused, LINALG)
     assert notes(refused) == [(line, f"'{name}' op is not allowed") for line, name in [
         (2, "linalg.generic"), (7, "linalg.yield"),
@@ -153,7 +153,7 @@ def test_products_are_rounded() -> None:
     assert notes(failure(check_llvm, text)) == [(2, "'llvm.intr.fmuladd' op adds a product that is not rounded")]
 
 
-def test_not_every_offender_of_many_is_listed() -> None:
+def test_not_every_unsupported_op_of_many_is_listed() -> None:
     body = "\n".join(f"  %{i} = memref.alloc() : memref<4xf32>" for i in range(25))
     refused = failure(check_vector, f"func.func @main() {{\n{body}\n  return\n}}")
     assert refused.message == "after phase vector: 25 ops break its contract"

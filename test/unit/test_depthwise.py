@@ -28,7 +28,7 @@ WINDOWS = [
 
 
 def convolution(
-    number: int, data: str, codes: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
+    number: int, data: str, values: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
 ) -> ir.Module:
     shape, _, strides, padding, dilation = WINDOWS[number]
 
@@ -36,7 +36,7 @@ def convolution(
         return build(
             Conv2DOp,
             operand,
-            constant(codes),
+            constant(values),
             element="i32",
             input_scale=0.5,
             input_zero_point=ends(data)[1],
@@ -54,8 +54,8 @@ def convolution(
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
-    codes = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
-    check(convolution(number, EIGHT_BIT[number % 2], codes, (0,)))
+    values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
+    check(convolution(number, EIGHT_BIT[number % 2], values, (0,)))
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_any_window(number: int) -> None:
 )
 def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int) -> None:
     """Too much for the middle column costs nothing, elsewhere a product for each row of the kernel."""
-    codes = np.random.default_rng(1).integers(0, 227, (64, 3, 3, 1)).astype(np.uint8)
+    values = np.random.default_rng(1).integers(0, 227, (64, 3, 3, 1)).astype(np.uint8)
     for channel, (row, column) in enumerate(taps):
-        codes[5 * channel, row, column] = 255 - channel
-    module = convolution(0, "ui8", codes, (100,))
+        values[5 * channel, row, column] = 255 - channel
+    module = convolution(0, "ui8", values, (100,))
     text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
     micro_kernels = text.count('qnn.role = "start"')
-    assert text.count('qnn.role = "quads') == products * micro_kernels
+    assert text.count('qnn.role = "k_groups') == products * micro_kernels
     check(module)
 
 
 def test_weights_at_both_ends_of_nine_bits() -> None:
-    codes = np.random.default_rng(2).integers(0, 256, (24, 3, 3, 1)).astype(np.uint8)
-    codes[3, 1, 1] = codes[4, 0, 0] = 255
-    codes[5, 2, 1] = 0
-    check(convolution(1, "i8", codes, tuple(255 if channel % 2 else 0 for channel in range(24))))
+    values = np.random.default_rng(2).integers(0, 256, (24, 3, 3, 1)).astype(np.uint8)
+    values[3, 1, 1] = values[4, 0, 0] = 255
+    values[5, 2, 1] = 0
+    check(convolution(1, "i8", values, tuple(255 if channel % 2 else 0 for channel in range(24))))

@@ -26,6 +26,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.f32_ops import F32ReduceOp
+from qdialect.dialect.integer_ops import IntegerReduceOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.recurrent_ops import F32RecurrentOp
 from qdialect.dialect.reduction_ops import ArgOp, ExtremeOp, RescaledReductionOp
@@ -191,6 +192,14 @@ F32_REDUCE = Family(
 F32_RECURRENT = Family(
     ops_of(F32RecurrentOp), Change(), (attributes("C3", "clip must be at least 0, but got -1.0", clip="-1.0 : f64"),)
 )
+INTEGER_REDUCE = Family(
+    ops_of(IntegerReduceOp),
+    Change({"input": "tensor<2x3x4xi64>"}, "tensor<2x4xi64>", OVER_AXES),
+    (
+        *axes_faults("C1", "i64"),
+        Fault("C2", "result element type must be i64, but got i32", Change(result="tensor<2x4xi32>")),
+    ),
+)
 RESIZE = Family(ops_of(ResizeOp), Change(), tuple(list_faults("C2", "size", 2, 1, PAIRS)))
 
 ONE_SCALE = {
@@ -316,6 +325,7 @@ FAMILIES = (
     EXTREME,
     F32_REDUCE,
     F32_RECURRENT,
+    INTEGER_REDUCE,
     RESIZE,
     DENSE,
     MATMUL,

@@ -27,7 +27,7 @@ CONTEXT = make_context()
 SCALES = (kinds.SMALLEST_SCALE, 1e-9, 1 / 256, 0.5, 1.0, kinds.LARGEST_SCALE)
 CHANNEL_SCALES = (*SCALES, 5e-324)
 F32_VALUES = (0.0, -1.0, 0.01, 2.0**30, 1e308)
-SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,), "matrix": (4, 3)}
+SHAPES = {"weight": (4, 1, 1, 4), "bias": (4,), "matrix": (4, 3), "indices": (3,), "updates": (3, 4, 2, 4)}
 GEOMETRY = {
     "axes": (1, 2),
     "begin": (0, 0, 0, 0),
@@ -132,6 +132,8 @@ def extreme_array(shape: tuple[int, ...], element: str) -> NDArray[Any]:
     dtype = NUMPY_DTYPES[element]
     if dtype.kind == "f":
         values = [0.0, 1e38, -1e38, np.nan, np.inf, -np.inf, 1e-45, 0.5]
+    elif dtype.kind == "b":
+        values = [False, True]
     else:
         limits = np.iinfo(dtype.name)
         values = [limits.min, limits.max, 0, 1]

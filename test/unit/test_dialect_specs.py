@@ -171,7 +171,7 @@ def test_no_file_tests_what_is_not_there() -> None:
     assert found <= round_trips | {spec.path for spec in SPECS.values()}
 
 
-def test_an_included_label_is_spelled_out() -> None:
+def test_an_included_label_is_written_out() -> None:
     assert constraint_labels(BY_NAME["fused_conv2d"]) == ["C1", "C2", "C3"]
 
 

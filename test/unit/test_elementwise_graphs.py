@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect import parse
 from qdialect._mlir import ir
-from qdialect.passes.elementwise import ElementwiseGraph, graph_of, steps_of_graph
+from qdialect.passes.elementwise import ElementwiseGraph, graph_of, thresholds_of_graph
 from qdialect.passes.elementwise.monotonic import Interval, monotonic_intervals
 from qdialect.passes.fuse_qnn import FuseQnnPass
 from qdialect.passes.pattern import MatchFailure
@@ -102,7 +102,7 @@ def test_what_a_select_leaves_out_may_be_undefined() -> None:
 
 
 @pytest.mark.parametrize("is_proved", [True, False])
-def test_steps_are_where_each_integer_begins(is_proved: bool) -> None:
+def test_thresholds_are_where_each_integer_begins(is_proved: bool) -> None:
     # A remainder is not proved to be monotonic, and every number is tried.
     extra = "" if is_proved else f"%r = arith.remsi %z, %c : {TYPE}\n%3 = arith.addi %2, %r : {TYPE}"
     body = f"""
@@ -114,10 +114,10 @@ def test_steps_are_where_each_integer_begins(is_proved: bool) -> None:
       %2 = arith.minsi %1, %t : {TYPE}
       {extra}"""
     module = of_i32(body, "%2" if is_proved else "%3")
-    found = steps_of_graph(returned(module), np.array([-500]), np.array([500]))
+    found = thresholds_of_graph(returned(module), np.array([-500]), np.array([500]))
     assert not isinstance(found, MatchFailure)
     assert (found.minimum, found.maximum) == (7, 20)
-    np.testing.assert_array_equal(found.steps.first[:, 0], 7 * np.arange(8, 21))
+    np.testing.assert_array_equal(found.thresholds.first[:, 0], 7 * np.arange(8, 21))
 
 
 def test_accumulators_stay_in_their_range_and_reach_its_ends() -> None:

@@ -95,7 +95,7 @@ def test_it_needs_neither_module_nor_context(image: NDArray[Any], expected: NDAr
 
 def test_it_says_what_it_is_made_of(layer: Executable) -> None:
     assert layer.kernels >= 1
-    assert len(layer.steps) >= layer.kernels
+    assert len(layer.calls) >= layer.kernels
     # 5 channels of 3x3x3 weights at the least.
     assert layer.constants_bytes >= 135
     assert layer.working_memory >= 0

@@ -52,8 +52,8 @@ def check_fused(
     bias = rng.normal(size=channels).astype(np.float32) if f32_bias else rng.integers(-500, 500, channels, np.int32)
 
     def body(*values: ir.Value) -> ir.Value:
-        codes = constant(rng.integers(-128, 128, weight, dtype=np.int8))
-        operands = (values[0], codes, constant(bias), *values[1:])
+        quantized = constant(rng.integers(-128, 128, weight, dtype=np.int8))
+        operands = (values[0], quantized, constant(bias), *values[1:])
         parameters: dict[str, Any] = {
             "input_scale": INPUT_SCALE,
             "input_zero_point": low + 128,
@@ -133,7 +133,7 @@ def test_one_rounding_is_not_two() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i8", "ui8"])
-def test_codes_saturate(dtype: str) -> None:
+def test_values_saturate(dtype: str) -> None:
     """f32 values far outside of the quantized values' range end at its ends."""
     low, high = ends(dtype)
     values = np.array([-(2.0**90), 2.0**90], np.float32)

@@ -1,4 +1,4 @@
-"""Sums of f32 values are one integer op, whatever the scales, and are exact with PyTorch's detour."""
+"""Sums of f32 values are one integer op, whatever the scales, and are exact with PyTorch's float32 sums."""
 
 from typing import Any
 
@@ -14,30 +14,30 @@ from qdialect.profiles import ONNX_REFERENCE, PYTORCH, Profile
 from qdialect.quant_math import AddArithmetic, QuantParams
 from qdialect.quant_math.elementwise import add
 
-CODES = "tensor<16x16xui8>"
+QUANTIZED = "tensor<16x16xui8>"
 
 
-def detour(profile: Profile, seed: int) -> ir.Module:
+def f32_sum(profile: Profile, seed: int) -> ir.Module:
     """Two tensors of drawn scales, dequantized, added and quantized as `profile` does."""
     scales = np.random.default_rng(seed).uniform(0.005, 0.1, 3).astype(np.float32)
 
     def body(x: ir.Value, y: ir.Value) -> ir.Value:
         left, right = (
-            build(DequantizeOp, codes, element="f32", scales=(float(scale),), zero_points=(point,)).output
-            for codes, scale, point in ((x, scales[0], 3), (y, scales[1], 201))
+            build(DequantizeOp, quantized, element="f32", scales=(float(scale),), zero_points=(point,)).output
+            for quantized, scale, point in ((x, scales[0], 3), (y, scales[1], 201))
         )
         total = arith.addf(left, right)
         parameters: dict[str, Any] = {"scales": (float(scales[2]),), "zero_points": (97,), **profile.quantization}
         return build(QuantizeOp, total, element="ui8", **parameters).output
 
-    return graph([CODES, CODES], body)
+    return graph([QUANTIZED, QUANTIZED], body)
 
 
 @pytest.mark.parametrize("profile", [ONNX_REFERENCE, PYTORCH], ids=lambda profile: profile.name)
 def test_every_sum_is_an_add(profile: Profile) -> None:
     found = set[str]()
     for seed in range(8):
-        after = run_both(detour(profile, seed), RaiseQdqPass())
+        after = run_both(f32_sum(profile, seed), RaiseQdqPass())
         assert op_names(after) == ["qnn.add"]
         found.add(ops_of(after, "qnn.add")[0].arithmetic)
     # Where it never differs for the scales at hand, ONNX Runtime's sum is found first.
@@ -50,8 +50,8 @@ def test_pytorch_adds_the_same() -> None:
     rows, columns = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
     found = add(rows, columns, left, right, output, 0, 255, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
     first, second = (
-        (torch.tensor(codes) - side.zero_point).to(torch.float32) * side.scale
-        for codes, side in ((rows, left), (columns, right))
+        (torch.tensor(quantized) - side.zero_point).to(torch.float32) * side.scale
+        for quantized, side in ((rows, left), (columns, right))
     )
     wanted = torch.quantize_per_tensor(first + second, output.scale, output.zero_point, torch.quint8).int_repr()
     np.testing.assert_array_equal(found, wanted.numpy())

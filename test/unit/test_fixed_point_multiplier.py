@@ -85,7 +85,7 @@ def test_the_line_is_the_requantization(drawn: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("rounding", FIXED)
 @pytest.mark.parametrize("zero_point", [-128, 0, 127])
-def test_fixed_flavours_have_lines_at_the_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
+def test_fixed_rounding_modes_have_multipliers_at_multipliers_of_networks(rounding: Rounding, zero_point: int) -> None:
     f32 = 2.0 ** np.random.default_rng(7).uniform(-13, -2, 60)
     acc_range = (np.full(60, -150_000), np.full(60, 150_000))
     assert check(rounding, requantize_parameters(rounding, f32), zero_point, (-128, 127), 128, acc_range) is not None
@@ -131,15 +131,15 @@ def test_a_channel_without_weights_may_have_any_bias() -> None:
 
 @pytest.mark.parametrize("rounding", Rounding)
 @pytest.mark.parametrize("f32", [[0.0123], [2.0**-3, 0.9, 1.5, 1000.0, 0.0]])
-def test_steps_are_where_codes_begin(rounding: Rounding, f32: list[float]) -> None:
+def test_steps_are_where_values_begin(rounding: Rounding, f32: list[float]) -> None:
     low, high = np.array([-3000, -1, 0, -40, 7]), np.array([3000, 1, 900, 40, 7])
     params, everyone = requantize_parameters(rounding, np.array(f32)), np.arange(5)
     steps = thresholds_of(params, 3, (-10, 20), rounding, (low, high))
     own = select_channels(params, everyone)
 
-    def codes(acc: IntArray) -> NDArray[np.int64]:
+    def quantized(acc: IntArray) -> NDArray[np.int64]:
         return requantize(np.clip(acc, low, high), own, 3, -10, 20, rounding)
 
     wanted = steps.values[:, None]
-    assert ((codes(steps.first) >= wanted) | (steps.first == high + 1)).all()
-    assert ((codes(steps.first - 1) < wanted) | (steps.first == low)).all()
+    assert ((quantized(steps.first) >= wanted) | (steps.first == high + 1)).all()
+    assert ((quantized(steps.first - 1) < wanted) | (steps.first == low)).all()

@@ -10,19 +10,19 @@ from qdialect.lowering.strategy import STRATEGIES
 from qdialect.quant_math import AddArithmetic, IntArray, Multiplier, QuantParams, Rounding
 from qdialect.quant_math.elementwise import add
 
-CODES = np.arange(-128, 128)
+QUANTIZED = np.arange(-128, 128)
 
 
 def _sums(
     lhs: QuantParams, rhs: QuantParams, output: QuantParams, arithmetic: AddArithmetic, bounds: tuple[int, int]
 ) -> IntArray:
     how = arithmetic, Rounding.FIXED32_DOUBLE, Multiplier.F64
-    return add(CODES[:, None], CODES[None, :], lhs, rhs, output, *bounds, *how)
+    return add(QUANTIZED[:, None], QUANTIZED[None, :], lhs, rhs, output, *bounds, *how)
 
 
 def _value(line: FixedPointSum, bounds: tuple[int, int]) -> IntArray:
     """As a kernel computes it, every number wrapped to 32 bits."""
-    products = [(CODES * factor).astype(np.int32) for factor in (line.lhs, line.rhs)]
+    products = [(QUANTIZED * factor).astype(np.int32) for factor in (line.lhs, line.rhs)]
     with np.errstate(over="raise"):
         total = products[0][:, None] + (products[1] + np.int32(line.rest))
     return np.clip(total >> np.int32(line.shift), *bounds).astype(np.int64)
@@ -36,36 +36,38 @@ def test_lines_give_every_sum(arithmetic: AddArithmetic, bounds: tuple[int, int]
     for _ in range(12):
         scales, points = np.exp(rng.uniform(-2, 2, 3)), rng.integers(-128, 128, 3)
         lhs, rhs, output = (QuantParams(float(scale), int(z)) for scale, z in zip(scales, points, strict=True))
-        codes = _sums(lhs, rhs, output, arithmetic, bounds)
-        line = fixed_point_sum(codes, CODES, CODES, (lhs.scale / output.scale, rhs.scale / output.scale), bounds)
+        values = _sums(lhs, rhs, output, arithmetic, bounds)
+        line = fixed_point_sum(
+            values, QUANTIZED, QUANTIZED, (lhs.scale / output.scale, rhs.scale / output.scale), bounds
+        )
         if line is not None:
             found += 1
-            np.testing.assert_array_equal(_value(line, bounds), codes)
+            np.testing.assert_array_equal(_value(line, bounds), values)
     assert found >= 8
 
 
 def test_a_line_is_refused_where_one_sum_is_no_step_of_it() -> None:
     bounds, one = (-128, 127), QuantParams(0.5, 0)
-    codes = _sums(one, QuantParams(0.3, 4), QuantParams(0.7, -3), AddArithmetic.SHIFTED_FIXED, bounds)
+    values = _sums(one, QuantParams(0.3, 4), QuantParams(0.7, -3), AddArithmetic.SHIFTED_FIXED, bounds)
     ratios = (0.5 / 0.7, 0.3 / 0.7)
-    assert fixed_point_sum(codes, CODES, CODES, ratios, bounds) is not None
-    codes[120, 130] += 1
-    assert fixed_point_sum(codes, CODES, CODES, ratios, bounds) is None
+    assert fixed_point_sum(values, QUANTIZED, QUANTIZED, ratios, bounds) is not None
+    values[120, 130] += 1
+    assert fixed_point_sum(values, QUANTIZED, QUANTIZED, ratios, bounds) is None
 
 
 def test_ties_to_even_are_no_line() -> None:
     """Half of every odd sum is a tie, and goes up and down in turn."""
     bounds, half = (-128, 127), QuantParams(0.5, 0)
-    codes = _sums(half, half, QuantParams(1.0, 0), AddArithmetic.FLOAT_ONCE, bounds)
-    assert fixed_point_sum(codes, CODES, CODES, (0.5, 0.5), bounds) is None
+    values = _sums(half, half, QuantParams(1.0, 0), AddArithmetic.FLOAT_ONCE, bounds)
+    assert fixed_point_sum(values, QUANTIZED, QUANTIZED, (0.5, 0.5), bounds) is None
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30, 1e308])
 def test_scales_far_apart_are_no_line_or_the_right_one(scale: float) -> None:
     bounds, lhs, output = (-128, 127), QuantParams(0.5, 0), QuantParams(0.07, 0)
-    codes = _sums(lhs, QuantParams(min(scale, 1e30), 0), output, AddArithmetic.FLOAT_ONCE, bounds)
-    line = fixed_point_sum(codes, CODES, CODES, (lhs.scale / output.scale, scale / output.scale), bounds)
-    assert line is None or np.array_equal(_value(line, bounds), codes)
+    values = _sums(lhs, QuantParams(min(scale, 1e30), 0), output, AddArithmetic.FLOAT_ONCE, bounds)
+    line = fixed_point_sum(values, QUANTIZED, QUANTIZED, (lhs.scale / output.scale, scale / output.scale), bounds)
+    assert line is None or np.array_equal(_value(line, bounds), values)
 
 
 def _numbers_of(arithmetic: AddArithmetic, rhs: Quantization) -> int:

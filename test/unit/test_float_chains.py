@@ -9,7 +9,7 @@ import qdialect
 from qdialect._mlir import arith, ir
 from qdialect.passes.float_chains import build_activation, build_clamp, match_activation, uniform_constant
 from qdialect.passes.matching import producer
-from qdialect.quant_math.chains import Activation, activate
+from qdialect.quant_math import Activation, activate
 from qdialect.reference.interpreter import run
 
 SOURCE = "func.func @main(%x: tensor<6x50xf32>) -> tensor<6x50xf32> {\n  return %x : tensor<6x50xf32>\n}"

@@ -26,12 +26,12 @@ RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(("scales", "zero_points", "codes", "expected"), RECORDED)
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED)
 def test_sums_equal_onnx_runtime(
-    scales: tuple[float, ...], zero_points: tuple[int, ...], codes: tuple[int, int], expected: int
+    scales: tuple[float, ...], zero_points: tuple[int, ...], quantized: tuple[int, int], expected: int
 ) -> None:
     numbers = float_sum_numbers(scales, zero_points)
-    assert float_sum(np.array(codes[0]), np.array(codes[1]), numbers) == expected
+    assert float_sum(np.array(quantized[0]), np.array(quantized[1]), numbers) == expected
 
 
 def no_line(*_: object) -> None:
@@ -39,11 +39,11 @@ def no_line(*_: object) -> None:
 
 
 @pytest.mark.parametrize("has_line", [True, False])
-@pytest.mark.parametrize(("scales", "zero_points", "codes", "expected"), RECORDED[:3])
+@pytest.mark.parametrize(("scales", "zero_points", "quantized", "expected"), RECORDED[:3])
 def test_kernels_equal_the_reference_on_all_pairs(
     scales: tuple[float, ...],
     zero_points: tuple[int, ...],
-    codes: tuple[int, int],
+    quantized: tuple[int, int],
     expected: int,
     has_line: bool,
     monkeypatch: pytest.MonkeyPatch,
@@ -61,5 +61,5 @@ def test_kernels_equal_the_reference_on_all_pairs(
     left, right = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8), indexing="ij")
     pairs = [np.ascontiguousarray(left), np.ascontiguousarray(right)]
     (wanted,) = interpreter.run(module, pairs)
-    assert wanted[codes] == expected
+    assert wanted[quantized] == expected
     np.testing.assert_array_equal(compile_module(module)(*pairs), wanted)

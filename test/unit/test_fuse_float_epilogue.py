@@ -33,8 +33,8 @@ def f32(accumulators: ir.Value, scales: tuple[float, ...] = SCALES, axis: int = 
     return build(DequantizeOp, accumulators, element="f32", **parameters).output
 
 
-def residual_of(codes: ir.Value) -> ir.Value:
-    return build(DequantizeOp, codes, element="f32", scales=(0.04,), zero_points=(9,)).output
+def residual_of(quantized: ir.Value) -> ir.Value:
+    return build(DequantizeOp, quantized, element="f32", scales=(0.04,), zero_points=(9,)).output
 
 
 def bias(like: ir.Value) -> ir.Value:
@@ -42,7 +42,7 @@ def bias(like: ir.Value) -> ir.Value:
     return build(BroadcastOp, values, element="f32", shape=shape_of(like.type)).output
 
 
-def codes(value: ir.Value, element: str = "ui8", **changes: Any) -> ir.Value:
+def quantized(value: ir.Value, element: str = "ui8", **changes: Any) -> ir.Value:
     parameters: dict[str, Any] = {"scales": (0.05,), "zero_points": (7,), "scaling": Scaling.RECIPROCAL, **changes}
     return build(QuantizeOp, value, element=element, **parameters).output
 
@@ -67,7 +67,7 @@ def reason(body: Body, types: list[str] | None = None) -> str:
 @pytest.mark.parametrize("scaling", Scaling)
 def test_every_activation_fuses(activation: Activation, scaling: Scaling) -> None:
     alpha = 0.1 if activation.has_alpha else 0.0
-    op = fused_of(lambda x: codes(build_activation(activation, f32(conv(x)), alpha), scaling=scaling))
+    op = fused_of(lambda x: quantized(build_activation(activation, f32(conv(x)), alpha), scaling=scaling))
     activated = ActivationStage(function=activation, alpha=float(np.float32(alpha)))
     assert op["epilogue"] == (DequantizeStage(multiplier=Multiplier.F32), activated, QuantizeStage(scaling=scaling))
 
@@ -77,7 +77,7 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         value = f32(conv(x))
         value = arith.addf(residual_of(r), arith.addf(value, bias(value)))
-        return codes(build_clamp(value, 0.0, 6.0), element)
+        return quantized(build_clamp(value, 0.0, 6.0), element)
 
     op = fused_of(body, [IMAGE, OUT])
     assert op["epilogue"] == (
@@ -88,11 +88,11 @@ def test_bias_residual_and_clamps_fuse(element: str) -> None:
     )
 
 
-def test_what_is_fused_and_spelled_out_fuses_again() -> None:
+def test_what_is_fused_and_decomposed_fuses_again() -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         value = f32(conv(x))
         value = arith.addf(arith.addf(value, bias(value)), residual_of(r))
-        return codes(build_activation(Activation.LEAKY_RELU, value, 0.2))
+        return quantized(build_activation(Activation.LEAKY_RELU, value, 0.2))
 
     once = run_both(graph([IMAGE, OUT], body), FuseFloatEpiloguePass())
     again = run_both(once, DecomposeFusedPass(), FuseFloatEpiloguePass())
@@ -100,17 +100,17 @@ def test_what_is_fused_and_spelled_out_fuses_again() -> None:
 
 
 def test_biases_of_integers_of_reals_and_none() -> None:
-    integers = fused_of(lambda x: codes(f32(conv(x, bias=bias_of()))))
+    integers = fused_of(lambda x: quantized(f32(conv(x, bias=bias_of()))))
     assert integers["bias"] == f"tensor<{CHANNELS}xi32>"
-    uniform = fused_of(lambda x: codes(arith.addf(f32(conv(x)), uniform_constant(1.5, f32(conv(x)).type))))
+    uniform = fused_of(lambda x: quantized(arith.addf(f32(conv(x)), uniform_constant(1.5, f32(conv(x)).type))))
     assert uniform["bias"] == f"tensor<{CHANNELS}xf32>"
-    assert fused_of(lambda x: codes(f32(conv(x))))["bias"] == f"tensor<{CHANNELS}xi32>"
+    assert fused_of(lambda x: quantized(f32(conv(x))))["bias"] == f"tensor<{CHANNELS}xi32>"
 
 
 def test_dense_and_one_scale() -> None:
     def body(x: ir.Value) -> ir.Value:
         value = f32(dense(x), (float(np.float32(0.02) * np.float32(0.01)),), axis=0)
-        return codes(build_activation(Activation.GELU, value))
+        return quantized(build_activation(Activation.GELU, value))
 
     after = run_both(graph(["tensor<3x20xui8>"], body), FuseFloatEpiloguePass())
     assert op_names(after) == ["qnn.fused_dense"]
@@ -120,74 +120,74 @@ def test_the_pipeline_fuses_what_comes_after() -> None:
     """An addition and a clamp of quantized values join the same kernel."""
 
     def body(x: ir.Value) -> ir.Value:
-        return codes(build_activation(Activation.HARDSWISH, f32(conv(x))))
+        return quantized(build_activation(Activation.HARDSWISH, f32(conv(x))))
 
-    after = run_both(graph([IMAGE], lambda x: codes(f32(conv(body(x))))), FuseQnnPass())
+    after = run_both(graph([IMAGE], lambda x: quantized(f32(conv(body(x))))), FuseQnnPass())
     assert op_names(after) == [FUSED, FUSED]
 
 
 def test_uses_beside_the_chain_are_refused() -> None:
     def shared_accumulators(x: ir.Value) -> list[ir.Value]:
         accumulators = conv(x)
-        return [codes(f32(accumulators)), accumulators]
+        return [quantized(f32(accumulators)), accumulators]
 
     def shared_sum(x: ir.Value) -> list[ir.Value]:
         value = f32(conv(x))
-        return [codes(value), value]
+        return [quantized(value), value]
 
     def shared_source(x: ir.Value) -> list[ir.Value]:
         value = f32(conv(x))
-        return [codes(build_activation(Activation.HARDSWISH, value)), value]
+        return [quantized(build_activation(Activation.HARDSWISH, value)), value]
 
     def shared_result(x: ir.Value) -> list[ir.Value]:
         value = build_activation(Activation.TANH, f32(conv(x)))
-        return [codes(value), value]
+        return [quantized(value), value]
 
     assert "needs the result of 'qnn.conv2d' alone, but it has 2 uses" in reason(shared_accumulators)
     assert "needs the result of 'qnn.dequantize' alone, but it has 2 uses" in reason(shared_sum)
-    assert "needs the steps of its hardswish alone" in reason(shared_source)
+    assert "must use the ops of its hardswish alone" in reason(shared_source)
     assert "needs the result of 'math.tanh' alone, but it has 2 uses" in reason(shared_result)
 
 
 def test_unknown_chains_are_refused() -> None:
     def squared(x: ir.Value) -> ir.Value:
         value = f32(conv(x))
-        return codes(arith.mulf(value, value))
+        return quantized(arith.mulf(value, value))
 
     def residual_first(x: ir.Value, r: ir.Value) -> ir.Value:
         value = arith.addf(f32(conv(x)), residual_of(r))
-        return codes(arith.addf(value, bias(value)))
+        return quantized(arith.addf(value, bias(value)))
 
-    def of_places(x: ir.Value) -> ir.Value:
-        places = constant(np.arange(210, dtype=np.float32).reshape(1, 6, 7, 5))
-        return codes(arith.addf(f32(conv(x)), places))
+    def per_element(x: ir.Value) -> ir.Value:
+        offsets = constant(np.arange(210, dtype=np.float32).reshape(1, 6, 7, 5))
+        return quantized(arith.addf(f32(conv(x)), offsets))
 
     assert "must be a known activation of sums of dequantized accumulators, but there is 'arith.mulf'" in reason(
         squared
     )
     assert "must add one residual, after the bias" in reason(residual_first, [IMAGE, OUT])
-    assert "must add biases of the channels and one dequantized 8-bit tensor alone" in reason(of_places)
-    two = reason(lambda x: codes(arith.addf(f32(conv(x)), f32(conv(x)))))
+    assert "must add biases of the channels and one dequantized 8-bit tensor alone" in reason(per_element)
+    two = reason(lambda x: quantized(arith.addf(f32(conv(x)), f32(conv(x)))))
     assert "must add biases of the channels" in two
 
 
 def test_other_parameters_are_refused() -> None:
     def two_biases(x: ir.Value) -> ir.Value:
         value = f32(conv(x, bias=bias_of()))
-        return codes(arith.addf(value, bias(value)))
+        return quantized(arith.addf(value, bias(value)))
 
     assert "rounding must be half_even, but got half_away" in reason(
-        lambda x: codes(f32(conv(x)), rounding="half_away")
+        lambda x: quantized(f32(conv(x)), rounding="half_away")
     )
-    assert "must have an 8-bit result, but got i16" in reason(lambda x: codes(f32(conv(x)), "i16"))
+    assert "must have an 8-bit result, but got i16" in reason(lambda x: quantized(f32(conv(x)), "i16"))
     channels: dict[str, Any] = {"scales": (0.05,) * CHANNELS, "axis": 3}
-    assert "must have one scale and one zero point" in reason(lambda x: codes(f32(conv(x)), **channels))
-    tiny = reason(lambda x: codes(f32(conv(x)), scales=(2.0**-70,)))
+    assert "must have one scale and one zero point" in reason(lambda x: quantized(f32(conv(x)), **channels))
+    tiny = reason(lambda x: quantized(f32(conv(x)), scales=(2.0**-70,)))
     assert "must have a scale of at least 2^-60" in tiny
-    assert "the products of input_scale and weight_scales" in reason(lambda x: codes(f32(conv(x), (0.001,))))
-    assert "with zero point 0" in reason(lambda x: codes(f32(conv(x), zero_point=1)))
+    assert "the products of input_scale and weight_scales" in reason(lambda x: quantized(f32(conv(x), (0.001,))))
+    assert "with zero point 0" in reason(lambda x: quantized(f32(conv(x), zero_point=1)))
     square = ["tensor<1x5x5x4xui8>"]
-    assert "along axis 3, but got 1" in reason(lambda x: codes(f32(conv(x), axis=1)), square)
+    assert "along axis 3, but got 1" in reason(lambda x: quantized(f32(conv(x), axis=1)), square)
     assert "must have one bias, but there is one of integers and one of f32 values" in reason(two_biases)
 
 
@@ -195,13 +195,13 @@ def test_a_residual_by_channel_is_refused() -> None:
     def body(x: ir.Value, r: ir.Value) -> ir.Value:
         parameters: dict[str, Any] = {"scales": (0.04,) * CHANNELS, "zero_points": (9,), "axis": 3}
         other = build(DequantizeOp, r, element="f32", **parameters).output
-        return codes(arith.addf(f32(conv(x)), other))
+        return quantized(arith.addf(f32(conv(x)), other))
 
     assert "a residual with one zero point and one scale" in reason(body, [IMAGE, OUT])
 
 
 def test_weights_known_at_run_time_are_refused() -> None:
     def body(x: ir.Value, weight: ir.Value) -> ir.Value:
-        return codes(f32(conv(x, weight=weight)))
+        return quantized(f32(conv(x, weight=weight)))
 
     assert "needs a constant weight" in reason(body, [IMAGE, "tensor<5x3x3x4xi8>"])

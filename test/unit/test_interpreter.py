@@ -24,7 +24,7 @@ def run_one(body: str, x: NDArray[Any], argument: str = U8, result: str = U8) ->
     return interpreter.run(parse(function(body, argument, result)), [x])[0].tolist()
 
 
-def codes(*values: int, dtype: type[np.integer[Any]] = np.uint8) -> NDArray[Any]:
+def quantized(*values: int, dtype: type[np.integer[Any]] = np.uint8) -> NDArray[Any]:
     return np.array([values]).astype(dtype)
 
 
@@ -32,11 +32,11 @@ def test_every_op_of_the_dialect_has_an_evaluator() -> None:
     assert {op.OPERATION_NAME for op in OPS} <= EVALUATORS.keys()
 
 
-def test_signed_and_unsigned_codes_keep_their_meaning() -> None:
+def test_signed_and_unsigned_values_keep_their_meaning() -> None:
     requantize = f"""%y = "qnn.requantize"(%x) {{input_scale = 1.0 : f64, weight_scales = array<f64: 1.0>,
         input_zero_points = array<i64: 128>, output_scale = 1.0 : f64, output_zero_point = 0 : i64, axis = 0 : i64,
         rounding = "fixed32_double", multiplier = "f64"}} : ({U8}) -> {I8}"""
-    assert run_one(requantize, codes(0, 1, 200, 255), U8, I8) == [[-128, -127, 72, 127]]
+    assert run_one(requantize, quantized(0, 1, 200, 255), U8, I8) == [[-128, -127, 72, 127]]
 
 
 def test_requantize_by_channel_follows_the_axis() -> None:
@@ -55,7 +55,7 @@ def test_dense_with_zero_points_and_bias() -> None:
         weight_scales = array<f64: 1.0>, weight_zero_points = array<i64: 1>}}
         : ({U8}, tensor<2x4xi8>, tensor<2xi32>) -> tensor<1x2xi32>"""
     # offsets (1, 0, 2, -10) times (0, 1, 2, 3) and (-1, -1, -1, 0)
-    assert run_one(body, codes(11, 10, 12, 0), U8, "tensor<1x2xi32>") == [[100 - 26, -7 - 3]]
+    assert run_one(body, quantized(11, 10, 12, 0), U8, "tensor<1x2xi32>") == [[100 - 26, -7 - 3]]
 
 
 def test_a_table_is_indexed_by_the_bit_pattern() -> None:
@@ -63,7 +63,7 @@ def test_a_table_is_indexed_by_the_bit_pattern() -> None:
     body = f"""%y = "qnn.lut"(%x) {{table = dense<[{table}]> : tensor<256xi8>,
         input_scale = 1.0 : f64, input_zero_point = 0 : i64, output_scale = 1.0 : f64, output_zero_point = 0 : i64}}
         : ({I8}) -> {I8}"""
-    x = codes(0, 1, -1, -128, dtype=np.int8)
+    x = quantized(0, 1, -1, -128, dtype=np.int8)
     assert run_one(body, x, I8, I8) == [[-1, -2, 0, -1]]
 
 
@@ -88,7 +88,7 @@ def fused(residual: bool, table: str = "") -> list[Any]:
         zero_point=2 if residual else 5,
         more=(ADD if residual else "") + (f", {{lut = {{table = {table}}}}}" if table else ""),
     )
-    return run_one(body, codes(1, 2, 30, 9), U8, "tensor<1x2xui8>")
+    return run_one(body, quantized(1, 2, 30, 9), U8, "tensor<1x2xui8>")
 
 
 def test_the_stages_of_a_fused_op_run_in_order() -> None:
@@ -123,7 +123,7 @@ def test_a_float_island_computes_in_float32() -> None:
     %y = "qnn.quantize"(%f) {{scales = array<f64: 0.5>, zero_points = array<i64: 7>, axis = 0 : i64,
         rounding = "half_even", scaling = "divide", nan = "zero_point"}} : (tensor<1x4xf32>) -> {U8}"""
     # 0.1f * 10 * 3 is 3.0000001 in float32: its floor would be 2 with 0.1 times 30 rounded down
-    assert run_one(body, codes(3, 13, 23, 255)) == [[7, 13, 19, 157]]
+    assert run_one(body, quantized(3, 13, 23, 255)) == [[7, 13, 19, 157]]
 
 
 def test_observe_sees_every_value() -> None:
@@ -131,7 +131,7 @@ def test_observe_sees_every_value() -> None:
     body = f"""%c = "qnn.clip"(%x) {{min = 2 : i64, max = 9 : i64}} : ({U8}) -> {U8}
     %y = "qnn.reshape"(%c) {{shape = array<i64: 1, 4>}} : ({U8}) -> {U8}"""
     interpreter.run(
-        parse(function(body)), [codes(0, 5, 9, 10)], observe=lambda op, v: seen.append((op.name, v.tolist()))
+        parse(function(body)), [quantized(0, 5, 9, 10)], observe=lambda op, v: seen.append((op.name, v.tolist()))
     )
     assert seen == [("qnn.clip", [[2, 5, 9, 9]]), ("qnn.reshape", [[2, 5, 9, 9]])]
 
@@ -155,8 +155,8 @@ def test_an_op_without_evaluator_is_named_with_its_place_before_anything_runs() 
     ("inputs", "message"),
     [
         ([], "function @main must be called with 1 arrays, but got 0"),
-        ([codes(1, 2, 3, 4, dtype=np.int8)], "input 'image' must be uint8[1, 4], but got int8[1, 4]"),
-        ([codes(1, 2, 3)], "input 'image' must be uint8[1, 4], but got uint8[1, 3]"),
+        ([quantized(1, 2, 3, 4, dtype=np.int8)], "input 'image' must be uint8[1, 4], but got int8[1, 4]"),
+        ([quantized(1, 2, 3)], "input 'image' must be uint8[1, 4], but got uint8[1, 3]"),
     ],
 )
 def test_inputs_are_checked(inputs: list[NDArray[Any]], message: str) -> None:

@@ -24,11 +24,11 @@ def table(value: ir.Value) -> ir.Value:
     return build(LutOp, value, element=element, table=TABLE, **quantization(element, element)).output
 
 
-def same_codes(value: ir.Value) -> ir.Value:
+def same_values(value: ir.Value) -> ir.Value:
     """To the other sign, every code at its place in the range: between stored quantized values nothing changes."""
     source, target = element_of(value.type), "ui8" if element_of(value.type) == "i8" else "i8"
-    codes = np.roll(np.arange(256), 128).astype(np.uint8)
-    return build(LutOp, value, element=target, table=codes, **quantization(source, target)).output
+    values = np.roll(np.arange(256), 128).astype(np.uint8)
+    return build(LutOp, value, element=target, table=values, **quantization(source, target)).output
 
 
 def sums(value: ir.Value) -> list[ir.Value]:
@@ -52,7 +52,7 @@ def mean(value: ir.Value) -> ir.Value:
 def both_ways(value: ir.Value) -> list[ir.Value]:
     """A result that is read again, returned twice, and an argument that is returned as it is."""
     first = table(value)
-    return [first, same_codes(first), first, value]
+    return [first, same_values(first), first, value]
 
 
 def labels(module: ir.Module) -> set[str]:
@@ -60,7 +60,7 @@ def labels(module: ir.Module) -> set[str]:
 
 
 @pytest.mark.parametrize("element", EIGHT_BIT)
-@pytest.mark.parametrize("body", [table, same_codes, sums, extremes, mean])
+@pytest.mark.parametrize("body", [table, same_values, sums, extremes, mean])
 def test_nothing_is_copied(body: Callable[[ir.Value], Any], element: str) -> None:
     module = graph([tensor(SHAPE, element)], body)
     check(module)
@@ -73,7 +73,7 @@ def test_results_may_be_read_and_returned_again(element: str) -> None:
 
 
 @pytest.mark.parametrize("element", EIGHT_BIT)
-def test_one_reader_that_needs_stored_codes_is_enough_for_a_copy(element: str) -> None:
+def test_one_reader_that_needs_stored_values_is_enough_for_a_copy(element: str) -> None:
     low, high = ends(element)
 
     def body(value: ir.Value) -> list[ir.Value]:

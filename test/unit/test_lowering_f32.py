@@ -9,7 +9,7 @@ from graphs import graph
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32SumOp, build
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32SumOp, build
 from qdialect.dialect.constants import constant
 from qdialect.reference import interpreter
 
@@ -25,7 +25,7 @@ REDUCTIONS = [
 ]
 
 
-@pytest.mark.parametrize("op", [F32SumOp, F32MaxOp, F32MinOp])
+@pytest.mark.parametrize("op", [F32SumOp, F32ProdOp, F32MaxOp, F32MinOp])
 @pytest.mark.parametrize(("shape", "axes"), REDUCTIONS)
 def test_reductions(op: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     check_op(op, [tensor(shape, "f32")], "f32", axes=axes, keep_dims=len(axes) == 2)

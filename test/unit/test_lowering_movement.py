@@ -71,12 +71,12 @@ def test_planes_become_pixels(planes: int, element: str) -> None:
 
 def test_constants_are_read_where_they_lie() -> None:
     """With a border of their own for each consumer that wants one; no call stores or copies them."""
-    codes = np.random.default_rng(5).integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)
+    values = np.random.default_rng(5).integers(-128, 128, (1, 4, 6, 5)).astype(np.int8)
     pads: Attributes = {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)}
     bounds: Attributes = {"output_min": -128, "output_max": 127}
 
     def body(image: ir.Value) -> list[ir.Value]:
-        known = constant(codes)
+        known = constant(values)
         pooled = build(MaxPool2DOp, known, element="i8", **pads, **bounds).output
         how: Attributes = {"zero_point": 3, "division": "half_away", "count_include_pad": True}
         mean = build(AvgPool2DOp, known, element="i8", **pads, **bounds, **how).output
@@ -89,7 +89,7 @@ def test_constants_are_read_where_they_lie() -> None:
         turned = build(ReshapeOp, known, element="i8", shape=(1, 120)).output
         return [joined, added, turned, known]
 
-    module = graph([tensor(codes.shape, "i8")], body)
+    module = graph([tensor(values.shape, "i8")], body)
     check(module)
     labels = lower(module, TARGETS["generic"], Phase.LINALG).labels
     assert [label for label in labels if label == "halo" or label.startswith(("constant", "pad"))] == []

@@ -54,8 +54,8 @@ def test_tables(number: int, source: str) -> None:
 
 @pytest.mark.parametrize("op", UNARY_OPS)
 def test_every_unary_op_is_a_table(op: Any) -> None:
-    codes = np.arange(-128, 128, dtype=np.int8)
-    check_op(op, [tensor((256,), "i8")], "ui8", [codes], **quantization("i8", "ui8"))
+    quantized = np.arange(-128, 128, dtype=np.int8)
+    check_op(op, [tensor((256,), "i8")], "ui8", [quantized], **quantization("i8", "ui8"))
 
 
 @pytest.mark.parametrize("element", INTEGERS)
@@ -105,7 +105,7 @@ def test_each_channel_has_its_own_zero_point(source: str) -> None:
 @pytest.mark.parametrize(
     ("rounding", "scale"), [(Rounding.F32_UP_ZP_FIRST, 0.499999), (Rounding.F32_NEAREST_ZP_FIRST, 0.500001)]
 )
-def test_a_zero_point_before_rounding_is_that_of_the_codes(rounding: Rounding, scale: float) -> None:
+def test_a_zero_point_before_rounding_is_that_of_the_values(rounding: Rounding, scale: float) -> None:
     # Either scale less 128 is -127.5 in float32; plus 0, the zero point of stored quantized values, it is what it was.
     output: Attributes = {"output_scale": 1.0, "output_zero_point": -128, "rounding": rounding}
     data = np.array([0, 1, 3], dtype=np.int32)
@@ -114,10 +114,10 @@ def test_a_zero_point_before_rounding_is_that_of_the_codes(rounding: Rounding, s
 
 @pytest.mark.parametrize("scale", [3 / 32, 5 / 64, 0.4999, 0.5, 1.5])
 @pytest.mark.parametrize("rounding", [rounding for rounding in Rounding if rounding.is_fixed])
-def test_every_16_bit_code_is_requantized_near_its_ties(rounding: Rounding, scale: float) -> None:
-    codes = np.arange(-(2**15), 2**15).astype(np.int16)
+def test_every_16_bit_value_is_requantized_near_its_ties(rounding: Rounding, scale: float) -> None:
+    quantized = np.arange(-(2**15), 2**15).astype(np.int16)
     output: Attributes = {"output_scale": 1.0, "output_zero_point": 0, "rounding": rounding}
-    for element, data in (("i16", codes), ("ui16", codes.view(np.uint16))):
+    for element, data in (("i16", quantized), ("ui16", quantized.view(np.uint16))):
         check_op(RequantizeOp, [tensor((2**16,), element)], "i32", [data], input_scale=scale, **output)
 
 
@@ -160,8 +160,8 @@ def test_an_operand_of_the_sums_own_quantization_stays_as_it_is() -> None:
     check_op(AddOp, [tensor((300,), "i8"), tensor((300,), "ui8")], "i8", output_scale=0.05, **attributes)
 
 
-def test_a_float_sum_is_that_of_the_codes() -> None:
-    codes = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
+def test_a_float_sum_is_that_of_the_values() -> None:
+    quantized = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
     attributes: Attributes = binary(("i8", "i8", "i8"), 0) | {
         "lhs_scale": 0.3,
         "rhs_scale": 0.1,
@@ -169,7 +169,7 @@ def test_a_float_sum_is_that_of_the_codes() -> None:
     }
     arithmetic = AddArithmetic.FLOAT_ONCE
     operands = [tensor((256, 256), "i8")] * 2
-    inputs = [grid.astype(np.int8) for grid in codes]
+    inputs = [grid.astype(np.int8) for grid in quantized]
     check_op(AddOp, operands, "i8", inputs, output_scale=0.2, arithmetic=arithmetic, **attributes)
 
 
@@ -207,7 +207,7 @@ def test_avg_pool2d(case: tuple[Any, ...], element: str, division: Division) -> 
 
 @pytest.mark.parametrize("extent", [250, 300])
 @pytest.mark.parametrize(("element", "code", "beyond"), [("ui8", 254, 255), ("i8", -127, -128)])
-def test_the_mean_of_many_codes_is_exact_at_a_tie(extent: int, element: str, code: int, beyond: int) -> None:
+def test_the_mean_of_many_values_is_exact_at_a_tie(extent: int, element: str, code: int, beyond: int) -> None:
     size = extent * extent
     images = np.full((2, size), code, dtype=NUMPY_DTYPES[element])
     # One code short of the tie, and the tie.
@@ -283,9 +283,9 @@ def test_a_float_sum_runs_in_order(classes: int) -> None:
     rng = np.random.default_rng(classes)
     tried = 0
     for _ in range(40):
-        codes = rng.integers(200, 256, (1, classes)).astype(np.uint8)
-        codes[0, 0] = 255
-        terms = np.exp((codes[0].astype(np.float32) - 255) * np.float32(0.02))
+        quantized = rng.integers(200, 256, (1, classes)).astype(np.uint8)
+        quantized[0, 0] = 255
+        terms = np.exp((quantized[0].astype(np.float32) - 255) * np.float32(0.02))
         ordered, parts = (np.add.accumulate(part)[-1] for part in (terms, terms[: classes // 2]))
         other = np.float32(parts + np.add.accumulate(terms[classes // 2 :])[-1])
         if ordered == other:
@@ -293,7 +293,7 @@ def test_a_float_sum_runs_in_order(classes: int) -> None:
         tried += 1
         scale = float(np.float32(2 / (float(ordered) + float(other)) / 100.5))
         attributes: Attributes = softmax("ui8", 1, "float", 0.02) | {"output_scale": scale}
-        check_op(SoftmaxOp, [tensor((1, classes), "ui8")], "ui8", [codes], **attributes)
+        check_op(SoftmaxOp, [tensor((1, classes), "ui8")], "ui8", [quantized], **attributes)
         if tried == 3:
             return
     pytest.fail("no sum depends on its order")

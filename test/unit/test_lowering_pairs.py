@@ -58,14 +58,14 @@ def test_pair(number: int, broadcast: int) -> None:
 
 @pytest.mark.parametrize("number", range(len(OPS)))
 @pytest.mark.parametrize("element", EIGHT_BIT)
-def test_every_pair_of_codes(number: int, element: str) -> None:
+def test_every_pair_of_values(number: int, element: str) -> None:
     op, how = OPS[number]
     low, high = ends(element)
-    codes = np.arange(low, high + 1).astype(NUMPY_DTYPES[element])
+    values = np.arange(low, high + 1).astype(NUMPY_DTYPES[element])
     attributes: Attributes = {"lhs_scale": 0.5, "rhs_scale": 0.25, "output_scale": 1.0, **how}
     attributes |= {"lhs_zero_point": low + 3, "rhs_zero_point": high - 40, "output_zero_point": low + 120}
     attributes |= {"output_min": low, "output_max": high}
-    inputs = [codes.reshape(256, 1), codes.reshape(1, 256)]
+    inputs = [values.reshape(256, 1), values.reshape(1, 256)]
     check_op(op, [tensor((256, 1), element), tensor((1, 256), element)], element, inputs, **attributes)
 
 

@@ -58,21 +58,21 @@ def test_a_zero_point_that_is_stored_as_zero_needs_no_sums(data: str) -> None:
 @pytest.mark.parametrize("side", [0, 1])
 def test_either_operand_may_be_constant(side: int) -> None:
     shapes = [(2, 5, 6), (2, 6, 9)]
-    codes = constant_codes(shapes[side])
+    quantized = constant_values(shapes[side])
 
     def body(operand: ir.Value) -> ir.Value:
         pair = [operand, operand]
-        pair[side] = constant(codes)
+        pair[side] = constant(quantized)
         return build(MatMulOp, *pair, element="i32", **parameters("i8", "i8", 9)).output
 
     check(graph([tensor(shapes[1 - side], "i8")], body))
 
 
-def constant_codes(shape: tuple[int, ...]) -> Any:
+def constant_values(shape: tuple[int, ...]) -> Any:
     return drawn(np.dtype(np.int8), shape, np.random.default_rng(3))
 
 
-def test_one_kernel_computes_the_product_and_its_codes() -> None:
+def test_one_kernel_computes_the_product_and_its_values() -> None:
     values = parameters("ui8", "i8", 40)
     scales: dict[str, Any] = {name: values[name] for name in ("input_scale", "weight_scales")}
 
@@ -100,7 +100,7 @@ def test_one_kernel_computes_the_product_and_its_codes() -> None:
 def test_transposed_convolutions(
     kernel: tuple[int, int], strides: tuple[int, int], dilation: tuple[int, int], groups: int
 ) -> None:
-    weight = constant_codes((12, *kernel, 12 // groups))
+    weight = constant_values((12, *kernel, 12 // groups))
 
     def body(data: ir.Value) -> ir.Value:
         window: dict[str, Any] = {"strides": strides, "dilation": dilation, "padding": (1, 0, 0, 1)}

@@ -100,5 +100,5 @@ def test_a_long_sequence_is_one_kernel_with_a_loop() -> None:
     gates, initial = numbers(500, 1, 64), numbers(1, 32, seed=1)
     module = module_of(F32LstmOp, (500, 1, 16))
     executable = compile_module(module)
-    assert len(executable.steps) == 1
+    assert len(executable.calls) == 1
     np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])

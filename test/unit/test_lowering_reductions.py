@@ -20,11 +20,11 @@ SHAPES = [(1,), (7,), (70,), (3, 5), (2, 3, 66), (2, 5, 7, 21), (1, 2, 2, 64), (
 def test_arg(op: Any, last: bool, number: int) -> None:
     shape, source = SHAPES[number], EIGHT_BIT[number % 2]
     rng = np.random.default_rng(number)
-    codes = rng.choice(np.array([-128, 0, 3, 127]), shape).astype(np.int64).astype(NUMPY_DTYPES[source])
+    values = rng.choice(np.array([-128, 0, 3, 127]), shape).astype(np.int64).astype(NUMPY_DTYPES[source])
     for axis in range(len(shape)):
         element = ("i32", "i64")[(number + axis) % 2]
         keep_dims = bool((number + axis) % 3)
-        check_op(op, [tensor(shape, source)], element, [codes], axis=axis, keep_dims=keep_dims, last=last)
+        check_op(op, [tensor(shape, source)], element, [values], axis=axis, keep_dims=keep_dims, last=last)
 
 
 AXES = [
@@ -55,9 +55,9 @@ def test_l2_normalize(shape: tuple[int, ...], element: str) -> None:
     rng = np.random.default_rng(len(shape))
     low, high = ends(element)
     zero_point = (low, 5, high)[shape[-1] % 3]
-    codes = rng.integers(low, high, shape, endpoint=True).astype(dtype)
+    values = rng.integers(low, high, shape, endpoint=True).astype(dtype)
     # A row of zeros, and rows whose squares add up to little.
     quiet = np.full(shape, zero_point, dtype=dtype)
     quiet[..., :1] = min(zero_point + 1, high)
-    for data in (codes, np.full(shape, zero_point, dtype=dtype), quiet):
+    for data in (values, np.full(shape, zero_point, dtype=dtype), quiet):
         check_op(L2NormalizeOp, [tensor(shape, element)], element, [data], input_zero_point=zero_point)

@@ -65,8 +65,8 @@ def _arg_of_resized(element: str, shape: tuple[int, ...], size: tuple[int, int],
     low = ELEMENT_RANGES[element][0]
 
     def body(image: ir.Value) -> ir.Value:
-        codes = build(ClipOp, image, element=element, min=low + 126, max=low + 129).output
-        resized = build(ResizeBilinearOp, codes, element=element, size=size, **COORDINATES).output
+        values = build(ClipOp, image, element=element, min=low + 126, max=low + 129).output
+        resized = build(ResizeBilinearOp, values, element=element, size=size, **COORDINATES).output
         return build(attributes["op"], resized, element="i64", **attributes["how"]).output
 
     return graph([tensor(shape, element)], body)

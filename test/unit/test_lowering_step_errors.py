@@ -6,11 +6,12 @@ import pytest
 
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
-from qdialect.diagnostics import CompileError
+from qdialect.diagnostics import CompileError, PassError
 from qdialect.lowering.to_llvm import to_llvm
 from qdialect.lowering.to_threads import to_threads
 from qdialect.lowering.to_vector import to_vector
 from qdialect.lowering.to_x86 import to_x86
+from qdialect.pipeline import PassManager
 from qdialect.target import TARGETS
 
 EMPTY = "module {\n}"
@@ -137,7 +138,7 @@ def test_a_parallel_region_has_a_number_of_threads(text: str) -> None:
         ),
     ],
 )
-def test_tags_of_a_nest(tags: str, message: str) -> None:
+def test_tags_of_a_micro_kernel(tags: str, message: str) -> None:
     assert failure(to_vector, GENERIC.format(tags=tags)) == (2, message)
 
 
@@ -146,8 +147,7 @@ def test_a_role_is_any_string() -> None:
     assert failure(to_vector, text) == (2, 'micro-kernel -1 must have a root, but has only root" } in')
 
 
-def test_what_upstream_cannot_lower() -> None:
-    text = """func.func @main(%i: index) {
+UNRESOLVED = """func.func @main(%i: index) {
   %0 = memref.alloc(%i) : memref<?xi8>
   call @other(%0) : (memref<?xi8>) -> ()
   return
@@ -155,9 +155,18 @@ def test_what_upstream_cannot_lower() -> None:
 func.func @other(%x: memref<?xi8>) {
   return
 }"""
-    line, message = failure(to_llvm, text)
+
+
+def test_what_upstream_cannot_lower() -> None:
+    line, message = failure(to_llvm, UNRESOLVED)
     assert line == 3
-    assert message.startswith("to-llvm: 'llvm.call' op 'other' does not reference a valid")
+    assert message.startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
+
+
+def test_the_name_of_the_pass_is_said_once() -> None:
+    with pytest.raises(PassError) as caught:
+        PassManager("qnn-to-llvm").run(parse(UNRESOLVED, make_context(), "net.mlir"))
+    assert str(caught.value).startswith("qnn-to-llvm: 'llvm.call' op 'other' does not reference a valid")
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -36,9 +36,9 @@ def model_of(kind: str, is_quantized: bool) -> bytes:
     b = ModelBuilder()
     names = [b.input("x", shape)]
     for seed, one in enumerate(constants):
-        codes = np.asarray(drawn(one, np.int8, seed) | 1).clip(1, 127).astype(np.int8)
-        plain = codes.astype(np.float32) * SCALE
-        names.append(b.weight(codes, float(SCALE)) if is_quantized else b.constant(plain))
+        quantized = np.asarray(drawn(one, np.int8, seed) | 1).clip(1, 127).astype(np.int8)
+        plain = quantized.astype(np.float32) * SCALE
+        names.append(b.weight(quantized, float(SCALE)) if is_quantized else b.constant(plain))
     return b.finish(b.node(kind, *names, output="y", **attributes), dtype=np.float32)
 
 
@@ -50,14 +50,14 @@ def test_both_forms_of_a_constant_are_one_module(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["Add", "Mul", "Sub"])
 def test_a_function_of_constants_is_a_constant(kind: str) -> None:
     """Of dequantized ones too: the sum is a weight like another."""
-    codes = drawn((4, 3), np.int8)
+    quantized = drawn((4, 3), np.int8)
     b = ModelBuilder()
-    weight = b.node(kind, b.weight(codes, float(SCALE)), b.weight(codes[:1], 0.5))
+    weight = b.node(kind, b.weight(quantized, float(SCALE)), b.weight(quantized[:1], 0.5))
     content = b.finish(b.node("MatMul", b.input("x", (2, 4)), weight), dtype=np.float32)
     assert "dequantize" not in str(import_onnx(content))
     x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
     function = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract}[kind]
-    matrix = function(codes.astype(np.float32) * SCALE, codes[:1].astype(np.float32) * np.float32(0.5))
+    matrix = function(quantized.astype(np.float32) * SCALE, quantized[:1].astype(np.float32) * np.float32(0.5))
     wanted = np.zeros((2, 3), np.float32)
     for k in range(4):
         wanted += x[:, k : k + 1] * matrix[k]

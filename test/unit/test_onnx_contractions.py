@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, drawn, f32_values, requantized, run, spread
+from onnx_graphs import CONTRIB, ModelBuilder, convolved, drawn, f32_values, quantized_of, requantized, run, spread
 
 Array = NDArray[Any]
 TYPES = [(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)]
@@ -151,16 +151,16 @@ def test_qgemm_is_float_without_output_parameters(is_quantized: bool) -> None:
     ("kind", "bounds"),
     [("Relu", (0.0, np.inf)), ("Clip", (0.0, 6.0)), ("Clip", (-1.0, np.inf))],
 )
-def test_an_activation_before_the_quantization_clamps_the_codes(kind: str, bounds: tuple[float, float]) -> None:
+def test_an_activation_before_the_quantization_clamps_the_values(kind: str, bounds: tuple[float, float]) -> None:
     x, w = drawn((1, 3, 6, 7), np.uint8), drawn((4, 3, 3, 3), np.int8)
     b = ModelBuilder()
     conv = b.node("Conv", b.dequantize(b.input("x", x.shape, np.uint8), X), b.weight(w, 0.02))
     limits = () if kind == "Relu" else tuple(b.constant(bound) for bound in bounds)
     content = b.finish(b.quantize(b.node(kind, conv, *limits), Y))
     acc = convolved(x.astype(int) - X[1], w, {})
-    codes = requantized(acc, X[0], np.array([0.02]), Y)
-    low, high = (codes_of(np.array(bound, dtype=np.float32), Y) for bound in bounds)
-    assert np.array_equal(run(content, x), np.clip(codes, low, high))
+    values = requantized(acc, X[0], np.array([0.02]), Y)
+    low, high = (quantized_of(np.array(bound, dtype=np.float32), Y) for bound in bounds)
+    assert np.array_equal(run(content, x), np.clip(values, low, high))
 
 
 def test_conv_can_end_in_floats() -> None:

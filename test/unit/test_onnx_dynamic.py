@@ -45,13 +45,13 @@ DATA = {
 @pytest.mark.parametrize("name", DATA)
 def test_parameters_come_from_the_data(name: str) -> None:
     model, x = ModelBuilder(), DATA[name].astype(np.float32)
-    outputs = ["codes", "scale", "point"]
+    outputs = ["quantized", "scale", "point"]
     model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], outputs)
-    total = model.node("Mul", model.node("Cast", "codes", to=1), "scale")
+    total = model.node("Mul", model.node("Cast", "quantized", to=1), "scale")
     content = model.finish(total, "scale", model.node("Cast", "point", to=1), dtype=np.float32)
     found = run(content, x)
-    codes, scale, point = quantized(x)
-    np.testing.assert_array_equal(found[0], codes.astype(np.float32) * scale)
+    values, scale, point = quantized(x)
+    np.testing.assert_array_equal(found[0], values.astype(np.float32) * scale)
     assert found[1:] == (scale, np.float32(point))
 
 
@@ -59,15 +59,15 @@ def test_parameters_come_from_the_data(name: str) -> None:
 def test_a_product_with_run_time_parameters(weight_point: int) -> None:
     model, x = ModelBuilder(), DATA["both signs"].astype(np.float32)
     weight = np.random.default_rng(1).integers(-127, 128, (19, 10)).astype(np.int8)
-    model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], ["codes", "scale", "point"])
+    model.node_of_many("DynamicQuantizeLinear", [model.input("x", x.shape)], ["quantized", "scale", "point"])
     sums = model.node(
-        "MatMulInteger", "codes", model.constant(weight), "point", model.constant(np.array(weight_point, np.int8))
+        "MatMulInteger", "quantized", model.constant(weight), "point", model.constant(np.array(weight_point, np.int8))
     )
     factor = model.node("Mul", "scale", model.constant(0.02))
     f32 = model.node("Mul", model.node("Cast", sums, to=1), factor)
     (found,) = run(model.finish(f32, dtype=np.float32), x)
-    codes, scale, point = quantized(x)
-    wanted = (codes.astype(np.int32) - point) @ (weight.astype(np.int32) - weight_point)
+    values, scale, point = quantized(x)
+    wanted = (values.astype(np.int32) - point) @ (weight.astype(np.int32) - weight_point)
     np.testing.assert_array_equal(found, wanted.astype(np.float32) * (scale * np.float32(0.02)))
 
 

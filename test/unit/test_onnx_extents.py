@@ -40,7 +40,7 @@ def test_open_extents_are_given_by_name_or_by_place() -> None:
         import_onnx(content, batch=0)
 
 
-def test_a_refusal_tells_of_extents_that_were_assumed() -> None:
+def test_an_error_tells_of_extents_that_were_assumed() -> None:
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ("n", 3, 8, 1), np.uint8), X)
     turned = b.node("Transpose", data, perm=[3, 1, 0, 2])

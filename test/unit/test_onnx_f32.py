@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import ModelBuilder, codes_of, drawn, f32_values
+from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of
 from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
@@ -132,10 +132,7 @@ def test_reductions_of_what_a_convolution_leaves(axes: list[int], keepdims: int)
     content = model.finish(model.node("ReduceMean", exponential, axes=axes, keepdims=keepdims), dtype=np.float32)
     transposes = str(import_onnx(content)).count("qnn.transpose")
     assert transposes == 1 + keepdims
-    sums = np.einsum(
-        "nchw,oc->nohw", f32_values(x, (0.02, 120)).astype(np.float64), f32_values(w, (0.001, 0))[..., 0, 0]
-    )
-    wanted = np.exp(sums).mean(tuple(axes), keepdims=bool(keepdims))
+    wanted = np.exp(np.einsum("nchw,oc->nohw", values, weights)).mean(tuple(axes), keepdims=bool(keepdims))
     assert_floats_within(run_both(content, x), wanted, "formula")
 
 
@@ -187,17 +184,17 @@ def test_convolution() -> None:
     check("Conv", inputs, formula, 2, group=2, strides=[2, 1], pads=[1, 0, 0, 1])
 
 
-def test_real_numbers_become_codes() -> None:
+def test_real_numbers_become_values() -> None:
     model = ModelBuilder()
     x, by = drawn((3, 19), np.uint8), (0.05, 100)
     value = model.dequantize(model.input("x", x.shape, np.uint8), by)
     total = model.node("Add", model.node("Exp", value), model.constant(numbers(19)))
     found = run_both(model.finish(model.quantize(total, (0.1, 3))), x)
     wanted = np.exp(f32_values(x, by).astype(np.float64)).astype(np.float32) + numbers(19)
-    np.testing.assert_array_equal(found, codes_of(wanted, (0.1, 3)))
+    np.testing.assert_array_equal(found, quantized_of(wanted, (0.1, 3)))
 
 
-def test_a_function_of_codes_may_stay_real() -> None:
+def test_a_function_of_values_may_stay_real() -> None:
     model = ModelBuilder()
     x, by = drawn((3, 19), np.uint8), (0.05, 100)
     value = model.node("Softmax", model.dequantize(model.input("x", x.shape, np.uint8), by))

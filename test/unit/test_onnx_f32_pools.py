@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import ModelBuilder, codes_of, drawn, evaluated, f32_values
+from onnx_graphs import ModelBuilder, drawn, evaluated, f32_values, quantized_of
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -89,7 +89,7 @@ def test_a_pool_of_floats_that_are_quantized_after_it(kind: str) -> None:
     windows = exact.reshape(1, 8, 1, 6, 1, 6) if kind.startswith("Global") else exact.reshape(1, 8, 3, 2, 3, 2)
     wanted = windows.max((3, 5)) if "Max" in kind else windows.mean((3, 5))
     assert_floats_within(results[0], wanted, "formula")
-    assert_within(results[1].astype(np.uint8), codes_of(wanted, to), tolerance_of(".onnx", kind))
+    assert_within(results[1].astype(np.uint8), quantized_of(wanted, to), tolerance_of(".onnx", kind))
 
 
 def test_a_window_outside_of_the_image_is_refused() -> None:

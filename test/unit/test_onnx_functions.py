@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, f32_values, run
+from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of, run
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 import qdialect
@@ -76,7 +76,7 @@ def test_between_quantizations_is_one_table(
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
     module = import_onnx(b.finish(b.quantize(b.node(kind, data, **attributes), Y)))
-    wanted = codes_of(function(f32_values(ALL, X).astype(np.float64)), Y)
+    wanted = quantized_of(function(f32_values(ALL, X).astype(np.float64)), Y)
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
     assert fused_ops(module) in (["qnn.lut"], ["qnn.clip"], ["qnn.lut", "qnn.clip"])
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
@@ -160,7 +160,7 @@ def test_what_exporters_spell_out_is_one_table(
     unfused = interpreter.run(module, [ALL])[0]
     if not is_quantized:
         # Steps in float32 may meet a tie where the real function does not.
-        wanted = codes_of(function(f32_values(ALL, X).astype(np.float64)), Y)
+        wanted = quantized_of(function(f32_values(ALL, X).astype(np.float64)), Y)
         assert_within(unfused, wanted, tolerance_of(".onnx", "HardSwish"))
     assert fused_ops(module) == ["qnn.lut"]
     assert np.array_equal(interpreter.run(module, [ALL])[0], unfused)
@@ -204,7 +204,7 @@ def test_where_a_comparison_holds(kind: str, function: Callable[[Array, Array], 
     assert np.array_equal(qdialect.compile(import_onnx(content))(x), wanted)
 
 
-def test_a_choice_between_codes_is_one_table() -> None:
+def test_a_choice_between_values_is_one_table() -> None:
     """A leaky activation as exporters without the operator write it."""
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
@@ -212,7 +212,7 @@ def test_a_choice_between_codes_is_one_table() -> None:
     module = import_onnx(b.finish(b.quantize(chosen, Y)))
     x = f32_values(ALL, X)
     assert fused_ops(module) == ["qnn.lut"]
-    assert np.array_equal(interpreter.run(module, [ALL])[0], codes_of(np.where(x > 0, x, x * np.float32(0.25)), Y))
+    assert np.array_equal(interpreter.run(module, [ALL])[0], quantized_of(np.where(x > 0, x, x * np.float32(0.25)), Y))
 
 
 def test_a_sum_of_many() -> None:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import external_data_helper
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, f32_values
+from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of
 
 from qdialect import read_model
 from qdialect._mlir import ir
@@ -142,15 +142,15 @@ def test_constants_of_every_kind_are_folded() -> None:
 def test_casts_and_identities_that_change_nothing_go() -> None:
     b = ModelBuilder()
     scale, point = b.parameters(X, np.uint8)
-    codes = b.node("QuantizeLinear", b.input("x", (1, 3)), b.node("Identity", scale), b.node("Identity", point))
-    same = b.node("Cast", b.node("Identity", codes), to=onnx.TensorProto.UINT8)
+    values = b.node("QuantizeLinear", b.input("x", (1, 3)), b.node("Identity", scale), b.node("Identity", point))
+    same = b.node("Cast", b.node("Identity", values), to=onnx.TensorProto.UINT8)
     content = b.finish(b.quantize(b.node("Dropout", b.dequantize(same, X)), X))
     module, x = import_onnx(content), np.array([[-1, 0.5, 9]], dtype=np.float32)
     assert names(module) == ["qnn.quantize"]
-    assert np.array_equal(interpreter.run(module, [x])[0], codes_of(x, X))
+    assert np.array_equal(interpreter.run(module, [x])[0], quantized_of(x, X))
 
 
-def test_every_offender_is_named_at_once() -> None:
+def test_every_unsupported_node_is_named_at_once() -> None:
     b = ModelBuilder()
     data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
     b.node("StringNormalizer", data, output="a", name="soft")
@@ -209,11 +209,16 @@ def offence(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 
         ("pads must be 8 integers, but got (-1,)", "Pad", [np.array([-1])], {}),
         ("operand shapes must broadcast, but got [1, 4, 8, 8] and [3]", "Add", [np.ones(3, np.float32)], {}),
         ("input 1 must be f32, but got int64", "Add", [np.ones(1, np.int64)], {}),
-        ("must keep the type f32 or go from integers to f32, but casts to i32", "Cast", [], {"to": 6}),
+        (
+            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, but casts to element type 11",
+            "Cast",
+            [],
+            {"to": 11},
+        ),
         ("attribute 'axis' is missing", "Concat", [], {}),
     ],
 )
-def test_refusal_says_what_was_expected_and_found(
+def test_an_error_says_what_was_expected_and_found(
     reason: str, kind: str, operands: list[Array], attributes: dict[str, Any]
 ) -> None:
     if kind == "Gemm":
@@ -221,6 +226,12 @@ def test_refusal_says_what_was_expected_and_found(
         data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
         notes = notes_of(b.finish(b.quantize(b.node("Gemm", data, b.weight(WEIGHT, 0.1)), Y)))
         assert notes == [f"node 2 Gemm ('t2'): {reason}"]
+        return
+    if kind == "Cast":
+        # What reads integers would be refused too.
+        b = ModelBuilder()
+        notes = notes_of(b.finish(b.node("Cast", b.dequantize(b.input("x", (1, 4), np.uint8), X), **attributes)))
+        assert notes == [f"node 1 Cast ('t1'): {reason}"]
         return
     assert offence(kind, *operands, **attributes) == reason
 
@@ -245,7 +256,9 @@ def test_parameters_must_be_constant_and_sound() -> None:
 def test_inputs_of_other_types() -> None:
     b = ModelBuilder()
     b.input("x", (1, 4), np.float64)
-    assert notes_of(b.finish("x"))[0].startswith("input 'x': type must be i8, ui8, i16, ui16, i32, i64 or f32, but got")
+    assert notes_of(b.finish("x"))[0].startswith(
+        "input 'x': type must be i1, i8, ui8, i16, ui16, i32, i64 or f32, but got"
+    )
 
 
 def test_damage_is_named() -> None:
@@ -350,9 +363,9 @@ def test_every_output_of_a_node_gets_its_tensor(monkeypatch: pytest.MonkeyPatch)
         return plan
 
     monkeypatch.setattr(importer, "planner_of", planner_of)
-    codes = np.arange(4, dtype=np.uint8)
-    for outputs, wanted in ((("y", "z"), [codes, [7]]), (("", "z"), [[7]]), (("y", ""), [codes]), (("y",), [codes])):
-        results = interpreter.run(import_onnx(twins(*outputs)), [codes])
+    values = np.arange(4, dtype=np.uint8)
+    for outputs, wanted in ((("y", "z"), [values, [7]]), (("", "z"), [[7]]), (("y", ""), [values]), (("y",), [values])):
+        results = interpreter.run(import_onnx(twins(*outputs)), [values])
         assert [result.tolist() for result in results] == [list(array) for array in wanted]
     assert notes_of(twins("a", "b", "c")) == ["node 0 Twins ('a'): must have 2 outputs, but got 3"]
     assert notes_of(twins("", "", "c")) == ["node 0 Twins: must have 2 outputs, but got 3"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_graphs import ModelBuilder, codes_of, drawn, f32_values, run
+from onnx_graphs import ModelBuilder, drawn, f32_values, quantized_of, run
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
@@ -41,8 +41,8 @@ def test_channels_stay_last(op: str, kind: str, operands: list[Any], attributes:
 def test_an_unused_part_may_have_no_name() -> None:
     b = ModelBuilder()
     b.node_of_many("Split", [b.input("x", (4, 3), np.uint8)], ["", "rest"])
-    codes = np.arange(12, dtype=np.uint8).reshape(4, 3)
-    assert np.array_equal(run(b.finish("rest"), codes), codes[2:])
+    values = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    assert np.array_equal(run(b.finish("rest"), values), values[2:])
 
 
 LONG = np.array
@@ -154,7 +154,7 @@ def test_resizing_that_is_refused(reason: str, operands: list[Any], attributes: 
     assert offence((1, 3, 4, 6), "Resize", operands, attributes) == reason
 
 
-def test_resized_codes_keep_their_channels_last() -> None:
+def test_resized_values_keep_their_channels_last() -> None:
     b = ModelBuilder()
     data = b.dequantize(b.input("x", (1, 4, 8, 8), np.uint8), X)
     pooled = b.dequantize(b.quantize(b.node("MaxPool", data, kernel_shape=[2, 2]), X), X)
@@ -166,11 +166,11 @@ def test_resized_codes_keep_their_channels_last() -> None:
 
 
 @pytest.mark.parametrize("fill", [0.3, -np.inf])
-def test_a_pad_between_two_codes_is_rounded_by_the_quantization_after_it(fill: float) -> None:
+def test_a_pad_between_two_values_is_rounded_by_the_quantization_after_it(fill: float) -> None:
     x, (before, after) = drawn((2, 3), np.uint8), ((0.25, 7), (0.013, 90))
     b = ModelBuilder()
     data = b.dequantize(b.input("x", x.shape, np.uint8), before)
     padded = b.node("Pad", data, b.constant(np.array([0, 1, 0, 0])), b.constant(fill))
     wanted = np.pad(f32_values(x, before), ((0, 0), (1, 0)), constant_values=np.float32(fill))
     with np.errstate(invalid="ignore"):
-        assert np.array_equal(run(b.finish(b.quantize(padded, after)), x), codes_of(wanted, after))
+        assert np.array_equal(run(b.finish(b.quantize(padded, after)), x), quantized_of(wanted, after))

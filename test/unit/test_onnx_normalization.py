@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, drawn, evaluated, f32_values
+from onnx_graphs import CONTRIB, ModelBuilder, drawn, evaluated, f32_values, quantized_of
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -29,9 +29,9 @@ def run_both(content: bytes, *inputs: Array) -> Array:
 
 def dequantized_constant(b: ModelBuilder, dtype: type[np.generic], count: int, seed: int) -> tuple[str, Array]:
     """The name and the f32 values of a constant that goes through a DequantizeLinear."""
-    codes, scale = drawn((count,), np.int8, seed).astype(dtype), np.float32(0.011)
-    name = b.node("DequantizeLinear", b.constant(codes), b.constant(float(scale)), b.constant(np.zeros((), dtype)))
-    return name, codes.astype(np.float32) * scale
+    quantized, scale = drawn((count,), np.int8, seed).astype(dtype), np.float32(0.011)
+    name = b.node("DequantizeLinear", b.constant(quantized), b.constant(float(scale)), b.constant(np.zeros((), dtype)))
+    return name, quantized.astype(np.float32) * scale
 
 
 def batch_normalized(x: Array, parameters: list[Array], epsilon: float) -> Array:
@@ -59,7 +59,9 @@ def test_batch_normalization_between_quantizations(shape: tuple[int, ...]) -> No
     data = b.dequantize(b.input("x", shape, np.uint8), X)
     content = b.finish(b.quantize(b.node("BatchNormalization", data, *names), Y))
     x = drawn(shape, np.uint8)
-    np.testing.assert_array_equal(run_both(content, x), codes_of(batch_normalized(f32_values(x, X), arrays, 1e-5), Y))
+    np.testing.assert_array_equal(
+        run_both(content, x), quantized_of(batch_normalized(f32_values(x, X), arrays, 1e-5), Y)
+    )
 
 
 def test_batch_normalization_of_floats_rounds_as_onnx_runtime() -> None:
@@ -220,7 +222,7 @@ def test_normalizations_between_quantizations(kind: str) -> None:
     else:
         groups = 2 if kind == "GroupNormalization" else 6
         wanted = grouped(values.transpose(0, 2, 3, 1), groups, scale[1], bias[1]).transpose(0, 3, 1, 2)
-    assert_within(run_both(content, x), codes_of(wanted, Y), tolerance_of(".onnx", kind))
+    assert_within(run_both(content, x), quantized_of(wanted, Y), tolerance_of(".onnx", kind))
 
 
 REFUSED: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, f32_values, run
+from onnx_graphs import CONTRIB, ModelBuilder, f32_values, quantized_of, run
 from tolerances import assert_floats_within
 
 from qdialect.frontends.onnx import import_onnx
@@ -50,16 +50,18 @@ def test_function_between_quantizations(
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
     content = b.finish(b.quantize(b.node(kind, data, **attributes), (0.011, 3)))
-    assert np.array_equal(run(content, ALL), codes_of(function(f32_values(ALL, X)), (0.011, 3)))
+    assert np.array_equal(run(content, ALL), quantized_of(function(f32_values(ALL, X)), (0.011, 3)))
 
 
 @pytest.mark.parametrize(("kind", "function"), [("Sigmoid", sigmoid), ("LeakyRelu", leaky)])
 def test_qlinear_function_with_omitted_zero_points(kind: str, function: Callable[[Array], Array]) -> None:
-    codes, attributes = ALL.view(np.int8), {"alpha": 0.1} if kind == "LeakyRelu" else {}
+    values, attributes = ALL.view(np.int8), {"alpha": 0.1} if kind == "LeakyRelu" else {}
     b = ModelBuilder()
     inputs = (b.input("x", ALL.shape, np.int8), b.constant(0.05), "", b.constant(0.013))
     content = b.finish(b.node(f"{CONTRIB}.QLinear{kind}", *inputs, **attributes), dtype=np.int8)
-    assert np.array_equal(run(content, codes), codes_of(function(f32_values(codes, (0.05, 0))), (0.013, 0), np.int8))
+    assert np.array_equal(
+        run(content, values), quantized_of(function(f32_values(values, (0.05, 0))), (0.013, 0), np.int8)
+    )
 
 
 @pytest.mark.parametrize("in_attributes", [True, False])
@@ -70,7 +72,9 @@ def test_clip_takes_bounds_either_way(in_attributes: bool) -> None:
         clipped = b.node("Clip", data, min=-1.0, max=3.0)
     else:
         clipped = b.node("Clip", data, b.constant(-1.0), b.constant(3.0))
-    assert np.array_equal(run(b.finish(b.quantize(clipped, Y)), ALL), codes_of(np.clip(f32_values(ALL, X), -1, 3), Y))
+    assert np.array_equal(
+        run(b.finish(b.quantize(clipped, Y)), ALL), quantized_of(np.clip(f32_values(ALL, X), -1, 3), Y)
+    )
 
 
 def summed(lhs: Array, rhs: Array, to: tuple[float, int] = Z) -> Array:
@@ -91,7 +95,7 @@ BINARIES = [("Add", summed), ("Mul", multiplied)]
 
 
 @pytest.mark.parametrize(("kind", "function"), BINARIES)
-def test_sum_and_product_on_every_pair_of_codes(kind: str, function: Callable[[Array, Array], Array]) -> None:
+def test_sum_and_product_on_every_pair_of_values(kind: str, function: Callable[[Array, Array], Array]) -> None:
     lhs, rhs = ALL.reshape(256, 1), ALL.reshape(1, 256)
     b = ModelBuilder()
     data = b.dequantize(b.input("x", lhs.shape, np.uint8), X)
@@ -112,7 +116,7 @@ def test_arithmetic_with_a_float_constant_runs_in_float32(kind: str, function: C
     b = ModelBuilder()
     data = b.dequantize(b.input("x", ALL.shape, np.uint8), X)
     content = b.finish(b.quantize(b.node(kind, data, b.constant(1.7)), Y))
-    assert np.array_equal(run(content, ALL), codes_of(function(f32_values(ALL, X), np.float32(1.7)), Y))
+    assert np.array_equal(run(content, ALL), quantized_of(function(f32_values(ALL, X), np.float32(1.7)), Y))
 
 
 def test_dequantize_and_quantize_alone_are_a_table() -> None:
@@ -120,7 +124,7 @@ def test_dequantize_and_quantize_alone_are_a_table() -> None:
     content = b.finish(
         b.quantize(b.dequantize(b.input("x", ALL.shape, np.uint8), X), (0.02, -9), np.int8), dtype=np.int8
     )
-    assert np.array_equal(run(content, ALL), codes_of(f32_values(ALL, X), (0.02, -9), np.int8))
+    assert np.array_equal(run(content, ALL), quantized_of(f32_values(ALL, X), (0.02, -9), np.int8))
 
 
 @pytest.mark.parametrize("is_qlinear", [True, False])
@@ -133,7 +137,7 @@ def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
         out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=-2)
     else:
         out = b.quantize(b.node("Concat", b.dequantize(data, X), b.dequantize(other, Y), axis=1), Z)
-    wanted = np.concatenate([codes_of(f32_values(x, X), Z), codes_of(f32_values(constant, Y), Z)], axis=1)
+    wanted = np.concatenate([quantized_of(f32_values(x, X), Z), quantized_of(f32_values(constant, Y), Z)], axis=1)
     assert np.array_equal(run(b.finish(out), x), wanted)
 
 
@@ -158,7 +162,7 @@ def test_movement_on_either_side_of_a_quantization(
     if before:
         x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
         content = b.finish(b.quantize(b.node(kind, b.input("x", x.shape), *given, **attributes), X))
-        wanted = codes_of(function(x), X)
+        wanted = quantized_of(function(x), X)
     else:
         x = image((2, 3, 4))
         data = b.dequantize(b.input("x", x.shape, np.uint8), X)
@@ -183,8 +187,8 @@ def test_parameters_by_channel_of_what_is_computed() -> None:
     scales, points = np.array([0.01, 0.02, 0.03], np.float32), np.array([100, 128, 150], np.uint8)
     b = ModelBuilder()
     parameters = (b.constant(scales), b.constant(points))
-    codes = b.node("QuantizeLinear", b.input("x", x.shape), *parameters, axis=1)
-    turned = b.node("Transpose", b.node("DequantizeLinear", codes, *parameters, axis=-2), perm=[1, 0, 2])
+    values = b.node("QuantizeLinear", b.input("x", x.shape), *parameters, axis=1)
+    turned = b.node("Transpose", b.node("DequantizeLinear", values, *parameters, axis=-2), perm=[1, 0, 2])
     wanted = np.clip(np.rint(x / scales[:, None]) + points[:, None], 0, 255)
     wanted = ((wanted - points[:, None]).astype(np.float32) * scales[:, None]).transpose(1, 0, 2)
     assert np.array_equal(run(b.finish(turned, dtype=np.float32), x), wanted)
@@ -195,7 +199,7 @@ def test_weights_that_the_model_quantizes_itself_are_constants() -> None:
     b = ModelBuilder()
     weight = b.dequantize(b.quantize(b.constant(w), (0.02, 0), np.int8), (0.02, 0), np.int8)
     product = b.node("MatMul", b.dequantize(b.input("x", x.shape, np.uint8), (0.5, 7)), weight)
-    acc = (x.astype(int) - 7) @ codes_of(w, (0.02, 0), np.int8).astype(int)
+    acc = (x.astype(int) - 7) @ quantized_of(w, (0.02, 0), np.int8).astype(int)
     found = run(b.finish(product, dtype=np.float32), x)
     assert np.array_equal(found, acc.astype(np.float32) * (np.float32(0.5) * np.float32(0.02)))
 
@@ -210,7 +214,7 @@ def test_decomposed_hard_swish_becomes_one_table() -> None:
     names = [op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations]
     assert names == ["qnn.lut", "func.return"]
     x = f32_values(ALL, X)
-    wanted = codes_of(x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6)), Y)
+    wanted = quantized_of(x * (np.clip(x + np.float32(3), 0, 6) / np.float32(6)), Y)
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
 
 
@@ -251,7 +255,7 @@ def test_integers_are_real_numbers_once_they_are_cast() -> None:
     picture = b.input("x", ALL.shape, np.uint8)
     scaled = b.node("Mul", b.node("CastLike", picture, b.constant(1.0)), b.constant(float(np.float32(1 / 255))))
     module = import_onnx(b.finish(b.quantize(scaled, (0.02, 3))))
-    wanted = codes_of(ALL.astype(np.float32) * np.float32(1 / 255), (0.02, 3))
+    wanted = quantized_of(ALL.astype(np.float32) * np.float32(1 / 255), (0.02, 3))
     assert next(op.operation.name for op in module.body.operations[0].regions[0].blocks[0].operations) == "qnn.lut"
     assert np.array_equal(interpreter.run(module, [ALL])[0], wanted)
 

@@ -138,7 +138,7 @@ def test_channels_last_is_a_transposition(kind: str) -> None:
     assert np.array_equal(found[0], found[1].transpose(0, 2, 3, 1))
 
 
-def test_max_pool_of_codes_and_of_what_is_quantized_later() -> None:
+def test_max_pool_of_values_and_of_what_is_quantized_later() -> None:
     x, weight = drawn((1, 3, 6, 6), np.uint8), drawn((4, 3, 1, 1), np.int8)
     b = ModelBuilder()
     content = b.finish(b.node("MaxPool", b.input("x", x.shape, np.uint8), kernel_shape=[6, 6]))

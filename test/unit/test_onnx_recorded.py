@@ -12,7 +12,7 @@ from tolerances import EXACT, Tolerance, assert_within, tolerance_of
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
 
-FAMILIES = ("contractions", "elementwise", "movement", "resize", "softmax", "units")
+FAMILIES = ("contractions", "elementwise", "movement", "resize", "softmax", "qdq_groups")
 CASES = {
     f"{family}.{name}": case for family in FAMILIES for name, case in recordings.read_family(f"onnx_{family}").items()
 }

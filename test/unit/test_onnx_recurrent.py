@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, drawn, f32_values
+from onnx_graphs import CONTRIB, ModelBuilder, drawn, f32_values, quantized_of
 from tolerances import assert_floats_within, assert_within, tolerance_of
 
 from qdialect.diagnostics import ImportModelError
@@ -173,7 +173,7 @@ def test_a_layer_between_quantizations(scales: str) -> None:
     layer = Layer("LSTM", {"direction": "bidirectional"}, has_bias=False, has_initial=False)
     by = w_by.reshape({"one": (), "by direction": (2, 1, 1), "by row": (-1, 1)}[scales])
     layer.x, layer.w, layer.r = f32_values(x, x_by), w.astype(np.float32) * by, f32_values(r, (r_by, 0))
-    assert_within(found, codes_of(layer.formula()[0], to), tolerance_of(".onnx", "LSTM"))
+    assert_within(found, quantized_of(layer.formula()[0], to), tolerance_of(".onnx", "LSTM"))
 
 
 @pytest.mark.parametrize("is_by_column", [False, True])
@@ -181,18 +181,20 @@ def test_a_layer_between_quantizations(scales: str) -> None:
 def test_dynamically_quantized_layers(dtype: type[np.generic], is_by_column: bool) -> None:
     layer = Layer("LSTM", {"direction": "bidirectional"}, has_initial=False)
     width = 4 * HIDDEN
-    codes = [drawn((2, depth, width), dtype, depth) for depth in (INPUTS, HIDDEN)]
+    quantized = [drawn((2, depth, width), dtype, depth) for depth in (INPUTS, HIDDEN)]
     shape = (2, width) if is_by_column else (2,)
     scale = np.random.default_rng(6).uniform(0.005, 0.01, shape).astype(np.float32)
     point = 0 if dtype is np.int8 else 128
     points = np.full(shape, point, dtype)
     b = ModelBuilder()
-    names = [b.input("x", layer.x.shape), *map(b.constant, codes), b.constant(layer.b), "", "", "", ""]
+    names = [b.input("x", layer.x.shape), *map(b.constant, quantized), b.constant(layer.b), "", "", "", ""]
     names += [b.constant(one) for one in (scale, points, scale, points)]
     attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": HIDDEN}
     b.node_of_many(f"{CONTRIB}.DynamicQuantizeLSTM", names, ["y", "h", "c"], **attributes)
     results = interpreter.run(import_onnx(b.finish("y", "h", "c", dtype=np.float32)), [layer.x])
-    layer.w, layer.r = ((f32_values(one, (1.0, point)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1) for one in codes)
+    layer.w, layer.r = (
+        (f32_values(one, (1.0, point)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1) for one in quantized
+    )
     for found, wanted in zip(results, layer.formula(), strict=True):
         assert_floats_within(found, wanted, "formula")
 

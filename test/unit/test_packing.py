@@ -20,13 +20,13 @@ def weights(draw: st.DrawFn) -> tuple[NDArray[Any], tuple[int, ...]]:
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     code = st.one_of(st.sampled_from([low, high]), st.integers(low, high))
     channels, taps = draw(st.integers(1, 4)), draw(st.integers(1, 9))
-    codes = draw(st.lists(code, min_size=channels * taps, max_size=channels * taps))
+    quantized = draw(st.lists(code, min_size=channels * taps, max_size=channels * taps))
     points = draw(st.lists(code, min_size=1, max_size=1) | st.lists(code, min_size=channels, max_size=channels))
-    return np.array(codes, dtype).reshape(channels, taps), tuple(points)
+    return np.array(quantized, dtype).reshape(channels, taps), tuple(points)
 
 
 @given(weights())
-def test_centered_codes_and_the_rest_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
+def test_centered_values_and_the_rest_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
     weight, points = drawn
     centered = center(weight, points)
     found = centered.values.astype(np.int64) - centered.zero_points[:, None]
@@ -48,7 +48,7 @@ def test_signed_weights_of_zero_point_zero_stay() -> None:
 
 
 @given(weights())
-def test_clipped_codes_and_their_excess_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
+def test_clipped_values_and_their_remainder_are_the_weights(drawn: tuple[NDArray[Any], tuple[int, ...]]) -> None:
     weight, points = drawn
     clipped, remainder = clip_outliers(center(weight, points))
     found = clipped.values.astype(np.int64) - clipped.zero_points[:, None] + remainder
@@ -74,7 +74,7 @@ def test_few_outliers_are_clipped_and_many_are_not() -> None:
     assert not remainder.any()
 
 
-def test_an_excess_that_does_not_fit_is_none() -> None:
+def test_a_remainder_that_does_not_fit_is_not_made() -> None:
     weight = np.array([[255, 0, 7, 9]], np.uint8)
     clipped, remainder = clip_outliers(center(weight, (0,)))
     assert clipped.zero_points.tolist() == [-128]

@@ -145,8 +145,8 @@ def test_transposes_move_past_element_wise_ops_and_meet() -> None:
 
 def test_attributes_that_name_dimensions_are_renamed() -> None:
     def body(x: ir.Value) -> ir.Value:
-        codes = requantize(transpose(conv(x), TO_NCHW), axis=1)
-        padded = build(PadOp, codes, element="ui8", low=(0, 1, 2, 3), high=(0, 0, 1, 0), value=9).output
+        quantized = requantize(transpose(conv(x), TO_NCHW), axis=1)
+        padded = build(PadOp, quantized, element="ui8", low=(0, 1, 2, 3), high=(0, 0, 1, 0), value=9).output
         return gathered(part(padded, (0, 1, 0, 2), (1, 3, 5, 4)), 1, (2, 0, 2, 1))
 
     after = run_both(graph([IMAGE], body), SinkTransposePass())
@@ -237,11 +237,11 @@ def expanded(
     if steps == 2:
         v = operation("arith.addf", v, uniform(zero_point, v))
     v = operation("arith.addf", v, uniform(0.5 if steps == 2 else zero_point + 0.5, v))
-    codes = cast("arith.fptosi", operation("math.floor", v), "i32")
+    quantized = cast("arith.fptosi", operation("math.floor", v), "i32")
     low, high = bounds or ((0, 255) if element == "ui8" else (-128, 127))
-    codes = operation("arith.maxsi", codes, uniform(low, codes, np.int32))
-    codes = operation("arith.minsi", codes, uniform(high, codes, np.int32))
-    narrow = cast("arith.trunci", codes, "i8")
+    quantized = operation("arith.maxsi", quantized, uniform(low, quantized, np.int32))
+    quantized = operation("arith.minsi", quantized, uniform(high, quantized, np.int32))
+    narrow = cast("arith.trunci", quantized, "i8")
     return narrow if element == "i8" else cast("tensor.bitcast", narrow, "ui8")
 
 
@@ -361,7 +361,7 @@ def test_dense_comes_apart_and_back() -> None:
 
 
 def test_a_type_between_stages_that_the_result_lacks() -> None:
-    """A ui8 code above 127 enters a table of i8 entries."""
+    """A ui8 value above 127 enters a table of i8 entries."""
     module = run_both(graph([IMAGE], lambda x: lut(fused(x), random_table(), "i8")), FuseLutPass())
     apart = run_both(module, DecomposeFusedPass())
     assert element_of(ops_of(apart, "qnn.requantize")[0].output.type) == "ui8"

@@ -1,4 +1,4 @@
-"""Tables: every unary function is one, chains and diamonds compose, and the float detour becomes one."""
+"""Tables: every unary function is one, chains and diamonds compose, and a float region becomes one."""
 
 from collections.abc import Callable
 from functools import partial
@@ -60,7 +60,7 @@ def mul(lhs: ir.Value, rhs: ir.Value, **changes: Any) -> ir.Value:
 
 @pytest.mark.parametrize("op_class", UNARY_OPS)
 @pytest.mark.parametrize(("source", "element"), [(EVERY, "i8"), (EVERY_SIGNED, "ui8"), (EVERY_SIGNED, "i8")])
-def test_every_unary_op_is_its_table_on_every_code(op_class: Any, source: str, element: str) -> None:
+def test_every_unary_op_is_its_table_on_every_value(op_class: Any, source: str, element: str) -> None:
     after = run_both(graph([source], lambda x: unary(op_class, x, element)), TabulateUnaryPass())
     assert op_names(after) == ["qnn.lut"]
 
@@ -117,7 +117,7 @@ def test_leaky_relu_keeps_its_own_arithmetic_by_default() -> None:
         run_both(module, TabulateUnaryPass())
 
 
-def test_the_three_arithmetics_are_within_one_code_of_each_other() -> None:
+def test_the_three_arithmetics_are_within_one_value_of_each_other() -> None:
     tables: list[Any] = []
     for mode in LeakyMode:
         module = graph([EVERY], lambda x: leaky(x, alpha=0.3))
@@ -142,8 +142,8 @@ def test_an_unknown_arithmetic_is_an_error() -> None:
 def test_leaky_relu_leaves_an_8_bit_conv(element: str) -> None:
     def body(x: ir.Value) -> ir.Value:
         low = 120 if element == "ui8" else -8
-        codes = requantize(conv(x), element, output_zero_point=low)
-        return unary(LeakyReluOp, codes, element, input_zero_point=low, alpha=0.01, mode=LeakyMode.FIXED)
+        quantized = requantize(conv(x), element, output_zero_point=low)
+        return unary(LeakyReluOp, quantized, element, input_zero_point=low, alpha=0.01, mode=LeakyMode.FIXED)
 
     after = run_both(graph(["tensor<1x16x20x4xui8>"], body), FuseQnnPass())
     assert op_names(after) == ["qnn.fused_conv2d"]
@@ -155,7 +155,7 @@ def test_fixed_leaky_relu_multiplies_by_the_known_alpha() -> None:
     module = graph([EVERY], lambda x: unary(LeakyReluOp, x, **same, alpha=0.01, mode=LeakyMode.FIXED))
     TabulateUnaryPass().run(module)
     shift = (120 * 2126008812 + (1 << 30)) >> 31
-    below = [((code * 1374389535 + (1 << 36)) >> 37) + shift for code in range(120)]
+    below = [((value * 1374389535 + (1 << 36)) >> 37) + shift for value in range(120)]
     assert ops_of(module, "qnn.lut")[0].table.tolist() == below + list(range(120, 256))
 
 
@@ -217,9 +217,9 @@ def test_a_table_that_clamps_is_a_clip_and_an_identity_is_nothing() -> None:
     assert op_names(run_both(graph([EVERY], lambda x: lut(x, identity_table(), **same)), ComposeLutsPass())) == []
 
 
-def test_a_signed_clamp_is_recognised_by_its_codes() -> None:
-    codes = np.arange(256, dtype=np.uint8).view(np.int8)
-    clamp = np.clip(codes, -5, 9).view(np.uint8)
+def test_a_signed_clamp_is_recognised_by_its_values() -> None:
+    quantized = np.arange(256, dtype=np.uint8).view(np.int8)
+    clamp = np.clip(quantized, -5, 9).view(np.uint8)
     same: dict[str, Any] = {"output_scale": SCALE, "output_zero_point": ZERO_POINT}
     after = run_both(graph([EVERY_SIGNED], lambda x: lut(x, clamp, "i8", **same)), ComposeLutsPass())
     assert [(op.min, op.max) for op in ops_of(after, "qnn.clip")] == [(-5, 9)]
@@ -262,31 +262,31 @@ def number(value: float, like: ir.Value) -> ir.Value:
     return constant(np.full(shape_of(like.type), value, dtype=np.float32))
 
 
-def leaky_detour(x: ir.Value) -> ir.Value:
+def leaky_region(x: ir.Value) -> ir.Value:
     v = f32(x)
     positive = arith.CmpFOp(arith.CmpFPredicate.OGE, v, number(0, v)).result
     return coded(arith.SelectOp(positive, v, arith.MulFOp(v, number(0.01, v)).result).result)
 
 
-def swish_detour(x: ir.Value) -> ir.Value:
+def swish_region(x: ir.Value) -> ir.Value:
     v = f32(x)
     one = number(1, v)
     exponential = math_dialect.ExpOp(arith.NegFOp(v).result).result
     return coded(arith.MulFOp(v, arith.DivFOp(one, arith.AddFOp(one, exponential).result).result).result, "i8")
 
 
-def special_detour(x: ir.Value) -> ir.Value:
+def special_region(x: ir.Value) -> ir.Value:
     v = f32(x)
     return coded(math_dialect.RsqrtOp(math_dialect.LogOp(v).result).result)
 
 
-def plain_detour(x: ir.Value) -> ir.Value:
+def plain_region(x: ir.Value) -> ir.Value:
     return coded(f32(x), "i8")
 
 
-@pytest.mark.parametrize("body", [leaky_detour, swish_detour, special_detour, plain_detour])
+@pytest.mark.parametrize("body", [leaky_region, swish_region, special_region, plain_region])
 @pytest.mark.parametrize("rounding", list(FloatRounding))
-def test_a_float_detour_of_one_tensor_is_a_table(body: Any, rounding: FloatRounding) -> None:
+def test_a_float_region_of_one_tensor_is_a_table(body: Any, rounding: FloatRounding) -> None:
     module = graph([EVERY], body)
     (quantize,) = ops_of(module, "qnn.quantize")
     with module.context:
@@ -321,7 +321,7 @@ def test_a_float_product_becomes_a_mul_with_the_clamp_of_its_relu() -> None:
     assert [op.output_min for op in ops_of(after, "qnn.mul")] == [100]
 
 
-def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
+def test_regions_that_stand_for_no_integer_op_are_refused() -> None:
     def several(*count: ir.Value) -> ir.Value:
         a, b, *_ = count
         total = arith.AddFOp(arith.AddFOp(f32(a), f32(b)).result, f32(clip(a, 3, 9))).result
@@ -366,7 +366,7 @@ def test_detours_that_stand_for_no_integer_op_are_refused() -> None:
 # All together
 
 
-def test_every_code_reaches_the_table_of_a_fused_conv() -> None:
+def test_every_value_reaches_the_table_of_a_fused_conv() -> None:
     """R1: the three seed layers' shape in small; all 256 quantized values enter the table."""
     module = graph(["tensor<1x40x40x4xui8>"], lambda x: sigmoid(requantize(conv(x))))
     after = run_both(module, FuseQnnPass())

@@ -135,7 +135,7 @@ def test_the_new_op_is_located_where_all_that_it_stands_for_were() -> None:
     assert str(block.operations[0].location) == 'loc(fused["outer", "inner"])'
 
 
-def test_a_refusal_becomes_one_located_remark() -> None:
+def test_a_match_failure_becomes_one_located_remark() -> None:
     text = """func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {
       %0 = "qnn.clip"(%x) {min = 0 : i64, max = 8 : i64} : (tensor<4xui8>) -> tensor<4xui8>
       %1 = "qnn.clip"(%0) {min = 0 : i64, max = 9 : i64} : (tensor<4xui8>) -> tensor<4xui8>
@@ -150,7 +150,7 @@ def test_a_refusal_becomes_one_located_remark() -> None:
     assert remark.message == "[merge-clips] 'qnn.clip' is too wide: 9"
 
 
-def test_a_refusal_that_another_rewrite_settles_is_no_remark() -> None:
+def test_a_match_failure_that_another_rewrite_settles_is_no_remark() -> None:
     with explain_matches() as remarks:
         apply_patterns(chain(3), [MergeClips(maximum=0), MergeClips()])
     assert remarks == []

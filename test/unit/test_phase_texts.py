@@ -76,7 +76,7 @@ def test_what_a_program_says_of_itself_is_read_back() -> None:
     after = read(parse(Printing().text(before.module)))
     np.testing.assert_array_equal(before.constants, after.constants)
     assert after.constants.size
-    for name in ("inputs", "outputs", "steps", "buffers", "arena_bytes", "live_bytes", "weights_bytes", "kernels"):
+    for name in ("inputs", "outputs", "calls", "buffers", "arena_bytes", "live_bytes", "weights_bytes", "kernels"):
         assert getattr(before, name) == getattr(after, name), name
 
 
@@ -145,8 +145,8 @@ def test_a_resource_of_a_text_is_a_constant() -> None:
     """.replace("TABLE", bytes(reversed(range(256))).hex())
     module = parse(text)
     assert "dense_resource" not in str(module)
-    codes, floats, looked_up = interpreter.run(module, [np.array([0, 1, -1, -128], np.int8)])
-    assert codes.tolist() == [1, 2, 3, 4]
+    quantized, floats, looked_up = interpreter.run(module, [np.array([0, 1, -1, -128], np.int8)])
+    assert quantized.tolist() == [1, 2, 3, 4]
     assert floats.tolist() == [1.0, 2.0]
     assert looked_up.tolist() == [-1, -2, 0, 127]
 

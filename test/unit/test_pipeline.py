@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdialect import CompositePass, Pass, PassError, PassManager, PipelineError, QDialectError, parse
-from qdialect._mlir import ir
-from qdialect.observers import IRPrinter, Observer, Timer, observing
+from qdialect._mlir import ir, passmanager
+from qdialect.observers import IRPrinter, Observed, Observer, Timer, observing
 from qdialect.passes.canonicalize import CanonicalizePass
 from qdialect.pipeline import is_known
 from qdialect.suggestions import UPSTREAM_PASSES
@@ -187,7 +188,7 @@ def test_a_composite_pass_that_cannot_name_its_parts_is_a_pass_error() -> None:
         PassManager(EndlessChoice()).run(parse(MODULE))
 
 
-def test_an_upstream_failure_names_the_pass_and_the_place() -> None:
+def test_an_upstream_failure_names_the_pass_and_the_location() -> None:
     module = parse(
         "func.func @f(%m: memref<?xi8>) {\n  memref.dealloc %m : memref<?xi8>\n  return\n}", file_name="x.mlir"
     )
@@ -227,11 +228,11 @@ class Recorder(Observer):
         self.label = label
         self.log = log
 
-    def before(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
-        self.log.append(f"{self.label} before {name}")
+    def before(self, observed: Observed, module: ir.Module) -> None:
+        self.log.append(f"{self.label} before {observed.name}")
 
-    def after(self, name: str, module: ir.Module, *, is_composite: bool) -> None:
-        self.log.append(f"{self.label} after {name}{' (composite)' if is_composite else ''}")
+    def after(self, observed: Observed, module: ir.Module) -> None:
+        self.log.append(f"{self.label} after {observed.name}{' (composite)' if observed.is_composite else ''}")
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,57 @@ def test_a_manager_prints_around_its_passes_as_upstreams(capsys: pytest.CaptureF
     ]
     PassManager("cse").run(parse(MODULE))
     assert capsys.readouterr().err == ""
+
+
+TWO_FUNCTIONS = """
+func.func @unused() { %0 = arith.constant 1 : i32  return }
+func.func @empty() { return }
+module @inner { func.func @innermost() { return } }
+"""
+NESTED = "builtin.module(func.func(canonicalize),builtin.module(func.func(cse)))"
+
+
+@pytest.mark.parametrize(
+    ("scope", "functions"),
+    [
+        (False, [["@unused"], ["@empty"], ["@innermost"]]),
+        (True, [["@unused", "@empty", "@innermost"], ["@unused", "@empty", "@innermost"]]),
+    ],
+)
+def test_of_nested_passes_the_ops_are_printed_or_the_module(
+    scope: bool, functions: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager = PassManager.parse(NESTED)
+    manager.enable_ir_printing(print_module_scope=scope)
+    manager.run(parse(TWO_FUNCTIONS))
+    _, *dumps = capsys.readouterr().err.split("// -----// IR Dump After ")
+    assert [re.findall(r"func.func (@\w+)", dump) for dump in dumps] == functions
+
+
+def test_of_nested_passes_what_upstream_prints_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    printed: list[list[str]] = []
+    for is_ours in (True, False):
+        module = parse(TWO_FUNCTIONS)
+        module.context.enable_multithreading(False)
+        if is_ours:
+            manager = PassManager.parse(NESTED)
+            manager.enable_ir_printing()
+            manager.run(module)
+        else:
+            upstream = passmanager.PassManager.parse(NESTED, module.context)
+            upstream.enable_ir_printing()
+            upstream.run(module.operation)
+        text = re.sub(r"// -----//.*", "// dump", capfd.readouterr().err)
+        printed.append([line for line in text.splitlines() if line])
+    assert printed[0] == printed[1]
+
+
+def test_of_nested_passes_a_changed_function_alone_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = PassManager.parse(NESTED)
+    manager.enable_ir_printing(print_after_change=True)
+    manager.run(parse(TWO_FUNCTIONS))
+    said = capsys.readouterr().err
+    assert re.findall(r"func.func (@\w+)", said) == ["@unused"]
 
 
 def test_prints_of_a_manager_may_be_files(tmp_path: Path) -> None:

@@ -12,20 +12,20 @@ from qdialect.cli.profile_chart import chart, file_content
 from qdialect.cli.profile_table import profile_table
 from qdialect.diagnostics import InputError
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.program import Step
+from qdialect.lowering.program import KernelCall
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload
-from qdialect.runtime.profile import Profile, StepProfile, profile_ops
+from qdialect.runtime.profile import CallProfile, Profile, profile_ops
 
 NETWORK = graph(["tensor<1x5x6x3xui8>"] * 2, lambda x, y: [fused(add(x, y)), fused(x)])
 PROFILE = Profile(
     (
-        StepProfile(Step("halo", 0, (), 0, 100), 1e-6, 2e11),
-        StepProfile(Step("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11),
-        StepProfile(Step("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
-        StepProfile(Step("nothing", 2, ()), 0.0, 2e11),
+        CallProfile(KernelCall("halo", 0, (), 0, 100), 1e-6, 2e11),
+        CallProfile(KernelCall("conv", 1, ("first",), 600_000, 4000), 6e-6, 2e11),
+        CallProfile(KernelCall("conv", 1, ("a<b>&\x07c", "second"), 300_000, 4000), 3e-6, 2e11),
+        CallProfile(KernelCall("nothing", 2, ()), 0.0, 2e11),
     ),
-    calls=17,
+    repetitions=17,
     peak=2e11,
 )
 
@@ -34,12 +34,12 @@ PROFILE = Profile(
 def test_every_step_is_there_once(name: str) -> None:
     found = profile_ops(NETWORK, random_inputs(NETWORK), target=name, seconds=0.02)
     executable = compile_module(NETWORK, target=name)
-    assert tuple(one.step for one in found.steps) == executable.steps
-    assert found.calls >= 2
+    assert tuple(one.call for one in found.calls) == executable.calls
+    assert found.repetitions >= 2
     assert found.macs == workload.multiply_accumulates(NETWORK) == 2 * 5 * 6 * 5 * 27
-    assert found.seconds == pytest.approx(sum(one.seconds for one in found.steps))
-    assert found.bytes_moved == sum(one.step.bytes_moved for one in found.steps)
-    assert all(one.seconds >= 0 for one in found.steps)
+    assert found.seconds == pytest.approx(sum(one.seconds for one in found.calls))
+    assert found.bytes_moved == sum(one.call.bytes_moved for one in found.calls)
+    assert all(one.seconds >= 0 for one in found.calls)
     assert (found.peak is not None) == target.host().has_vnni
 
 
@@ -48,7 +48,7 @@ def test_the_clock_changes_no_result() -> None:
     clocked = compile_module(NETWORK, clocked=True)
     for found, wanted in zip(clocked(*inputs), interpreter.run(NETWORK, inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
-    assert len(clocked.ticks) == len(clocked.steps) + 1
+    assert len(clocked.ticks) == len(clocked.calls) + 1
     assert (np.diff(clocked.ticks) >= 0).all()
     assert clocked.ticks[0] > 0
 
@@ -61,8 +61,8 @@ def test_code_without_a_clock_has_no_ticks() -> None:
 
 def test_what_a_step_moves() -> None:
     # 5 channels are stored in 8 lanes, 3 for windows as they are; weights and what belongs to them are constants.
-    steps = lower(graph(["tensor<1x5x6x3xui8>"], fused), target.GENERIC, Phase.LINALG).steps
-    halo, copied, convolution, *_ = steps
+    calls = lower(graph(["tensor<1x5x6x3xui8>"], fused), target.GENERIC, Phase.LINALG).calls
+    halo, copied, convolution, *_ = calls
     assert halo.bytes_moved == (7 * 8 - 5 * 6) * 3
     assert copied.bytes_moved == 5 * 6 * (3 + 3)
     assert convolution.macs == 5 * 6 * 5 * 27
@@ -70,8 +70,8 @@ def test_what_a_step_moves() -> None:
 
 
 def test_a_convolution_alone_counts_its_products_too() -> None:
-    steps = lower(graph(["tensor<1x5x6x3xui8>"], conv), target.GENERIC, Phase.LINALG).steps
-    assert sum(step.macs for step in steps) == 5 * 6 * 5 * 27
+    calls = lower(graph(["tensor<1x5x6x3xui8>"], conv), target.GENERIC, Phase.LINALG).calls
+    assert sum(call.macs for call in calls) == 5 * 6 * 5 * 27
 
 
 def test_inputs_are_checked() -> None:
@@ -80,7 +80,7 @@ def test_inputs_are_checked() -> None:
 
 
 def test_rates_and_shares() -> None:
-    halo, first, _, nothing = PROFILE.steps
+    halo, first, _, nothing = PROFILE.calls
     assert (first.rate, first.share_of_peak, first.bandwidth) == pytest.approx((1e11, 0.5, 4000 / 6e-6))
     assert halo.share_of_peak is None
     assert (nothing.rate, nothing.bandwidth) == (0.0, 0.0)
@@ -116,8 +116,8 @@ def test_the_picture_is_xml_with_two_rectangles_for_each_step_that_multiplies() 
 def test_a_profile_without_time_or_peak_is_drawn() -> None:
     for profile in (
         Profile((), 2, None),
-        Profile((StepProfile(Step("x", 0, ()), 0.0, None),), 2, None),
-        Profile((StepProfile(Step("x", 0, (), 5, 5), 1e-6, None),), 2, None),
+        Profile((CallProfile(KernelCall("x", 0, ()), 0.0, None),), 2, None),
+        Profile((CallProfile(KernelCall("x", 0, (), 5, 5), 1e-6, None),), 2, None),
     ):
         ElementTree.fromstring(chart(profile, "x"))
         assert "total" in profile_table(profile)

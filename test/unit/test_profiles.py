@@ -11,7 +11,7 @@ from qdialect.profiles import PROFILES, ActivationOrder, Profile
 from qdialect.quant_math import AddArithmetic, Multiplier, Rounding
 from qdialect.reference import interpreter
 
-CODES = "tensor<16x16xui8>"
+QUANTIZED = "tensor<16x16xui8>"
 SCALES = {"lhs_scale": 0.05, "rhs_scale": 0.03, "output_scale": 0.07}
 POINTS = {"lhs_zero_point": 3, "rhs_zero_point": 9, "output_zero_point": 5, "output_min": 0, "output_max": 255}
 
@@ -30,7 +30,7 @@ def test_ops_take_the_attributes_of_a_profile(profile: Profile) -> None:
         how = {"input_scale": 0.05, "input_zero_point": 7, "output_scale": 1 / 256, "output_zero_point": 0}
         return [total, product, build(SigmoidOp, x, element="ui8", **how, **profile.table).output]
 
-    module = graph([CODES], body)
+    module = graph([QUANTIZED], body)
     (added,) = ops_of(module, "qnn.add")
     found = (added.arithmetic, added.rounding, added.multiplier)
     assert found == (profile.addition, profile.rounding, profile.multiplier)
@@ -43,10 +43,10 @@ def test_real_numbers_are_quantized_by_a_profile(profile: Profile) -> None:
     def body(x: ir.Value) -> ir.Value:
         return build(QuantizeOp, x, element="i8", scales=(0.5,), zero_points=(1,), **profile.quantization).output
 
-    (codes,) = interpreter.run(graph(["tensor<3xf32>"], body), [np.array([0.25, -0.25, np.nan], np.float32)])
+    (quantized,) = interpreter.run(graph(["tensor<3xf32>"], body), [np.array([0.25, -0.25, np.nan], np.float32)])
     even = profile.float_rounding == "half_even"
     at_nan = {"zero_point": 1, "min": -128, "max": 127}[profile.nan]
-    assert codes.tolist() == [1 if even else 2, 1 if even else 0, at_nan]
+    assert quantized.tolist() == [1 if even else 2, 1 if even else 0, at_nan]
 
 
 def test_who_rounds_once() -> None:

@@ -36,8 +36,8 @@ def test_quantize_and_dequantize(element: str, axis: int, scales: tuple[float, .
     def body(x: ir.Value) -> ir.Value:
         where: Attributes = {"scales": scales, "zero_points": points, "axis": axis}
         how: Attributes = {"rounding": "half_away", "scaling": "reciprocal", "nan": "min"}
-        codes = build(QuantizeOp, x, element=element, **where, **how).output
-        return build(DequantizeOp, codes, element="f32", **where).output
+        quantized = build(QuantizeOp, x, element=element, **where, **how).output
+        return build(DequantizeOp, quantized, element="f32", **where).output
 
     typed = check_round_trip(graph(["tensor<3x3xf32>"], body))
     assert "quant.qcast" in typed
@@ -83,8 +83,8 @@ def test_parameters_that_no_type_has_stay_attributes() -> None:
 def test_values_between_ops_have_types() -> None:
     def body(x: ir.Value) -> ir.Value:
         output: Attributes = {"output_scale": 0.25, "output_zero_point": 7}
-        codes = build(RequantizeOp, x, element="ui8", input_scale=0.5, rounding="fixed64_up", **output).output
-        return build(ClipOp, codes, element="ui8", min=3, max=9).output
+        quantized = build(RequantizeOp, x, element="ui8", input_scale=0.5, rounding="fixed64_up", **output).output
+        return build(ClipOp, quantized, element="ui8", min=3, max=9).output
 
     typed = check_round_trip(graph(["tensor<3xi8>"], body))
     assert "tensor<3xi8> to tensor<3x!quant.uniform<u8:f32, 2.500000e-01:7>>" in typed

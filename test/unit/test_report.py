@@ -1,10 +1,10 @@
-"""Reports: every node has what became of it, through fusion, constants and refusals."""
+"""Reports: every node has what became of it, through fusion, constants and match failures."""
 
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from deadline import deadline
 from onnx_graphs import ModelBuilder
 
 from qdialect.context import parse
@@ -15,8 +15,6 @@ from qdialect.locations import names_of
 from qdialect.model_files import ImportOptions
 from qdialect.report import nodes_report, report
 from qdialect.target import GENERIC
-
-LONGEST = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def test_every_node_of_a_network_is_in_a_kernel_or_a_view(mobilenet: Path) -> No
     assert found.error is None
     assert found.lowered is not None
     contractions = [entry for entry in found.nodes if "qnn.requantize" in entry.ops]
-    labels = [step.label for step in found.lowered.steps]
+    labels = [call.label for call in found.lowered.calls]
     for entry in contractions:
         computed_by = {labels[number] for number in entry.calls} - {"halo"}
         assert len(computed_by) == 1
@@ -85,11 +83,10 @@ def test_what_no_node_is_to_blame_for_is_raised(mobilenet: Path) -> None:
 
 
 def test_many_readers_of_one_tensor_are_reported_in_linear_time() -> None:
-    """Quadratic, these took 12 s."""
-    count = 200_000
+    """Quadratic, these take 150 s and more."""
+    count = 700_000
     source = GraphNode("source", "Relu", ("x",), ("y",))
     readers = [GraphNode(f"reader {index}", "Relu", ("y",), (f"z{index}",)) for index in range(count)]
-    start = time.process_time()
-    found = nodes_report((source, *readers), {f"z{index}": ["qnn.clip"] for index in range(count)}, {})
-    assert time.process_time() - start < LONGEST
+    with deadline():
+        found = nodes_report((source, *readers), {f"z{index}": ["qnn.clip"] for index in range(count)}, {})
     assert found[0].within == "reader 0"

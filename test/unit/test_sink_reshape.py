@@ -26,8 +26,8 @@ def test_requantize_clamp_and_table_fuse_past_reshapes() -> None:
     }
 
     def body(x: ir.Value) -> ir.Value:
-        codes = requantize(reshaped(conv(x), 42, 5))
-        clipped = clip(reshaped(codes, 6, 7, 5), 9, 200)
+        quantized = requantize(reshaped(conv(x), 42, 5))
+        clipped = clip(reshaped(quantized, 6, 7, 5), 9, 200)
         return build(SigmoidOp, reshaped(clipped, 210), element="ui8", **parameters).output
 
     after = run_both(graph([IMAGE], body), FuseQnnPass())

@@ -48,7 +48,7 @@ def test_channels_are_rounded_up_to_whole_vectors(channels: int) -> None:
     assert lanes == 4 if channels <= 4 else lanes % 8 == 0 and lanes - channels < 8
 
 
-def test_codes_are_stored_unsigned() -> None:
+def test_values_are_stored_unsigned() -> None:
     assert [signed_shift(tensor(f"4x{name}")) for name in ("i8", "ui8", "i16", "ui16", "i32")] == [128, 0, 0, 0, 0]
 
 

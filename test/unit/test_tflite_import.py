@@ -168,8 +168,8 @@ def test_reshapes_take_the_shape_of_their_output() -> None:
     writer.operator(OPERATOR.SQUEEZE, [x], y)
     writer.operator(OPERATOR.EXPAND_DIMS, [y, axis], z)
     writer.operator(OPERATOR.RESHAPE, [z, shape], p)
-    codes = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
-    (result,) = interpreter.run(import_tflite(writer.finish([x], [p])), [codes])
+    values = np.arange(6, dtype=np.int8).reshape(1, 2, 3)
+    (result,) = interpreter.run(import_tflite(writer.finish([x], [p])), [values])
     assert result.tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -299,8 +299,8 @@ def test_every_output_of_a_node_gets_its_value(monkeypatch: pytest.MonkeyPatch) 
     data = read_graph(two_outputs(OPERATOR.COS)).inputs[0]
     plan_as(monkeypatch, emit)
     module = import_tflite(two_outputs(OPERATOR.COS))
-    codes = np.array([[-1, 1, 49, 51]], np.int8)
-    assert [result.tolist() for result in interpreter.run(module, [codes])] == [[[50, 50, 50, 51]], [[0, 1, 49, 51]]]
+    values = np.array([[-1, 1, 49, 51]], np.int8)
+    assert [result.tolist() for result in interpreter.run(module, [values])] == [[[50, 50, 50, 51]], [[0, 1, 49, 51]]]
     clips = [op for op in operations(module) if op.name == "qnn.clip"]
     assert [ir.IntegerAttr(op.attributes[TENSOR_ATTRIBUTE]).value for op in clips] == [1, 2]
 
@@ -309,8 +309,8 @@ def test_an_output_may_be_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     data = read_graph(two_outputs(OPERATOR.COS)).inputs[0]
     plan_as(monkeypatch, lambda emitter: [emitter.value(data)] * 2)
     module = import_tflite(two_outputs(OPERATOR.COS))
-    codes = np.array([[-1, 1, 49, 51]], np.int8)
-    assert [result.tolist() for result in interpreter.run(module, [codes])] == [codes.tolist()] * 2
+    values = np.array([[-1, 1, 49, 51]], np.int8)
+    assert [result.tolist() for result in interpreter.run(module, [values])] == [values.tolist()] * 2
 
 
 def test_a_wrong_number_of_outputs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

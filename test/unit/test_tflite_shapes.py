@@ -52,8 +52,8 @@ def operations(module: ir.Module) -> list[str]:
 def test_a_computed_shape_leaves_nothing_behind() -> None:
     module = import_tflite(reshaped())
     assert operations(module) == ["qnn.reshape", "func.return"]
-    codes = np.arange(42, dtype=np.int8).reshape(3, 14)
-    assert np.array_equal(interpreter.run(module, [codes])[0], codes.reshape(3, 7, 2))
+    values = np.arange(42, dtype=np.int8).reshape(3, 14)
+    assert np.array_equal(interpreter.run(module, [values])[0], values.reshape(3, 7, 2))
 
 
 def test_a_computed_shape_that_does_not_fit_is_told() -> None:

@@ -31,7 +31,7 @@ def test_every_activation_has_a_kernel() -> None:
 
 
 @pytest.mark.parametrize("activation", KERNELS)
-def test_codes_are_those_of_pytorch(activation: Activation) -> None:
+def test_values_are_those_of_pytorch(activation: Activation) -> None:
     x = (np.random.default_rng(1).normal(size=1 << 17) * 4).astype(np.float32)
     found = activate(activation, ALPHA, x)
     wanted = KERNELS[activation](torch.tensor(x)).numpy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from deadline import deadline
 from tolerances import assert_within, loosest, tolerance_of
 from torch_archives import Members, argument, call, node, packed, quantization, tensor, with_nodes
 
@@ -18,17 +18,14 @@ import qdialect
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
-# Far above what these imports take, far below what they took or would take.
-LONGEST = 30.0
 MAX_MEMORY = 1 << 30
 
 
 @pytest.fixture(autouse=True)
 def _bounded() -> Iterator[None]:
-    start = time.monotonic()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield
-    assert time.monotonic() - start < LONGEST
+    with deadline():
+        yield
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MAX_MEMORY
 
 

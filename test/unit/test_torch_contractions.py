@@ -31,19 +31,19 @@ class Layer(nn.Module):
         channels = weight[axis]
         self.call = call
         self.axis = axis
-        self.codes = nn.Buffer(torch.tensor(drawn.integers(-127, 128, weight)).to(torch.int8))
+        self.values = nn.Buffer(torch.tensor(drawn.integers(-127, 128, weight)).to(torch.int8))
         self.scales = nn.Buffer(torch.tensor(drawn.uniform(0.001, 0.02, channels)).float())
         self.points = nn.Buffer(torch.zeros(channels, dtype=torch.int64))
         self.bias = nn.Parameter(torch.tensor(drawn.uniform(-1, 1, channels)).float()) if bias else None
         self.per_channel = per_channel
 
-    def forward(self, codes: Tensor) -> Tensor:
-        data = dequantized(codes, INPUT_SCALE, 17, codes.dtype)
+    def forward(self, values: Tensor) -> Tensor:
+        data = dequantized(values, INPUT_SCALE, 17, values.dtype)
         operator: Any = torch.ops.quantized_decomposed.dequantize_per_channel.default
         if self.per_channel:
-            weight = operator(self.codes, self.scales, self.points, self.axis, -127, 127, torch.int8)
+            weight = operator(self.values, self.scales, self.points, self.axis, -127, 127, torch.int8)
         else:
-            weight = dequantized(self.codes, 0.0123, 0, torch.int8)
+            weight = dequantized(self.values, 0.0123, 0, torch.int8)
         return quantized(self.call(data, weight, self.bias), OUTPUT_SCALE, -4, torch.int8)
 
 
@@ -78,17 +78,17 @@ def test_layer(name: str, per_channel: bool, bias: bool) -> None:
     model = Layer(call, weight, per_channel=per_channel, bias=bias, axis=axis)
     dtype = torch.uint8 if per_channel else torch.int8
     bounds = torch.iinfo(dtype)
-    codes = torch.tensor(np.random.default_rng(5).integers(bounds.min, bounds.max + 1, data)).to(dtype)
+    values = torch.tensor(np.random.default_rng(5).integers(bounds.min, bounds.max + 1, data)).to(dtype)
     with torch.no_grad():
-        wanted = model(codes).numpy()
-    exported = torch.export.export(model, (codes,))
+        wanted = model(values).numpy()
+    exported = torch.export.export(model, (values,))
     module = import_torch(exported)
-    (found,) = run(module, [codes.numpy()])
+    (found,) = run(module, [values.numpy()])
     assert_within(found, wanted, loosest(".pt2", operators_of(exported)))
     # Neither constant nor saturated: the comparison says something.
     assert len(np.unique(wanted)) >= 8
     if per_channel:
-        assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
+        assert np.array_equal(qdialect.compile(module)(values.numpy()), found)
 
 
 def weights(*shape: int) -> Tensor:
@@ -100,11 +100,11 @@ def test_transposed_groups() -> None:
         return nnf.conv_transpose2d(x, w, torch.cat([b, b, b]), (1, 3), (0, 1), (0, 2), groups=3, dilation=(2, 1))
 
     model = Layer(call, (6, 2, 2, 3), per_channel=False, bias=True, axis=1)
-    codes = torch.tensor(np.random.default_rng(5).integers(-128, 128, (1, 6, 4, 3))).to(torch.int8)
-    module = import_torch(torch.export.export(model, (codes,)))
+    values = torch.tensor(np.random.default_rng(5).integers(-128, 128, (1, 6, 4, 3))).to(torch.int8)
+    module = import_torch(torch.export.export(model, (values,)))
     with torch.no_grad():
-        assert np.array_equal(run(module, [codes.numpy()])[0], model(codes).numpy())
-    assert np.array_equal(qdialect.compile(module)(codes.numpy()), model(codes).detach().numpy())
+        assert np.array_equal(run(module, [values.numpy()])[0], model(values).numpy())
+    assert np.array_equal(qdialect.compile(module)(values.numpy()), model(values).detach().numpy())
 
 
 F32_VALUES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
@@ -124,11 +124,11 @@ def test_real_layer(name: str) -> None:
     function, shape = F32_VALUES[name]
 
     class Net(nn.Module):
-        def forward(self, codes: Tensor) -> Tensor:
-            return function(dequantized(codes, INPUT_SCALE, 17, torch.int8))
+        def forward(self, values: Tensor) -> Tensor:
+            return function(dequantized(values, INPUT_SCALE, 17, torch.int8))
 
-    codes = torch.tensor(np.random.default_rng(5).integers(-128, 128, shape)).to(torch.int8)
-    module = import_torch(torch.export.export(Net(), (codes,)))
-    (found,) = run(module, [codes.numpy()])
-    assert_floats_within(found, Net()(codes).numpy(), "layer")
-    assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
+    values = torch.tensor(np.random.default_rng(5).integers(-128, 128, shape)).to(torch.int8)
+    module = import_torch(torch.export.export(Net(), (values,)))
+    (found,) = run(module, [values.numpy()])
+    assert_floats_within(found, Net()(values).numpy(), "layer")
+    assert np.array_equal(qdialect.compile(module)(values.numpy()), found)

@@ -37,11 +37,11 @@ class Lambda(nn.Module):
         return self.function(*arguments)
 
 
-def f32_values(codes: Tensor) -> Tensor:
-    return dequantized(codes, SCALE, 0, torch.int8)
+def f32_values(values: Tensor) -> Tensor:
+    return dequantized(values, SCALE, 0, torch.int8)
 
 
-def codes(numbers: Tensor) -> Tensor:
+def values(numbers: Tensor) -> Tensor:
     return quantized(numbers, SCALE, 0, torch.int8)
 
 
@@ -110,7 +110,7 @@ def test_parameters_are_constants() -> None:
     assert found.tolist() == net(x).tolist()
 
 
-def test_codes_narrower_than_their_type() -> None:
+def test_values_narrower_than_their_type() -> None:
     def narrow(x: Tensor) -> Tensor:
         operator: Any = torch.ops.quantized_decomposed.quantize_per_tensor.default
         return operator(x, SCALE, 1, -100, 90, torch.int8)
@@ -123,7 +123,7 @@ def test_codes_narrower_than_their_type() -> None:
 def test_several_results_of_a_node() -> None:
     def parts(x: Tensor) -> tuple[Tensor, Tensor]:
         left, right = torch.chunk(f32_values(x), 2, 1)
-        return codes(left), codes(nnf.max_pool2d(right, 2))
+        return values(left), values(nnf.max_pool2d(right, 2))
 
     x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
     found = run(import_torch(program(parts, image())), [x.numpy()])
@@ -135,23 +135,23 @@ def test_what_no_result_depends_on_does_not_matter() -> None:
     def pooled(x: Tensor) -> Tensor:
         largest, _ = nnf.max_pool2d(f32_values(x), 2, return_indices=True)
         torch.sin(f32_values(x))
-        return codes(largest)
+        return values(largest)
 
     x = torch.tensor(np.random.default_rng(1).integers(-128, 128, (1, 4, 6, 6))).to(torch.int8)
     (found,) = run(import_torch(program(pooled, image())), [x.numpy()])
     assert np.array_equal(found, pooled(x).numpy())
 
 
-def test_all_offenders_are_listed() -> None:
+def test_all_unsupported_nodes_are_listed() -> None:
     def net(x: Tensor) -> Tensor:
-        return codes(torch.sin(f32_values(x)) + torch.cumsum(f32_values(x), 1))
+        return values(torch.sin(f32_values(x)) + torch.cumsum(f32_values(x), 1))
 
     first, second = failure(net, image())
     assert first == "node 'sin' aten.sin: operator is not supported"
     assert second == "node 'cumsum' aten.cumsum: operator is not supported"
 
 
-def test_offender_is_named_with_its_module() -> None:
+def test_an_unsupported_node_is_named_with_its_module() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -160,7 +160,7 @@ def test_offender_is_named_with_its_module() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(f32_values(x))
 
-    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place$") as caught:
+    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place\n") as caught:
         import_torch(torch.export.export(Net(), (image(),)))
     assert notes_of(caught.value) == ["node 'sin' aten.sin (inner.0): operator is not supported"]
 
@@ -188,7 +188,7 @@ def test_overwritten_tensors_that_others_read_are_refused() -> None:
         y = f32_values(x)
         z = y + 1
         torch.relu_(y)
-        return codes(y + z)
+        return values(y + z)
 
     (note,) = failure(net, image())
     assert note == "node 'relu_' aten.relu_: operator is not supported"
@@ -208,7 +208,7 @@ def test_open_extents_are_refused() -> None:
     ):
         import_torch(
             torch.export.export(
-                Lambda(codes), (torch.zeros(2, 3),), dynamic_shapes={"arguments": ({0: torch.export.Dim("batch")},)}
+                Lambda(values), (torch.zeros(2, 3),), dynamic_shapes={"arguments": ({0: torch.export.Dim("batch")},)}
             )
         )
 
@@ -228,7 +228,7 @@ def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_damaged_archives(capfd: pytest.CaptureFixture[str]) -> None:
     """One error says what is wrong; PyTorch's log of it is not shown."""
-    whole = archive(codes, torch.zeros(3))
+    whole = archive(values, torch.zeros(3))
     readers = {
         False: "(file must be a zip archive|member '.*' is damaged): ",
         True: "file is no archive that .* reads: ",
@@ -244,7 +244,7 @@ def test_damaged_archives(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_unregistered_operators_are_named(capfd: pytest.CaptureFixture[str]) -> None:
-    whole = archive(codes, torch.zeros(3))
+    whole = archive(values, torch.zeros(3))
     renamed = rewritten(whole, b"quantize_per_tensor", b"of_another_package")
     with pytest.raises(qdialect.ImportModelError, match=r"reads: .*quantized_decomposed\.of_another_package\.default"):
         import_torch(renamed, trust=True)

@@ -48,10 +48,10 @@ class Between(nn.Module):
         super().__init__()
         self.case = case
 
-    def forward(self, *codes: Tensor) -> Tensor:
+    def forward(self, *values: Tensor) -> Tensor:
         scales = (2**0.5 / 28, 3**0.5 / 80, 5**0.5 / 70)
         points = (7, 100, 0)
-        f32_values = [dequantized(*given, codes[0].dtype) for given in zip(codes, scales, points, strict=False)]
+        f32_values = [dequantized(*given, values[0].dtype) for given in zip(values, scales, points, strict=False)]
         return quantized(
             self.case.function(*f32_values), single(self.case.scale), self.case.zero_point, self.case.dtype
         )
@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
 }
 
 
-def codes_of(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> Tensor:
+def quantized_of(shape: tuple[int, ...], seed: int, dtype: torch.dtype) -> Tensor:
     bounds = torch.iinfo(dtype)
     generator = np.random.default_rng(seed)
     return torch.tensor(generator.integers(bounds.min, bounds.max + 1, shape)).to(dtype)
@@ -156,12 +156,12 @@ def ops_of(module: ir.Module) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", CASES)
 def test_operator(name: str, dtype: torch.dtype) -> None:
     case = CASES[name]
-    codes = tuple(codes_of(shape, seed, dtype) for seed, shape in enumerate(case.shapes))
+    values = tuple(quantized_of(shape, seed, dtype) for seed, shape in enumerate(case.shapes))
     model = Between(case)
-    exported = torch.export.export(model, codes)
+    exported = torch.export.export(model, values)
     module = import_torch(exported)
-    (found,) = run(module, [code.numpy() for code in codes])
-    assert_within(found, model(*codes).numpy(), loosest(".pt2", operators_of(exported)))
+    (found,) = run(module, [code.numpy() for code in values])
+    assert_within(found, model(*values).numpy(), loosest(".pt2", operators_of(exported)))
     assert not case.ops or ops_of(module) == case.ops
 
 
@@ -177,30 +177,30 @@ CLOSE = (0.17717300355434418, 0.177173)
 
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("scales", [(0.0139, 0.0139), CLOSE, CLOSE[::-1]])
-def test_means_between_two_codes(name: str, scales: tuple[float, float]) -> None:
+def test_means_between_two_values(name: str, scales: tuple[float, float]) -> None:
     """With the scale of the input a quarter of the means lie halfway; the order of the sum decides, and it is kept."""
 
     class Pooled(nn.Module):
-        def forward(self, codes: Tensor) -> Tensor:
-            return quantized(POOLS[name](dequantized(codes, scales[0], 5, torch.int8)), scales[1], 5, torch.int8)
+        def forward(self, values: Tensor) -> Tensor:
+            return quantized(POOLS[name](dequantized(values, scales[0], 5, torch.int8)), scales[1], 5, torch.int8)
 
-    codes = codes_of((4, 7, 12, 16), 1, torch.int8)
-    module = import_torch(torch.export.export(Pooled(), (codes,)))
-    (found,) = run(module, [codes.numpy()])
-    assert np.array_equal(found, Pooled()(codes).numpy())
-    assert np.array_equal(qdialect.compile(module)(codes.numpy()), found)
+    values = quantized_of((4, 7, 12, 16), 1, torch.int8)
+    module = import_torch(torch.export.export(Pooled(), (values,)))
+    (found,) = run(module, [values.numpy()])
+    assert np.array_equal(found, Pooled()(values).numpy())
+    assert np.array_equal(qdialect.compile(module)(values.numpy()), found)
 
 
-def test_scales_that_are_one_float32_number_keep_the_codes() -> None:
+def test_scales_that_are_one_float32_number_keep_the_values() -> None:
     class Joined(nn.Module):
         def forward(self, first: Tensor, second: Tensor) -> Tensor:
             parts = [dequantized(one, scale, 5, torch.int8) for one, scale in zip((first, second), CLOSE, strict=True)]
             return quantized(torch.cat(parts, 1), CLOSE[1], 5, torch.int8)
 
-    codes = tuple(codes_of((2, 9), seed, torch.int8) for seed in (1, 2))
-    module = import_torch(torch.export.export(Joined(), codes))
+    values = tuple(quantized_of((2, 9), seed, torch.int8) for seed in (1, 2))
+    module = import_torch(torch.export.export(Joined(), values))
     assert ops_of(module) == ("qnn.concat",)
-    assert np.array_equal(run(module, [code.numpy() for code in codes])[0], Joined()(*codes).numpy())
+    assert np.array_equal(run(module, [code.numpy() for code in values])[0], Joined()(*values).numpy())
 
 
 SCALES = [0.03, *CLOSE, *np.random.default_rng(3).uniform(0.01, 0.2, 6).tolist()]
@@ -235,8 +235,8 @@ def test_scales_of_channels_are_float32(kind: str) -> None:
             operator = getattr(torch.ops.quantized_decomposed, f"{kind}_per_channel").default
             return operator(x, self.scales, self.points, 1, -128, 127, torch.int8)
 
-    codes = codes_of((40, 3), 1, torch.int8)
-    x = codes if kind == "dequantize" else (codes.to(torch.float32) + 0.5) * torch.tensor([0.03, 0.04, 0.05])
+    values = quantized_of((40, 3), 1, torch.int8)
+    x = values if kind == "dequantize" else (values.to(torch.float32) + 0.5) * torch.tensor([0.03, 0.04, 0.05])
     single, double = Channels(torch.float32), Channels(torch.float64)
     (found,) = run(import_torch(torch.export.export(single, (x,))), [x.numpy()])
     assert np.array_equal(found, single(x).numpy())

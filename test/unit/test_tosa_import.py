@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tosa_oracle
 from numpy.typing import NDArray
-from tosa_networks import LARGER, convolution, network, operand, random_codes, random_pairs
+from tosa_networks import LARGER, convolution, network, operand, random_pairs, random_values
 from tosa_text import TosaText
 
 import qdialect
@@ -30,8 +30,8 @@ def inputs_of(module: ir.Module, seed: int, bits: int) -> list[Array]:
     found: list[Array] = []
     for type_ in ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs:
         width = min(dtype_of(type_).itemsize * 8, bits)
-        codes = rng.integers(-(2 ** (width - 1)), 2 ** (width - 1), shape_of(type_))
-        found.append(codes.astype(dtype_of(type_)))
+        values = rng.integers(-(2 ** (width - 1)), 2 ** (width - 1), shape_of(type_))
+        found.append(values.astype(dtype_of(type_)))
     return found
 
 
@@ -110,10 +110,10 @@ def test_unsigned_bytes_go_to_accumulators_and_back() -> None:
 def test_a_convolution_and_its_rescale_are_one_kernel(mode: str, channels: int, per_channel: bool) -> None:
     text = TosaText(f"tensor<1x6x7x{channels}xi8>")
     window = "pad = array<i64: 1, 0, 1, 1>, stride = array<i64: 2, 1>, dilation = array<i64: 1, 2>"
-    weights = random_codes((5, 3, 3, channels))
+    weights = random_values((5, 3, 3, channels))
     sums = convolution(text, "conv2d", "%x0", weights, "tensor<1x3x5x5xi32>", window, [10, -200, 3000, 0, 5])
-    codes = text.rescale(sums, "tensor<1x3x5x5xi8>", random_pairs(5 if per_channel else 1), (0, -12), mode)
-    clamped = text.op("clamp", [codes], "min_val = -100 : i8, max_val = 90 : i8", "tensor<1x3x5x5xi8>")
+    values = text.rescale(sums, "tensor<1x3x5x5xi8>", random_pairs(5 if per_channel else 1), (0, -12), mode)
+    clamped = text.op("clamp", [values], "min_val = -100 : i8, max_val = 90 : i8", "tensor<1x3x5x5xi8>")
     fused = str(check(text.render(clamped)))
     assert "qnn.fused_conv2d" in fused
     assert "qnn.requantize" not in fused
@@ -123,10 +123,10 @@ def test_a_convolution_and_its_rescale_are_one_kernel(mode: str, channels: int, 
 def test_depthwise_convolution(multiplier: int) -> None:
     text = TosaText("tensor<1x5x5x6xi8>")
     window = "pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
-    result, weights = f"tensor<1x5x5x{6 * multiplier}xi32>", random_codes((3, 3, 6, multiplier))
+    result, weights = f"tensor<1x5x5x{6 * multiplier}xi32>", random_values((3, 3, 6, multiplier))
     sums = convolution(text, "depthwise_conv2d", "%x0", weights, result, window, [77])
-    codes = text.rescale(sums, result.replace("i32", "i8"), random_pairs(6 * multiplier), (0, 4), "DOUBLE_ROUND")
-    assert "qnn.fused_conv2d" in str(check(text.render(codes)))
+    values = text.rescale(sums, result.replace("i32", "i8"), random_pairs(6 * multiplier), (0, 4), "DOUBLE_ROUND")
+    assert "qnn.fused_conv2d" in str(check(text.render(values)))
 
 
 @pytest.mark.parametrize("out_pad", [(0, 0, 0, 0), (-1, -1, 0, -1)])
@@ -136,21 +136,23 @@ def test_transposed_convolution(out_pad: tuple[int, ...]) -> None:
     window = f"out_pad = array<i64: {', '.join(map(str, out_pad))}>, stride = array<i64: 2, 2>"
     result = f"tensor<1x{height}x{width}x3xi32>"
     check(
-        text.render(convolution(text, "transpose_conv2d", "%x0", random_codes((3, 3, 3, 2)), result, window, [1, 2, 3]))
+        text.render(
+            convolution(text, "transpose_conv2d", "%x0", random_values((3, 3, 3, 2)), result, window, [1, 2, 3])
+        )
     )
 
 
 def test_accumulators_with_two_readers_keep_their_own_multipliers() -> None:
     text = TosaText("tensor<1x4x4x3xi8>")
     window = "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"
-    sums = convolution(text, "conv2d", "%x0", random_codes((2, 1, 1, 3)), "tensor<1x4x4x2xi32>", window, [1])
+    sums = convolution(text, "conv2d", "%x0", random_values((2, 1, 1, 3)), "tensor<1x4x4x2xi32>", window, [1])
     both = [text.rescale(sums, "tensor<1x4x4x2xi8>", random_pairs(n), (0, n), "DOUBLE_ROUND") for n in (1, 2)]
     check(text.render(*both))
 
 
 def test_matmul_with_a_constant() -> None:
     text = TosaText("tensor<1x3x7xi8>")
-    right = text.constant(random_codes((1, 7, 5)), "int8")
+    right = text.constant(random_values((1, 7, 5)), "int8")
     points = [text.constant(point, "int8") for point in (5, -3)]
     sums = text.op("matmul", ["%x0", right, *points], "", "tensor<1x3x5xi32>")
     check(text.render(text.rescale(sums, "tensor<1x3x5xi8>", [(2**30, 38)], (0, 1))))
@@ -160,7 +162,7 @@ def test_matmul_with_a_constant() -> None:
 def test_matmul_of_batches(constant: bool) -> None:
     right = "tensor<2x7x5xi8>"
     text = TosaText("tensor<2x3x7xi8>", *([] if constant else [right]))
-    other = text.constant(random_codes((2, 7, 5)), "int8") if constant else "%x1"
+    other = text.constant(random_values((2, 7, 5)), "int8") if constant else "%x1"
     points = [text.constant(point, "int8") for point in (5, -3)]
     sums = text.op("matmul", ["%x0", other, *points], "", "tensor<2x3x5xi32>")
     module = check(text.render(text.rescale(sums, "tensor<2x3x5xi8>", [(2**30, 38)], (0, 1), "DOUBLE_ROUND")))
@@ -223,7 +225,7 @@ def test_a_sum_that_no_op_has_stays_one_of_integers() -> None:
     assert "arith.addi" in str(module)
 
 
-def test_the_largest_code_of_a_row() -> None:
+def test_the_largest_value_of_a_row() -> None:
     text = TosaText("tensor<3x11xi8>")
     check(text.render(text.op("argmax", ["%x0"], "axis = 1 : i32", "tensor<3xi32>")))
 
@@ -231,7 +233,7 @@ def test_the_largest_code_of_a_row() -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("lhs", [LARGER, (1518500250, 12), (2**31 - 1, 31)])
 @pytest.mark.parametrize("shape", ["1x3x1x5", "2x3x4x5"])
-def test_a_spelled_out_sum_is_one_op(mode: str, lhs: tuple[int, int], shape: str) -> None:
+def test_a_decomposed_sum_is_one_op(mode: str, lhs: tuple[int, int], shape: str) -> None:
     text = TosaText(f"tensor<{shape}xi8>", "tensor<2x3x4x5xi8>")
     operands = [operand(text, "%x0", lhs, -128), operand(text, "%x1", LARGER, 50)]
     total = text.op("add", operands, "", "tensor<2x3x4x5xi32>")
@@ -253,7 +255,7 @@ def test_scales_of_an_interface_are_used_where_they_fit(scales: tuple[float, flo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_spelled_out_product_is_one_op(mode: str) -> None:
+def test_a_decomposed_product_is_one_op(mode: str) -> None:
     text = TosaText("tensor<3x70xi8>", "tensor<3x70xi8>")
     operands = [operand(text, name, (2**30, 30), point) for name, point in (("%x0", -128), ("%x1", 7))]
     product = text.op("mul", [*operands, text.constant(0, "int8")], "", "tensor<3x70xi32>")
@@ -273,7 +275,7 @@ def test_a_network_is_a_few_kernels(mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min"])
-def test_extreme_codes(name: str) -> None:
+def test_extreme_values(name: str) -> None:
     text = TosaText("tensor<3x11x5xi8>")
     check(text.render(text.op(name, ["%x0"], "axis = 1 : i32", "tensor<3x1x5xi8>")))
 
@@ -297,8 +299,8 @@ def test_regions_read_converted_values_and_constants() -> None:
       }""")
     )
     (clamped,) = re.findall(r"(%\w+) = \"qnn.clip\"", text)
-    (codes,) = re.findall(r"(%\w+) = \"qnn.constant\"", text)
-    assert re.findall(r"scf.yield (%\w+)", text) == [clamped, codes]
+    (values,) = re.findall(r"(%\w+) = \"qnn.constant\"", text)
+    assert re.findall(r"scf.yield (%\w+)", text) == [clamped, values]
 
 
 def test_other_ops_read_constants() -> None:

@@ -30,10 +30,10 @@ def outlying(shape: tuple[int, ...], element: str, points: tuple[int, ...]) -> n
     rng = np.random.default_rng(4)
     low, high = ends(element)
     near = np.array(points).reshape(-1, *[1] * (len(shape) - 1)) + rng.integers(-60, 60, shape)
-    codes = near.clip(low, high)
-    flat = codes.reshape(shape[0], -1)
+    values = near.clip(low, high)
+    flat = values.reshape(shape[0], -1)
     flat[-1, -1] = flat[0, flat.shape[1] // 2] = high if points[0] < (low + high) / 2 else low
-    return codes.astype(np.uint8 if element == "ui8" else np.int8)
+    return values.astype(np.uint8 if element == "ui8" else np.int8)
 
 
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
@@ -43,13 +43,13 @@ def test_convolutions(number: int, data: str) -> None:
     weight = EIGHT_BIT[number % 2]
     low, high = ends(weight)
     points = tuple((low + 90, high - 90)[(number + k) % 2] for k in range(taps[0] if number % 3 == 1 else 1))
-    codes = outlying(taps, weight, points)
+    values = outlying(taps, weight, points)
 
     def body(operand: ir.Value) -> ir.Value:
         return build(
             Conv2DOp,
             operand,
-            constant(codes),
+            constant(values),
             element="i32",
             input_scale=0.5,
             input_zero_point=ends(data)[1],
@@ -62,7 +62,7 @@ def test_convolutions(number: int, data: str) -> None:
         ).output
 
     module = graph([tensor(shape, data)], body)
-    assert 'qnn.role = "excess0"' in str(lower(module, TARGETS["generic"], Phase.LINALG).module)
+    assert 'qnn.role = "remainder0"' in str(lower(module, TARGETS["generic"], Phase.LINALG).module)
     check(module)
 
 
@@ -73,14 +73,16 @@ def test_layers_that_differ_in_the_place_of_an_outlier_share_a_kernel() -> None:
 
     def body(operand: ir.Value) -> list[ir.Value]:
         points: dict[str, Any] = {"input_zero_point": 3, "weight_zero_points": (100,)}
-        return [build(DenseOp, operand, constant(codes), element="i32", **scales, **points).output for codes in weights]
+        return [
+            build(DenseOp, operand, constant(values), element="i32", **scales, **points).output for values in weights
+        ]
 
     module = graph([tensor((5, 16), "ui8")], body)
     assert lower(module, TARGETS["generic"], Phase.LINALG).kernels == 1
     check(module)
 
 
-def test_quads_lie_where_the_strides_say() -> None:
+def test_k_groups_lie_where_the_strides_say() -> None:
     taps = np.zeros((2, 3, 2, 6), np.int8)
     taps[1, 2, 1, 5] = 7
     taps[0, 0, 1, 0] = -9

@@ -29,7 +29,7 @@ def convolution(case: Case, data: str, weight: str, groups: int = 1, point: int 
     shape, taps, strides, padding, dilation = case
     low, high = ends(weight)
     rng, dtype = np.random.default_rng(7), np.dtype(np.uint8 if weight == "ui8" else np.int8)
-    codes = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
+    values = rng.integers(low, high, size=taps, dtype=dtype, endpoint=True)
     points = tuple((low, high)[k % 2] for k in range(taps[0])) if point is None else (point,)
 
     def body(operand: ir.Value) -> ir.Value:
@@ -43,7 +43,7 @@ def convolution(case: Case, data: str, weight: str, groups: int = 1, point: int 
             "dilation": dilation,
             "groups": groups,
         }
-        return build(Conv2DOp, operand, constant(codes), element="i32", **attributes).output
+        return build(Conv2DOp, operand, constant(values), element="i32", **attributes).output
 
     return graph([tensor(shape, data)], body)
 

@@ -70,15 +70,15 @@ def test_the_combining_kind() -> None:
 
 
 def test_the_base_of_a_gather() -> None:
-    codes = RNG.integers(0, 255, 64, np.uint8)
+    quantized = RNG.integers(0, 255, 64, np.uint8)
     text = GATHER.format(base=1, mask="true")
-    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), codes, np.zeros(64, np.uint8)])
+    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
 
 
 def test_the_mask_of_a_gather() -> None:
-    codes = RNG.integers(0, 256, 64, np.uint8)
+    quantized = RNG.integers(0, 256, 64, np.uint8)
     text = GATHER.format(base=0, mask="false")
-    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), codes, np.zeros(64, np.uint8)])
+    assert_same_on_every_target(text, [RNG.integers(0, 256, 256, np.uint8), quantized, np.zeros(64, np.uint8)])
 
 
 def test_a_truncation_of_large_values() -> None:

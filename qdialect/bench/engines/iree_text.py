@@ -52,15 +52,15 @@ class _Layer:
         return float(self._numbers[f"{name}_scale"])
 
     def _weights(self) -> Array:
-        codes = self._numbers["weights"]
-        if codes.ndim == 2:
-            return codes.T
-        return codes[:, 0].transpose(1, 2, 0) if self._is_depthwise else codes.transpose(2, 3, 1, 0)
+        values = self._numbers["weights"]
+        if values.ndim == 2:
+            return values.T
+        return values[:, 0].transpose(1, 2, 0) if self._is_depthwise else values.transpose(2, 3, 1, 0)
 
     def _constants(self) -> list[str]:
         numbers = self._numbers
-        codes = numbers["weights"]
-        totals = codes.astype(np.int64).reshape(codes.shape[0], -1).sum(axis=1)
+        values = numbers["weights"]
+        totals = values.astype(np.int64).reshape(values.shape[0], -1).sum(axis=1)
         bias = (numbers["bias"] - self._zero_point("x") * totals).astype(np.int32)
         multipliers = self._scale("x") * numbers["weight_scales"].astype(np.float64) / self._scale("c")
         return [
@@ -134,11 +134,11 @@ class _Layer:
                 "%g = arith.mulf %t, %a_inverse : f32",
                 *_rounded("g", "h", self._zero_point("a")),
             ]
-        return [*lines, f"%code = arith.fptosi %{last} : f32 to i8", "linalg.yield %code : i8"]
+        return [*lines, f"%quantized = arith.fptosi %{last} : f32 to i8", "linalg.yield %quantized : i8"]
 
 
 def _rounded(source: str, result: str, zero_point: int) -> list[str]:
-    """An f32 value as a code in a float: rounded, shifted, clamped."""
+    """An f32 value as a quantized value in a float: rounded, shifted, clamped."""
     return [
         _constant(f"{result}_zero", zero_point),
         f"%{result}0 = math.roundeven %{source} : f32",

@@ -100,7 +100,7 @@ class _Layer:
     def __init__(self, torch: Any, numbers: dict[str, Array]) -> None:
         self._torch = torch
         self._operators = torch.ops.quantized
-        self._codes = torch.from_numpy(numbers["weights"])
+        self._weight_values = torch.from_numpy(numbers["weights"])
         self._scales = torch.from_numpy(numbers["weight_scales"].astype(np.float64))
         self._source, self._middle, self._result = (
             (float(numbers[f"{name}_scale"]), int(numbers[f"{name}_zero_point"])) for name in "xca"
@@ -132,10 +132,10 @@ class _Layer:
         """The one operator that oneDNN has for both."""
         torch, operators = self._torch, self._torch.ops.onednn
         source = torch.from_numpy(data).to(memory_format=torch.channels_last)
-        codes = self._codes if self._groups > 1 else self._codes.to(memory_format=torch.channels_last)
+        values = self._weight_values if self._groups > 1 else self._weight_values.to(memory_format=torch.channels_last)
         shape = ([1, 1], self._padding, [1, 1], self._groups)
         scales = self._scales.float()
-        packed = operators.qconv_prepack(codes, scales, *self._source, *shape, list(source.shape))
+        packed = operators.qconv_prepack(values, scales, *self._source, *shape, list(source.shape))
         zeros = torch.zeros(scales.shape, dtype=torch.int64)
         kind = self._clamp if self._activation == "none" else self._activation
         name, numbers, has_own_scale = _FUSED[kind]
@@ -147,20 +147,20 @@ class _Layer:
         operators, result = self._operators, self._result
         match self._activation:
             case "leaky_relu":
-                return lambda codes: operators.leaky_relu(codes, LEAKY_SLOPE, False, *result)
+                return lambda data: operators.leaky_relu(data, LEAKY_SLOPE, False, *result)
             case "hardswish":
-                return lambda codes: operators.hardswish(codes, *result)
+                return lambda data: operators.hardswish(data, *result)
             case "swish":
-                return lambda codes: operators.mul(codes, operators.sigmoid(codes, 1 / 256, 0), *result)
+                return lambda data: operators.mul(data, operators.sigmoid(data, 1 / 256, 0), *result)
             case _:
-                return lambda codes: codes
+                return lambda data: data
 
     def _weights(self) -> Any:
         zeros = self._torch.zeros(self._scales.shape, dtype=self._torch.int64)
-        return self._torch._make_per_channel_quantized_tensor(self._codes, self._scales, zeros, 0)
+        return self._torch._make_per_channel_quantized_tensor(self._weight_values, self._scales, zeros, 0)
 
     def _quantized(self, data: Array, channels_last: bool) -> Any:
-        codes = self._torch.from_numpy(data)
+        values = self._torch.from_numpy(data)
         if channels_last:
-            codes = codes.to(memory_format=self._torch.channels_last)
-        return self._torch._make_per_tensor_quantized_tensor(codes, *self._source)
+            values = values.to(memory_format=self._torch.channels_last)
+        return self._torch._make_per_tensor_quantized_tensor(values, *self._source)

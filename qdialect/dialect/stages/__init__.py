@@ -5,8 +5,6 @@ A new file of this package is a new stage: all of them are imported here.
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
+from qdialect.registry import import_modules
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+import_modules(__name__, __path__)

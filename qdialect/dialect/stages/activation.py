@@ -16,7 +16,7 @@ _LARGEST_ALPHA = 2.0**30
 @stage("activation")
 @dataclass(frozen=True, kw_only=True)
 class ActivationStage(Stage):
-    """``function(value)`` in the float32 operations of `qdialect.quant_math.chains`; `alpha` is its parameter.
+    """``function(value)`` in the float32 operations of `qdialect.quant_math.activations`; `alpha` is its parameter.
 
     Constraints:
       C1: alpha must be 0 where the function has none

@@ -67,19 +67,27 @@ def _ranged(_: Node, operands: Operands) -> Sequence[int]:
     return (max(math.ceil(count), 0),)
 
 
+def _one_hot(_: Node, operands: Operands) -> Sequence[int]:
+    indices, depth = operands[0], operands[1]
+    require(depth.size == 1, f"depth must have 1 entry, but got {depth.size}")
+    return (*indices.shape, max(int(depth.ravel()[0]), 0))
+
+
+def _second(_: Node, operands: Operands) -> Sequence[int]:
+    return operands[1].shape
+
+
+def _rows(_: Node, operands: Operands) -> Sequence[int]:
+    """Of GatherND: at most a row of all of the data's elements for each index."""
+    data, indices = operands
+    return (*indices.shape[:-1], *data.shape[indices.shape[-1] if indices.ndim else 0 :])
+
+
 _POINTWISE = (
-    ("Abs", 1),
-    ("Add", 2),
-    ("Ceil", 1),
-    ("Div", 2),
-    ("Equal", 2),
-    ("Floor", 1),
-    ("Mul", 2),
-    ("Neg", 1),
-    ("Pow", 2),
-    ("Reciprocal", 1),
-    ("Sqrt", 1),
-    ("Sub", 2),
+    *((kind, 1) for kind in ("Abs", "Ceil", "Cos", "Exp", "Floor", "IsNaN", "Log", "Neg", "Not", "Reciprocal")),
+    *((kind, 1) for kind in ("Round", "Sign", "Sin", "Sqrt")),
+    *((kind, 2) for kind in ("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")),
+    *((kind, 2) for kind in ("Mod", "Mul", "Or", "Pow", "Sub", "Xor")),
     ("Where", 3),
 )
 _SHAPES: dict[str, tuple[range, ResultShape]] = {
@@ -87,13 +95,20 @@ _SHAPES: dict[str, tuple[range, ResultShape]] = {
     "Cast": (range(1, 2), _first),
     "Concat": (range(1, 1 << 31), _together),
     "ConstantOfShape": (range(1, 2), _listed),
+    "CumSum": (range(2, 3), _first),
     "Gather": (range(2, 3), _gathered),
+    "GatherElements": (range(2, 3), _second),
+    "GatherND": (range(2, 3), _rows),
     "Max": (range(1, 1 << 31), _broadcast),
     "Min": (range(1, 1 << 31), _broadcast),
+    "OneHot": (range(3, 4), _one_hot),
     "Range": (range(3, 4), _ranged),
-    "ReduceProd": (range(1, 3), _over_axes),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"), (range(1, 3), _over_axes)),
+    "ScatterElements": (range(3, 4), _first),
+    "ScatterND": (range(3, 4), _first),
     "Slice": (range(1, 6), _first),
     "Squeeze": (range(1, 3), _over_axes),
+    "Trilu": (range(1, 3), _first),
     "Unsqueeze": (range(1, 3), _over_axes),
 }
 """The operators that are evaluated: how many inputs they have, and a shape with at least the elements of the result."""
@@ -136,7 +151,9 @@ def folded(node: Node, operands: Sequence[Array | None], budget: Budget) -> Arra
 
 
 def folded_shape(node: Node, shape: Shape) -> Array:
-    """What a Shape node gives."""
+    """What a Shape or Size node gives."""
+    if node.kind == "Size":
+        return np.array(math.prod(shape), dtype=np.int64)
     start, end = integer_attribute(node, "start", 0), integer_attribute(node, "end", len(shape))
     return np.array(shape[start:end], dtype=np.int64)
 

@@ -12,11 +12,14 @@ from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import (
     Array,
     GraphNode,
+    Interface,
     content_of,
+    refuse,
     require,
 )
 from qdialect.frontends.onnx.extents import Extents
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape
+from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
 from qdialect.frontends.onnx.reader import read_graph
@@ -25,7 +28,7 @@ from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, known_array
 
-_ELEMENTS = ("i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
+_ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
 
 def import_onnx(
@@ -47,11 +50,19 @@ def import_onnx(
     node is a note.
     """
     extents = Extents(batch, dims)
-    content, name = content_of(source, "model.onnx")
-    graph = _read(content, name, source, extents)
-    size = len(content) + sum(array.nbytes for array in graph.constants.values())
-    planned = _Planner(graph, name, size).run(extents.hints())
+    graph, name, size = _sized(source, extents)
+    planned = OnnxPlanner(graph, name, size).run(extents.hints())
     return module_of(planned, name, context)
+
+
+def read_model(
+    source: str | Path | bytes, *, batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Graph, str, int]:
+    """The graph of an .onnx file, supported or not, what messages call it, and the bytes that it holds.
+
+    Raises `ImportModelError` for a file that cannot be read.
+    """
+    return _sized(source, Extents(batch, dims))
 
 
 def nodes_of(
@@ -63,27 +74,41 @@ def nodes_of(
     return tuple(GraphNode(node.title, node.kind, node.inputs, node.outputs) for node in graph.nodes)
 
 
+def _sized(source: str | Path | bytes, extents: Extents) -> tuple[Graph, str, int]:
+    content, name = content_of(source, "model.onnx")
+    graph = _read(content, name, source, extents)
+    return graph, name, len(content) + sum(array.nbytes for array in graph.constants.values())
+
+
 def _read(content: bytes, name: str, source: str | Path | bytes, extents: Extents) -> Graph:
     try:
         return read_graph(content, None if isinstance(source, bytes) else Path(source).parent, extents)
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
-class _Planner(Planner[Node]):
+class OnnxPlanner(Planner[Node]):
+    """Plans a graph of ONNX operators; `size` is that of the file, which bounds the constants that are made."""
+
     def __init__(self, graph: Graph, name: str, size: int) -> None:
         super().__init__(name, _ELEMENTS, Plan(budget=Budget.of_file(size)))
         self._graph = graph
 
     def run(self, hints: Sequence[str]) -> Planned:
         """The plan of the graph; raises `ImportModelError` for a damaged file, and as `planned`."""
+        planned = self.judge()
+        refuse(self.name, self.offences, hints)
+        return planned
+
+    def judge(self) -> Planned:
+        """The plan as far as there is one, as `judged`; raises `ImportModelError` for a damaged file."""
         graph = self._graph
         self._check_names()
         self.results.update(dict.fromkeys(graph.unsupported))
         for name in graph.outputs:
             if name in graph.unsupported:
                 self.offences.append(f"output '{name}': {graph.unsupported[name]}")
-        return self.planned(graph.inputs, graph.constants, graph.nodes, graph.outputs, hints)
+        return self.judged(graph.inputs, graph.constants, graph.nodes, graph.outputs)
 
     def reads(self, node: Node) -> Sequence[str]:
         return list(filter(None, node.inputs))
@@ -96,6 +121,11 @@ class _Planner(Planner[Node]):
             require(name not in self._graph.unsupported, self._graph.unsupported.get(name, ""))
         if not _asks_for_shape(node):
             planner_of(node.kind)
+
+    def types_of(self, node: Node) -> Sequence[Interface]:
+        declared = self._graph.declared
+        found = {tensor.name: tensor for tensor in inferred(node, [self._tensor(name) for name in node.inputs])}
+        return [*found.values(), *(declared[name] for name in node.outputs if name in declared.keys() - found.keys())]
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
         result = self._result_of(node)
@@ -143,4 +173,4 @@ class _Planner(Planner[Node]):
 
 
 def _asks_for_shape(node: Node) -> bool:
-    return node.kind == "Shape" and len(node.inputs) == len(node.outputs) == 1
+    return node.kind in ("Shape", "Size") and len(node.inputs) == len(node.outputs) == 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from qdialect.frontends.common import Array, Interface
 
-ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64"}
+if TYPE_CHECKING:
+    import onnx
+
+ELEMENTS = {1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1"}
 """Names of the element types by their numbers in the schema."""
 
 
@@ -45,3 +48,18 @@ class Graph:
     constants: Mapping[str, Array]
     unsupported: Mapping[str, str]
     """Why the constants of these names cannot be read; a model may hold them as long as no node needs them."""
+    declared: Mapping[str, Interface] = field(default_factory=dict[str, Interface])
+    """What is said of values between nodes, where that is a type and a shape."""
+
+    def declaring(self, infos: Iterable[onnx.ValueInfoProto]) -> Graph:
+        """The same with more of that; infos that leave something open are left out."""
+        found = (known_tensor(info.name, info.type) for info in infos)
+        return replace(self, declared={**self.declared, **{tensor.name: tensor for tensor in found if tensor}})
+
+
+def known_tensor(name: str, type_: onnx.TypeProto) -> Interface | None:
+    """A tensor whose element type and extents are all known."""
+    tensor = type_.tensor_type
+    extents = [entry.dim_value if entry.HasField("dim_value") else -1 for entry in tensor.shape.dim]
+    is_known = tensor.HasField("shape") and min(extents, default=0) >= 0 and tensor.elem_type in ELEMENTS
+    return Interface(name, tuple(extents), ELEMENTS[tensor.elem_type]) if is_known else None

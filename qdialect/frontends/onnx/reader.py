@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.onnx.extents import Extents
-from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node
+from qdialect.frontends.onnx.model import ELEMENTS, Graph, Node, known_tensor
 
 if TYPE_CHECKING:
     import onnx
@@ -61,7 +61,8 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
-    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported)
+    declared = {value.name: tensor for value in graph.value_info if (tensor := known_tensor(value.name, value.type))}
+    return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported, declared)
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

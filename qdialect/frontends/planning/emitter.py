@@ -117,18 +117,6 @@ class Emitter(OpBuilder):
             return value
         return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
 
-    def compare(self, predicate: int, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """i1 where two f32 tensors compare as the number of arith.cmpf's `predicate` says."""
-        bits = ir.RankedTensorType.get(list(shape_of(lhs.type)), ir.IntegerType.get_signless(1))
-        attributes = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
-        created = ir.Operation.create("arith.cmpf", [bits], [lhs, rhs], attributes, loc=self._location)
-        return created.results[0]
-
-    def select(self, condition: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """`lhs` where the i1 tensor `condition` holds, `rhs` elsewhere."""
-        created = ir.Operation.create("arith.select", [lhs.type], [condition, lhs, rhs], loc=self._location)
-        return created.results[0]
-
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """`value` with its dimensions in another order."""
         return self.build(TransposeOp, value, element=element_of(value.type), permutation=tuple(order))

@@ -55,7 +55,7 @@ def module_of(planned: Planned, name: str, context: ir.Context | None) -> ir.Mod
             module = _build(planned, name)
             verify(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
     return module
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from qdialect.frontends.budget import is_shape
-from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, refuse
+from qdialect.frontends.common import Array, Interface, UnsupportedError, converting, interface_offences, refuse
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, arguments_of, result_of
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
@@ -37,6 +37,10 @@ class Planner(ABC, Generic[N]):
         self.plan = plan
         self.results: dict[str, Result | None] = {}
         self.offences: list[str] = []
+        self.refusals: dict[str, str] = {}
+        """Why nodes are not planned, by their titles: those that are no offence read what is not known."""
+        self.interface_refusals: dict[str, str] = {}
+        """Why names cannot be inputs or outputs."""
         self._elements = elements
 
     def planned(
@@ -48,13 +52,25 @@ class Planner(ABC, Generic[N]):
         hints: Sequence[str] = (),
     ) -> Planned:
         """The plan of a graph; raises `ImportModelError` with a note for each unsupported node, then `hints`."""
+        planned = self.judged(inputs, constants, nodes, outputs)
+        refuse(self.name, self.offences, hints)
+        return planned
+
+    def judged(
+        self, inputs: Sequence[Interface], constants: Mapping[str, Array], nodes: Sequence[N], outputs: Sequence[str]
+    ) -> Planned:
+        """The plan of a graph as far as it can be planned; what cannot is in `refusals` and `interface_refusals`.
+
+        What an unsupported node gives is taken for an input, where its type and shape are known, so that the nodes
+        behind it are judged too.
+        """
         self.results.update({name: Constant(array) for name, array in constants.items()})
-        arguments = arguments_of(inputs, self._elements, self.offences)
-        self.results.update({value.name: _argument(value) for value in arguments})
+        arguments = tuple(value for tensor in inputs for value in self._input(tensor))
+        refused = self.interface_refusals
+        self.results.update({value.name: None if value.name in refused else _argument(value) for value in arguments})
         for node in nodes:
             self._visit(node)
         results = tuple(result for name in outputs for result in self._output(name))
-        refuse(self.name, self.offences, hints)
         return Planned(arguments, tuple(self.plan.values), results, self.plan.budget)
 
     @abstractmethod
@@ -73,27 +89,62 @@ class Planner(ABC, Generic[N]):
     def results_of(self, node: N) -> Mapping[str, Result]:
         """What the names that a node defines stand for; all that it reads is known.  Raises `UnsupportedError`."""
 
+    def types_of(self, node: N) -> Sequence[Interface]:
+        """What is known of the results of a node that is not planned; nothing, unless a format says more."""
+        del node
+        return ()
+
     def _visit(self, node: N) -> None:
         reads = self.reads(node)
         self.results.update(dict.fromkeys(self.gives(node)))
         try:
             with converting():
-                self.results.update(self._planned_results(node, reads))
+                planned = self._planned_results(node, reads)
         except UnsupportedError as error:
+            self.refusals[node.title] = str(error)
             self.offences.append(f"{node.title}: {error}")
+            planned = None
+        self.results.update(self._assumed(node) if planned is None else planned)
 
-    def _planned_results(self, node: N, reads: Sequence[str]) -> Mapping[str, Result]:
-        if all(self.results[name] is not None for name in reads):
+    def _planned_results(self, node: N, reads: Sequence[str]) -> Mapping[str, Result] | None:
+        unknown = next((name for name in reads if self.results[name] is None), None)
+        if unknown is None:
             return self.results_of(node)
-        # What depends on an unsupported node cannot be planned, but its operator can be unsupported too.
+        # What depends on an unsupported node may not be planned, but its operator can be unsupported too.
         self.check_operator(node)
-        return {}
+        reason = self.interface_refusals.get(unknown, "its type and shape are not known")
+        self.refusals[node.title] = f"reads '{unknown}': {reason}"
+        return None
+
+    def _assumed(self, node: N) -> Mapping[str, Result]:
+        try:
+            with converting():
+                types = self.types_of(node)
+        except UnsupportedError:
+            return {}
+        known = (tensor for tensor in types if not interface_offences("", [tensor], self._elements))
+        values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
+        return {value.name: found for value in values if (found := _argument(value)) is not None}
+
+    def _input(self, tensor: Interface) -> tuple[Value, ...]:
+        offences: list[str] = []
+        values = arguments_of([tensor], self._elements, offences)
+        self._refuse_interface(tensor.name, offences)
+        return values
 
     def _output(self, name: str) -> tuple[tuple[str, Value], ...]:
         result = self.results[name]
         if result is None:
             return ()
-        return result_of(name, lambda: self._value(name, result), self._elements, self.offences)
+        offences: list[str] = []
+        found = result_of(name, lambda: self._value(name, result), self._elements, offences)
+        self._refuse_interface(name, offences)
+        return found
+
+    def _refuse_interface(self, name: str, offences: Sequence[str]) -> None:
+        self.offences += offences
+        if offences:
+            self.interface_refusals[name] = offences[0].partition(": ")[2]
 
     def _value(self, name: str, result: Result) -> Value:
         if isinstance(result, tuple):

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import Array
 from qdialect.profiles import Profile
-from qdialect.quant_math import dequantize_array, quantize_array, same_scale
+from qdialect.quant_math import QuantParams, dequantize_array, quantize_array, same_scale
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,24 @@ class QuantizedTensorType:
 
     profile: Profile
     element: str
-    scale: float
-    zero_point: int
+    params: QuantParams
     minimum: int
     maximum: int
 
     @classmethod
     def full_range(cls, profile: Profile, element: str, scale: float, zero_point: int) -> Self:
         """Parameters whose bounds are those of the element type."""
-        return cls(profile, element, scale, zero_point, *ELEMENT_RANGES[element])
+        return cls(profile, element, QuantParams(scale, zero_point), *ELEMENT_RANGES[element])
+
+    @property
+    def scale(self) -> float:
+        """That of `params`."""
+        return self.params.scale
+
+    @property
+    def zero_point(self) -> int:
+        """That of `params`."""
+        return self.params.zero_point
 
     @property
     def is_narrow(self) -> bool:

@@ -22,7 +22,7 @@ from qdialect.frontends.planning.demands import Demands
 from qdialect.frontends.planning.emitter import Emission, Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.profiles import Profile
-from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_codes
+from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_values
 
 Floats = tuple[float, ...]
 Integers = tuple[int, ...]
@@ -284,7 +284,7 @@ def evaluate(function: ElementFunction, source: Quantized) -> FloatArray:
     before = source.parameters
     require(before.element in EIGHT_BIT, f"input must be i8 or ui8, but got {before.element}")
     with np.errstate(all="ignore"):
-        return function(before.dequantize(table_codes(NUMPY_DTYPES[before.element]))).astype(np.float32)
+        return function(before.dequantize(table_values(NUMPY_DTYPES[before.element]))).astype(np.float32)
 
 
 def look_up(plan: Plan, name: str, source: Quantized, to: QuantizedTensorType, function: ElementFunction) -> Value:

@@ -28,7 +28,8 @@ from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
 from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 
-_ELEMENTS = ("i8", "ui8", "i32", "i64", "f32")
+ELEMENTS = ("i8", "ui8", "i32", "i64", "f32")
+"""What arguments and results of a module may be."""
 PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""
 TENSOR_ATTRIBUTE = "qnn.tensor"
@@ -52,9 +53,13 @@ def import_tflite(
     Raises `ImportModelError` for a file that is damaged, for an unknown profile, and for a file with nodes that the
     dialect cannot express; then every such node is a note.
     """
+    whole, name = read_model(source)
+    return import_graph(fold_constants(whole), name, profile, context)
+
+
+def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | None = None) -> ir.Module:
+    """The module of a graph, as `import_tflite`; `name` is what messages call it."""
     check_profile(profile, PROFILES)
-    whole, name = _read(source)
-    graph = fold_constants(whole)
     emissions = _plan_all(graph, name)
     context = context or make_context()
     with context, ir.Location.file(name, 0, 0):
@@ -64,15 +69,15 @@ def import_tflite(
             if profile == TFLITE_XNNPACK.name:
                 use_xnnpack(module)
         except VerificationError as error:
-            raise ImportModelError(f"'{name}': {error}", error.diagnostics) from error
+            raise ImportModelError(f"'{name}': {error.message}", error.diagnostics) from error
         except ImportModelError as error:
-            raise ImportModelError(f"'{name}': {error}") from error
+            raise ImportModelError(f"'{name}': {error.message}") from error
     return module
 
 
 def nodes_of(source: str | Path | bytes) -> tuple[GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source)
+    graph, _ = read_model(source)
     return tuple(_node(operator) for operator in graph.operators)
 
 
@@ -81,12 +86,13 @@ def _node(operator: Operator) -> GraphNode:
     return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
-def _read(source: str | Path | bytes) -> tuple[Graph, str]:
+def read_model(source: str | Path | bytes) -> tuple[Graph, str]:
+    """The graph of a file, supported or not, and what messages call it; raises `ImportModelError`."""
     content, name = content_of(source, "model.tflite")
     try:
         return read_graph(content), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
 def _plan_all(graph: Graph, name: str) -> list[Emission]:
@@ -99,7 +105,7 @@ def _plan_all(graph: Graph, name: str) -> list[Emission]:
         except UnsupportedError as error:
             offences.append(f"{operator.title}: {error}")
     for what, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        offences += interface_offences(what, _interfaces(tensors), _ELEMENTS)
+        offences += interface_offences(what, _interfaces(tensors), ELEMENTS)
     refuse(name, offences)
     return emissions
 

@@ -50,7 +50,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """A node of the graph: its place, the name of its operator and its tensors (None for an omitted input)."""
+    """A node of the graph: its index, the name of its operator and its tensors (None for an omitted input)."""
 
     index: int
     kind: str

@@ -90,12 +90,12 @@ class ModelWriter:
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The content of the model's file; `inputs` and `outputs` are those of the graph."""
         builder = Builder(1 << 20)
-        codes = sorted({operator.code for operator in self._operators})
+        operator_codes = sorted({operator.code for operator in self._operators})
         # Buffer 0 is empty by convention and stands for "computed".
         contents = [b""] + [t.data.tobytes() for t in self._tensors if t.data is not None]
         buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
-        subgraph = _table_vector(builder, [self._write_subgraph(builder, codes, inputs, outputs)])
-        operator_codes = _table_vector(builder, [_write_code(builder, code) for code in codes])
+        subgraph = _table_vector(builder, [self._write_subgraph(builder, operator_codes, inputs, outputs)])
+        operator_codes = _table_vector(builder, [_write_code(builder, code) for code in operator_codes])
         description = builder.CreateString(self._description)
         tflite.ModelStart(builder)
         tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
@@ -107,7 +107,7 @@ class ModelWriter:
         return bytes(builder.Output())
 
     def _write_subgraph(
-        self, builder: Builder, codes: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
+        self, builder: Builder, operator_codes: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
     ) -> int:
         offsets: list[int] = []
         buffer = 0
@@ -115,7 +115,7 @@ class ModelWriter:
             buffer += tensor.data is not None
             offsets.append(_write_tensor(builder, tensor, buffer if tensor.data is not None else 0))
         tensors = _table_vector(builder, offsets)
-        operators = _table_vector(builder, [_write_operator(builder, o, codes) for o in self._operators])
+        operators = _table_vector(builder, [_write_operator(builder, o, operator_codes) for o in self._operators])
         input_vector, output_vector = _indices(builder, inputs), _indices(builder, outputs)
         name = builder.CreateString("main")
         tflite.SubGraphStart(builder)
@@ -185,11 +185,11 @@ def _write_quantization(builder: Builder, quantization: Quantization) -> int:
     return tflite.QuantizationParametersEnd(builder)
 
 
-def _write_operator(builder: Builder, operator: _Operator, codes: Sequence[int]) -> int:
+def _write_operator(builder: Builder, operator: _Operator, operator_codes: Sequence[int]) -> int:
     inputs, outputs = _indices(builder, operator.inputs), _indices(builder, operator.outputs)
     options = None if operator.write_options is None else operator.write_options(builder)
     tflite.OperatorStart(builder)
-    tflite.OperatorAddOpcodeIndex(builder, codes.index(operator.code))
+    tflite.OperatorAddOpcodeIndex(builder, operator_codes.index(operator.code))
     tflite.OperatorAddInputs(builder, inputs)
     tflite.OperatorAddOutputs(builder, outputs)
     if options is not None:

@@ -21,7 +21,7 @@ from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
 from qdialect.passes.tabulate import is_eight_bit
 from qdialect.profiles import TFLITE, TFLITE_XNNPACK
-from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_codes
+from qdialect.quant_math import Multiplier, SubArithmetic, encode_table, table_values
 from qdialect.quant_math.choices import Interpolation, LeakyMode
 
 # What the delegate's subgraph accepts of each kind of factor: least, and the first that is too large.
@@ -110,7 +110,7 @@ class _Tabulated(Pattern[tuple[np.float32, np.float32]]):
 
     def rewrite(self, op: Any, match: tuple[np.float32, np.float32], rewriter: Rewriter) -> None:
         input_zero_point = op.input_zero_points[0] if isinstance(op, RequantizeOp) else op.input_zero_point
-        offsets = table_codes(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
+        offsets = table_values(dtype_of(op.input.type)).astype(np.int64) - input_zero_point
         values = _rescaled(offsets, *match) + op.output_zero_point
         table = encode_table(np.clip(values, *range_of(op.output.type)), dtype_of(op.output.type))
         parameters: dict[str, Any] = {

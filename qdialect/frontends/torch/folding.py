@@ -130,7 +130,7 @@ def _last_extent(node: Node, arrays: Mapping[str, Array]) -> int:
 
 
 @dataclass(frozen=True)
-class _Parameter:
+class Parameter:
     """An argument of an operator: its type, and whether PyTorch takes it by its name alone."""
 
     name: str
@@ -140,10 +140,11 @@ class _Parameter:
     default: Any
 
     def is_default(self, value: Any) -> bool:
+        """Whether an argument is the one that is taken where none is given."""
         return self.has_default and value == self.default
 
     def check(self, value: Any) -> None:
-        """PyTorch's own kernels trust some types, and crash for others."""
+        """Raise `UnsupportedError` for another type: PyTorch's own kernels trust some, and crash for others."""
         # A device is chosen here, not by the program.
         if self.name != "device" and not self.is_default(value):
             fits = _fits(self.kind, value)
@@ -151,9 +152,10 @@ class _Parameter:
 
 
 @cache
-def _parameters(kind: str) -> tuple[_Parameter, ...]:
+def parameters_of(kind: str) -> tuple[Parameter, ...]:
+    """The arguments of an operator that PyTorch's registry has."""
     return tuple(
-        _Parameter(
+        Parameter(
             argument.name,
             str(argument.real_type),
             argument.kwarg_only,
@@ -167,7 +169,7 @@ def _parameters(kind: str) -> tuple[_Parameter, ...]:
 def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     """The tensor that the operator gives on a device; on ``meta`` it has a shape and no memory."""
     require(node.kind in FOLDABLE, "operator is not supported on constants")
-    torch, parameters = torch_package(), _parameters(node.kind)
+    torch, parameters = torch_package(), parameters_of(node.kind)
     unknown = node.arguments.keys() - {parameter.name for parameter in parameters}
     require(not unknown, f"operator must not have arguments {sorted(unknown)}")
     for parameter in parameters:
@@ -175,7 +177,7 @@ def _call(node: Node, arrays: Mapping[str, Array], device: str) -> Any:
     try:
         positional, named = _arguments(torch, node, arrays, device)
         with torch.no_grad():
-            result = _operator(torch, node.kind)(*positional, **named)
+            result = operator_of(torch, node.kind)(*positional, **named)
     except UnsupportedError:
         raise
     except Exception as error:
@@ -195,7 +197,7 @@ def _fits(kind: str, value: Any) -> bool:
     if outer == "List":
         return _all_fit(inner, value)
     if outer in _ATTRIBUTES:
-        return isinstance(value, Element) and _torch_name(value) in _ATTRIBUTES[outer]
+        return isinstance(value, Element) and torch_name(value) in _ATTRIBUTES[outer]
     return isinstance(value, _TYPES.get(kind, ()))
 
 
@@ -210,7 +212,7 @@ def _arguments(torch: Any, node: Node, arrays: Mapping[str, Array], device: str)
     """The arguments by position and by name, as PyTorch takes them."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for parameter in _parameters(node.kind):
+    for parameter in parameters_of(node.kind):
         value = node.arguments[parameter.name]
         held = torch.device(device) if parameter.name == "device" else _held(torch, value, arrays, device)
         if not parameter.is_named:
@@ -220,7 +222,8 @@ def _arguments(torch: Any, node: Node, arrays: Mapping[str, Array], device: str)
     return positional, named
 
 
-def _operator(torch: Any, kind: str) -> Any:
+def operator_of(torch: Any, kind: str) -> Any:
+    """The operator of PyTorch's registry."""
     package, name, overload = kind.split(".")
     return getattr(getattr(getattr(torch.ops, package), name), overload)
 
@@ -234,10 +237,11 @@ def _held(torch: Any, argument: Any, arrays: Mapping[str, Array], device: str) -
         return _shape_of(torch, array) if whole is None else whole
     if isinstance(argument, tuple):
         return [_held(torch, part, arrays, device) for part in cast("tuple[Any, ...]", argument)]
-    return getattr(torch, _torch_name(argument)) if isinstance(argument, Element) else argument
+    return getattr(torch, torch_name(argument)) if isinstance(argument, Element) else argument
 
 
-def _torch_name(element: Element) -> str:
+def torch_name(element: Element) -> str:
+    """What PyTorch calls a dtype, a layout or a memory format."""
     return _TORCH_NAMES.get(element.name, element.name)
 
 

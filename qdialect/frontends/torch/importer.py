@@ -11,6 +11,7 @@ from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import (
     GraphNode,
+    Interface,
     UnsupportedError,
     content_of,
     require,
@@ -54,32 +55,35 @@ def import_torch(
     Raises `ImportModelError` for a damaged archive, one that cannot be read without `trust`, where the package `torch`
     is not installed, and for a program with nodes that the dialect cannot express; then every such node is a note.
     """
-    graph, name = _read(source, trust)
+    graph, name = read_graph(source, trust=trust)
     return import_graph(graph, name, context)
 
 
 def nodes_of(source: ExportedProgram | str | Path | bytes, *, trust: bool = False) -> tuple[GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = _read(source, trust)
+    graph, _ = read_graph(source, trust=trust)
     return tuple(GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
-def _read(source: ExportedProgram | str | Path | bytes, trust: bool) -> tuple[Graph, str]:
+def read_graph(source: ExportedProgram | str | Path | bytes, *, trust: bool) -> tuple[Graph, str]:
+    """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`."""
     if not isinstance(source, str | Path | bytes):
         return read_program(source), _NAME
     content, name = content_of(source, "model.pt2")
     try:
         return read_archive(content, trust=trust), name
     except ImportModelError as error:
-        raise ImportModelError(f"'{name}': {error}") from error
+        raise ImportModelError(f"'{name}': {error.message}") from error
 
 
 def import_graph(graph: Graph, name: str, context: ir.Context | None = None) -> ir.Module:
     """The module of a graph, as `import_torch`; `name` is what messages call it."""
-    return module_of(_Planner(graph, name).run(), name, context)
+    return module_of(TorchPlanner(graph, name).run(), name, context)
 
 
-class _Planner(Planner[Node]):
+class TorchPlanner(Planner[Node]):
+    """Plans a graph of PyTorch operators."""
+
     def __init__(self, graph: Graph, name: str) -> None:
         size = sum(array.nbytes for array in graph.constants.values())
         limit = _MIN_STEPS + _STEPS_PER_NODE * len(graph.nodes)
@@ -91,7 +95,12 @@ class _Planner(Planner[Node]):
     def run(self) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
-        return self.planned(graph.inputs, graph.constants, _live(graph), graph.outputs)
+        return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs)
+
+    def judge(self) -> Planned:
+        """The plan as far as there is one, as `judged`."""
+        graph = self._graph
+        return self.judged(graph.inputs, graph.constants, live_nodes(graph), graph.outputs)
 
     def reads(self, node: Node) -> Sequence[str]:
         return node.refs()
@@ -101,6 +110,10 @@ class _Planner(Planner[Node]):
 
     def check_operator(self, node: Node) -> None:
         planner_of(node.kind)
+
+    def types_of(self, node: Node) -> Sequence[Interface]:
+        (output,) = node.outputs if len(node.outputs) == 1 else (None,)
+        return (Interface(node.name, output.shape, output.element),) if output is not None else ()
 
     def results_of(self, node: Node) -> Mapping[str, Result]:
         inputs = {name: found for name in node.refs() if (found := self.results[name]) is not None}
@@ -133,7 +146,7 @@ class _Planner(Planner[Node]):
         return Computed(result.shape, result.f32(self.plan, node.name))
 
 
-def _live(graph: Graph) -> list[Node]:
+def live_nodes(graph: Graph) -> list[Node]:
     """The nodes on which results depend, in order."""
     needed = set(graph.outputs)
     found: list[Node] = []

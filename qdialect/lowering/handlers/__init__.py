@@ -1,53 +1,10 @@
-"""One handler per op: from a `qnn` op to kernel calls. Importing this package registers them all."""
+"""From a `qnn` op to kernel calls: one handler for each op.
 
-from qdialect.lowering.handlers import (
-    arg,
-    binary,
-    concat,
-    contraction,
-    extremes,
-    f32_contraction,
-    gather,
-    island,
-    l2_normalize,
-    matmul,
-    mean,
-    pad,
-    pairs,
-    pool,
-    recurrence,
-    requantize,
-    reshape,
-    resize,
-    slice,
-    softmax,
-    tables,
-    transpose,
-    transposed_convolution,
-)
+A new file of this package may register more: all of them are imported here.
+"""
 
-__all__ = [
-    "arg",
-    "binary",
-    "concat",
-    "contraction",
-    "extremes",
-    "gather",
-    "island",
-    "matmul",
-    "l2_normalize",
-    "mean",
-    "pad",
-    "pairs",
-    "pool",
-    "recurrence",
-    "f32_contraction",
-    "requantize",
-    "reshape",
-    "resize",
-    "slice",
-    "softmax",
-    "tables",
-    "transpose",
-    "transposed_convolution",
-]
+from __future__ import annotations
+
+from qdialect.registry import import_modules
+
+import_modules(__name__, __path__)

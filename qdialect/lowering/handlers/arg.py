@@ -99,7 +99,7 @@ def _emit_on_image(
     output = lowering.result(op.output)
     image_step, row, column, *_ = dim_strides(shape_of(op.output.type), output.storage)
     target = kernel.slot("target", output)
-    array = kernel.data("places", positions)
+    array = kernel.data("positions", positions)
 
     def write(pixels: Pixels) -> None:
         count = len(pixels.operands)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from qdialect.dialect import AddOp, MulOp, SubOp
+from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.lowering.arithmetic import requantization
 from qdialect.lowering.graph import GraphLowering, lowers
 from qdialect.lowering.handlers.maps import map_values
-from qdialect.lowering.kernels.addition import Addition, Quantization
+from qdialect.lowering.kernels.addition import Addition
 from qdialect.lowering.kernels.elementwise import Emit
+from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.requantizer import requantizer_of
@@ -20,7 +22,7 @@ from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import AddArithmetic, real_multiplier, requantize_parameters
 
 _LANES = 16
-_LARGEST_CODE = 255
+_LARGEST_STORED = 255
 
 
 @lowers(AddOp, takes_arrays=True)
@@ -28,13 +30,20 @@ def _add(lowering: GraphLowering, op: AddOp) -> None:
     add_or_subtract(lowering, op, op.arithmetic)
 
 
+def stored_quantizations(op: BinaryOp) -> tuple[Quantization, Quantization, Quantization]:
+    """The quantization of stored values of lhs, rhs and the result."""
+    lhs, rhs, output = (
+        Quantization(own.scale, own.zero_point, signed_shift(value.type))
+        for own, value in zip(op.quant_params, (op.lhs, op.rhs, op.output), strict=True)
+    )
+    return lhs, rhs, output
+
+
 def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddArithmetic) -> None:
     """Lower a sum or a difference in an arithmetic that both have."""
     addition = Addition(
-        Quantization(op.lhs_scale, op.lhs_zero_point, signed_shift(op.lhs.type)),
-        Quantization(op.rhs_scale, op.rhs_zero_point, signed_shift(op.rhs.type)),
-        Quantization(op.output_scale, op.output_zero_point, signed_shift(op.output.type)),
-        (op.output_min, op.output_max),
+        *stored_quantizations(op),
+        op.output_bounds,
         arithmetic,
         op.rounding,
         op.multiplier,
@@ -55,14 +64,12 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
 
 @lowers(MulOp, takes_arrays=True)
 def _mul(lowering: GraphLowering, op: MulOp) -> None:
-    points = {
-        "lhs_zero_point": op.lhs_zero_point + signed_shift(op.lhs.type),
-        "rhs_zero_point": op.rhs_zero_point + signed_shift(op.rhs.type),
-    }
+    lhs, rhs, _ = stored_quantizations(op)
+    points = (lhs.stored_zero_point, rhs.stored_zero_point)
 
     def declare(kernel: Kernel) -> Emit:
-        zero_points = [kernel.number(name, point, "i32") for name, point in points.items()]
-        quantized_of = _declare_product(kernel, op, list(points.values()))
+        zero_points = [kernel.number(f"{n}_zero_point", z, "i32") for n, z in zip(("lhs", "rhs"), points, strict=True)]
+        quantized_of = _declare_product(kernel, op, points)
 
         def offset(body: Body, quantized: Value, zero_point: Value) -> Value:
             return body.subtract(body.cast("arith.extui", quantized, "i32"), zero_point)
@@ -80,12 +87,12 @@ def _declare_product(kernel: Kernel, op: MulOp, points: Sequence[int]) -> Callab
     """Emit the stored value of a product of offsets from the zero points of stored quantized values."""
     f32 = real_multiplier(op.lhs_scale, [op.rhs_scale], op.output_scale, op.multiplier)
     parameters, shift = requantize_parameters(op.rounding, f32), signed_shift(op.output.type)
-    bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_CODE - point) for point in points]
+    bounds, ends = (op.output_min, op.output_max), [(-point, _LARGEST_STORED - point) for point in points]
     products = np.multiply.outer(*(np.array(pair, dtype=np.int64) for pair in ends)).reshape(-1, 1)
     accumulator_range = products.min(axis=0), products.max(axis=0)
     requantizer = requantizer_of(op.rounding, parameters, op.output_zero_point, bounds, shift, accumulator_range)
     if requantizer is None:
-        how = requantization(op.rounding, parameters, _LARGEST_CODE * _LARGEST_CODE)
+        how = requantization(op.rounding, parameters, _LARGEST_STORED * _LARGEST_STORED)
         rescaling = Rescaling(how, op.output_zero_point, bounds, shift, "i8")
         rescale, scalars = rescaling.declare(kernel), rescaling.scalars(kernel)
         return lambda body, product: rescale(body, product, scalars)

@@ -18,7 +18,7 @@ from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.table import stored_table
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import QuantParams, Table, encode_table, identity_table, table_codes
+from qdialect.quant_math import QuantParams, Table, encode_table, identity_table, table_values
 from qdialect.quant_math.elementwise import rescale
 
 
@@ -61,7 +61,7 @@ def _table(op: ConcatOp, index: int, value: ir.Value) -> Table:
         QuantParams(op.input_scales[index], op.input_zero_points[index]),
         QuantParams(op.output_scale, op.output_zero_point),
     )
-    quantized = rescale(table_codes(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
+    quantized = rescale(table_values(dtype_of(value.type)), affine, output, op.rounding, op.multiplier)
     table = encode_table(np.clip(quantized, *range_of(op.output.type)), dtype_of(op.output.type))
     return stored_table(table, signed_shift(value.type), signed_shift(op.output.type))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.constant_operands import required_constant
@@ -28,6 +28,10 @@ def _add(body: Body, total: Value, value: Value) -> Value:
     return body.add(total, value)
 
 
+def _times(body: Body, total: Value, value: Value) -> Value:
+    return body.multiply(total, value)
+
+
 def _extreme(op: str, start: float) -> Fold:
     def join(body: Body, total: Value, value: Value) -> Value:
         return body.binary(op, total, value)
@@ -37,6 +41,7 @@ def _extreme(op: str, start: float) -> Fold:
 
 _FOLDS: dict[type[F32ReduceOp], Fold] = {
     F32SumOp: Fold("f32", 0.0, lambda body, total, values: _add(body, total, values[0]), _add, is_ordered=True),
+    F32ProdOp: Fold("f32", 1.0, lambda body, total, values: _times(body, total, values[0]), _times, is_ordered=True),
     F32MaxOp: _extreme("arith.maximumf", -math.inf),
     F32MinOp: _extreme("arith.minimumf", math.inf),
 }

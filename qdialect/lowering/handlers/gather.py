@@ -1,4 +1,4 @@
-"""Gathers by constant indices: a strided copy for each even run of them, or a loop over a table of many."""
+"""Gathers by constant indices: a strided copy for each arithmetic progression, or a loop over a table."""
 
 from __future__ import annotations
 

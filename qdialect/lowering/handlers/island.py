@@ -29,7 +29,7 @@ _BYTES = ("i8", "ui8")
 Held = dict[ir.Value, Value]
 """What has been computed of an element."""
 Read = Callable[[Body, Held, Sequence[Value]], Value]
-Step = Callable[[Body, Held, Sequence[Value]], Value]
+EmitNode = Callable[[Body, Held, Sequence[Value]], Value]
 
 
 def lower_island(lowering: GraphLowering, op: Any) -> None:
@@ -38,9 +38,9 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
     members = lowering.islands.members(root)
     lowering.program.names = names_of(joined([member.location for member in members]))
     island = _Island(lowering, root, set(members))
-    steps = [(member.results[0], island.step(member)) for member in members]
+    nodes = [(member.results[0], island.node(member)) for member in members]
     result = root.results[0]
-    is_flipped = element_of(result.type) == "i8" and not isinstance(root.opview, QuantizeOp)
+    stored = _identity if isinstance(root.opview, QuantizeOp) else _STORED.get(element_of(result.type), _identity)
 
     def declare(kernel: Kernel) -> Emit:
         numbers = {
@@ -50,9 +50,9 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
-            for value, step in steps:
-                held[value] = step(body, held, values)
-            return flipped(body, held[result]) if is_flipped else held[result]
+            for value, emit in nodes:
+                held[value] = emit(body, held, values)
+            return stored(body, held[result])
 
         return emit
 
@@ -75,7 +75,7 @@ class _Island:
     """Constants whose elements are all the same."""
     _known: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
 
-    def step(self, op: ir.Operation) -> Step:
+    def node(self, op: ir.Operation) -> EmitNode:
         """What computes an element of a member."""
         view = op.opview
         if isinstance(view, DequantizeOp):
@@ -95,7 +95,7 @@ class _Island:
         values = [value for op in self.members for value in (*op.operands, *op.results)]
         return VECTOR if all(element_of(value.type) in _BYTES for value in values) else _LANES
 
-    def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> Step:
+    def _with_arrays(self, read: Read, arrays: Sequence[AxisArray], shape: Sequence[int], emit: Emit) -> EmitNode:
         missing = len(shape_of(self.root.results[0].type)) - max(len(shape), 1)
         first = len(self.sources)
         self.sources += [replace(array, axis=array.axis + missing) for array in arrays]
@@ -109,13 +109,13 @@ class _Island:
             return lambda _, held, __: held[value]
         array = constant_value(value)
         if array is None:
-            read = self._stored_value(value)
-            is_flipped = element_of(value.type) == "i8"
-            return (lambda body, held, values: flipped(body, read(body, held, values))) if is_flipped else read
+            read, loaded = self._stored_value(value), _LOADED.get(element_of(value.type), _identity)
+            return lambda body, held, values: loaded(body, read(body, held, values))
         if _is_splat(array):
             self.numbers[value] = array.flat[0].item()
             return lambda _, held, __: held[value]
-        return self._source(value, lambda: Known(array))
+        read = self._source(value, lambda: Known(array))
+        return (lambda body, held, values: _bit(body, read(body, held, values))) if array.dtype == np.bool_ else read
 
     def _stored_value(self, value: ir.Value) -> Read:
         return self._source(value, lambda: Stored(self.lowering.slot(value), shape_of(value.type)))
@@ -126,6 +126,25 @@ class _Island:
             self._known[value] = len(self.sources) - 1
         index = self._known[value]
         return lambda _, __, values: values[index]
+
+
+def _identity(_: Body, value: Value) -> Value:
+    return value
+
+
+def _bit(body: Body, byte: Value) -> Value:
+    """Whether a byte is not zero."""
+    return body.compare("ne", byte, body.constant(0, "i8"))
+
+
+def _byte(body: Body, bit: Value) -> Value:
+    return body.cast("arith.extui", bit, "i8")
+
+
+_LOADED: dict[str, Callable[[Body, Value], Value]] = {"i1": _bit, "i8": flipped}
+"""By element type: what upstream ops see of a stored value, where that is another."""
+_STORED: dict[str, Callable[[Body, Value], Value]] = {"i1": _byte, "i8": flipped}
+"""By element type: how a result of upstream ops is stored, where that is another."""
 
 
 def _is_splat(array: NDArray[Any]) -> bool:

@@ -20,7 +20,7 @@ from qdialect.lowering.strides import row_major
 
 _LANES, _ROWS = 16, 4
 # Quantized values lie around 128, and 2^7 of them make one.
-_MIDDLE, _PLACES = 128, 7
+_MIDDLE, _ROOT_BITS = 128, 7
 
 
 @lowers(L2NormalizeOp)
@@ -73,7 +73,7 @@ def _scaled(op: L2NormalizeOp, zero_point: Value) -> Emit:
     def emit(body: Body, values: Sequence[Value]) -> Value:
         offset = body.subtract(body.cast("arith.extui", values[0], "i64"), zero_point)
         root, shift = (body.cast("arith.extui", value, "i64") for value in values[1:])
-        left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_PLACES, "i64"), shift)
+        left, right = _shifts(body, shift) if signed_shift(op.input.type) else (body.constant(_ROOT_BITS, "i64"), shift)
         shifted_up = body.binary("arith.shli", offset, left)
         scaled = emit_rounded_shift(body, doubling_high(body, shifted_up, root), right)
         quantized = body.add(scaled, body.constant(_MIDDLE, "i64"))
@@ -85,7 +85,7 @@ def _scaled(op: L2NormalizeOp, zero_point: Value) -> Emit:
 
 def _shifts(body: Body, shift: Value) -> tuple[Value, Value]:
     """Where the factor 128 is part of the exponent: what of it is left over to shift up, and what to shift down."""
-    places, zero = body.constant(_PLACES, "i64"), body.constant(0, "i64")
-    left = body.binary("arith.maxsi", body.subtract(places, shift), zero)
-    right = body.binary("arith.maxsi", body.subtract(shift, places), zero)
+    root_bits, zero = body.constant(_ROOT_BITS, "i64"), body.constant(0, "i64")
+    left = body.binary("arith.maxsi", body.subtract(root_bits, shift), zero)
+    right = body.binary("arith.maxsi", body.subtract(shift, root_bits), zero)
     return left, right

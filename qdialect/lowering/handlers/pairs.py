@@ -9,9 +9,9 @@ import numpy as np
 from qdialect.dialect import DivOp, MaximumOp, MinimumOp, PreluOp, SquaredDifferenceOp, SubOp
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.handlers.binary import add_or_subtract
+from qdialect.lowering.handlers.binary import add_or_subtract, stored_quantizations
 from qdialect.lowering.handlers.maps import Declare, map_values
-from qdialect.lowering.kernels.addition import Quantization, Rescale
+from qdialect.lowering.kernels.addition import Rescale
 from qdialect.lowering.kernels.elementwise import Emit, byte_literal
 from qdialect.lowering.kernels.f32_pair import (
     EmitF32,
@@ -25,18 +25,18 @@ from qdialect.lowering.kernels.f32_pair import (
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import signed_shift
-from qdialect.quant_math import AddArithmetic, PairArithmetic, SubArithmetic, pairs
+from qdialect.quant_math import PairArithmetic, pairs
+from qdialect.quant_math.common_scale import scale_of_squared_difference
 
 _LANES, _BYTES = 16, 64
-_SQUARE_LEFT_SHIFT = 7
 
 
 @lowers(SubOp, takes_arrays=True)
 def _sub(lowering: GraphLowering, op: SubOp) -> None:
-    if op.arithmetic is SubArithmetic.FLOAT:
+    if op.arithmetic.addition is None:
         _lower_f32(lowering, op, difference)
         return
-    add_or_subtract(lowering, op, AddArithmetic(str(op.arithmetic)))
+    add_or_subtract(lowering, op, op.arithmetic.addition)
 
 
 @lowers(MaximumOp, takes_arrays=True)
@@ -82,14 +82,14 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
             Rescale.fixed(kernel, name, pairs.prelu_multiplier(slope, lhs, output))
             for name, slope in (("positive", 1.0), ("negative", rhs.scale))
         ]
-        ends = _Ends(kernel, op)
+        stored = _StoredPair(kernel, op)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
-            data, slope = ends.offsets(body, values)
+            data, slope = stored.offsets(body, values)
             is_positive = body.compare("sge", data, body.constant(0, "i64"))
             product = body.multiply(data, slope)
             above, below = (r.emit(body, v) for r, v in zip(rescales, (data, product), strict=True))
-            return ends.quantized(body, body.select(is_positive, above, below))
+            return stored.quantized(body, body.select(is_positive, above, below))
 
         return emit
 
@@ -98,22 +98,21 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
 
 @lowers(SquaredDifferenceOp, takes_arrays=True)
 def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
-    twice_max = 2 * max(op.lhs_scale, op.rhs_scale)
-    output = twice_max * twice_max / ((1 << (2 * _SQUARE_LEFT_SHIFT)) * op.output_scale)
+    common = scale_of_squared_difference(*op.quant_params)
 
     def declare(kernel: Kernel) -> Emit:
-        f32_values = {"lhs": op.lhs_scale / twice_max, "rhs": op.rhs_scale / twice_max, "square": output}
-        *sides, square = (Rescale.fixed(kernel, name, f32) for name, f32 in f32_values.items())
-        ends = _Ends(kernel, op)
+        multipliers = {"lhs": common.lhs, "rhs": common.rhs, "square": common.output}
+        *sides, square = (Rescale.fixed(kernel, name, multiplier) for name, multiplier in multipliers.items())
+        stored = _StoredPair(kernel, op)
 
         def shifted_up(body: Body, value: Value, rescale: Rescale) -> Value:
-            shifted = body.binary("arith.shli", value, body.constant(_SQUARE_LEFT_SHIFT, "i64"))
+            shifted = body.binary("arith.shli", value, body.constant(common.shift, "i64"))
             return rescale.emit(body, shifted)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
-            left, right = (shifted_up(body, v, r) for v, r in zip(ends.offsets(body, values), sides, strict=True))
+            left, right = (shifted_up(body, v, r) for v, r in zip(stored.offsets(body, values), sides, strict=True))
             apart = body.subtract(left, right)
-            return ends.quantized(body, square.emit(body, body.multiply(apart, apart)))
+            return stored.quantized(body, square.emit(body, body.multiply(apart, apart)))
 
         return emit
 
@@ -146,23 +145,20 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
     _lower(lowering, op, declare)
 
 
-class _Ends:
+class _StoredPair:
     """How stored quantized values become 64-bit offsets from their zero points, and a 64-bit result a stored value."""
 
     def __init__(self, kernel: Kernel, op: BinaryOp) -> None:
-        shift = signed_shift(op.output.type)
-        points = {
-            "lhs_zero_point": op.lhs_zero_point + signed_shift(op.lhs.type),
-            "rhs_zero_point": op.rhs_zero_point + signed_shift(op.rhs.type),
-        }
-        self._points = [kernel.number(name, point, "i64") for name, point in points.items()]
-        self._output = kernel.number("output_zero_point", op.output_zero_point + shift, "i64")
-        self._low = kernel.number("low", op.output_min + shift, "i64")
-        self._high = kernel.number("high", op.output_max + shift, "i64")
+        lhs, rhs, output = stored_quantizations(op)
+        sides = {"lhs_zero_point": lhs, "rhs_zero_point": rhs}
+        self._zero_points = [kernel.number(name, own.stored_zero_point, "i64") for name, own in sides.items()]
+        self._output = kernel.number("output_zero_point", output.stored_zero_point, "i64")
+        self._low = kernel.number("low", op.output_min + output.shift, "i64")
+        self._high = kernel.number("high", op.output_max + output.shift, "i64")
 
     def offsets(self, body: Body, values: Sequence[Value]) -> list[Value]:
-        pairs_ = zip(values, self._points, strict=True)
-        return [body.subtract(body.cast("arith.extui", c, "i64"), z) for c, z in pairs_]
+        own = zip(values, self._zero_points, strict=True)
+        return [body.subtract(body.cast("arith.extui", value, "i64"), z) for value, z in own]
 
     def quantized(self, body: Body, value: Value) -> Value:
         quantized = body.clamp(body.add(value, self._output), self._low, self._high)
@@ -170,13 +166,7 @@ class _Ends:
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:
-    pair = F32Pair(
-        Quantization(op.lhs_scale, op.lhs_zero_point, signed_shift(op.lhs.type)),
-        Quantization(op.rhs_scale, op.rhs_zero_point, signed_shift(op.rhs.type)),
-        Quantization(op.output_scale, op.output_zero_point, signed_shift(op.output.type)),
-        (op.output_min, op.output_max),
-        function,
-    )
+    pair = F32Pair(*stored_quantizations(op), op.output_bounds, function)
     _lower(lowering, op, pair.declare)
 
 

@@ -16,8 +16,8 @@ from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
-from qdialect.lowering.kernels.body_cell import BodyCell
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
+from qdialect.lowering.kernels.expression import emit_expression
 from qdialect.lowering.kernels.folds import F32_PRODUCTS
 from qdialect.lowering.kernels.reduction import Finish, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
@@ -25,7 +25,7 @@ from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for
 from qdialect.lowering.strides import row_major
-from qdialect.quant_math.recurrence import GateFunction, gru_hidden, lstm_cell, lstm_hidden
+from qdialect.quant_math.recurrence import gate_function, gru_hidden, lstm_cell, lstm_hidden
 
 _LANES = 16
 # Vectors of accumulators that a product keeps at a time: enough that no sum waits for the one before it.
@@ -35,14 +35,14 @@ _ACCUMULATORS = 8
 @lowers(F32LstmOp)
 def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
     steps = _Steps(lowering, op)
-    gate, candidate = GateFunction(op.gate_activation, op.clip), GateFunction(op.cell_activation, op.clip)
+    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
     hidden, sums = op.hidden, steps.scratch("sums", 4 * op.hidden)
 
     def cell(body: Body, values: Sequence[Value]) -> Value:
-        return lstm_cell(BodyCell(body), gate, candidate, values[:3], values[3])
+        return emit_expression(body, lstm_cell(gate, candidate), *values)
 
     def output(body: Body, values: Sequence[Value]) -> Value:
-        return lstm_hidden(BodyCell(body), gate, op.output_activation, *values)
+        return emit_expression(body, lstm_hidden(gate, op.output_activation), *values)
 
     with steps.each() as step:
         steps.product(step.before(), 4 * hidden, sums, [step.gates()], _added)
@@ -55,16 +55,15 @@ def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
 @lowers(F32GruOp)
 def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
     steps = _Steps(lowering, op)
-    gate, candidate = GateFunction(op.gate_activation, op.clip), GateFunction(op.cell_activation, op.clip)
+    gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
     hidden, sums = op.hidden, steps.scratch("sums", 2 * op.hidden)
     update, reset = (steps.part(sums, index * hidden) for index in range(2))
 
     def gated(body: Body, total: Value, extras: Sequence[Value]) -> Value:
-        return gate.apply(BodyCell(body), body.add(total, extras[0]))
+        return emit_expression(body, gate, body.add(total, extras[0]))
 
     def mixed(body: Body, inner: Value, own: Value, z: Value, h: Value) -> Value:
-        cell = BodyCell(body)
-        return gru_hidden(cell, z, candidate.apply(cell, body.add(inner, own)), h)
+        return emit_expression(body, gru_hidden(candidate), z, body.add(inner, own), h)
 
     def after_reset(body: Body, total: Value, extras: Sequence[Value]) -> Value:
         r, own, z, h, *bias = extras
@@ -89,10 +88,10 @@ def _gru(lowering: GraphLowering, op: F32GruOp) -> None:
 
 @lowers(F32RnnOp)
 def _rnn(lowering: GraphLowering, op: F32RnnOp) -> None:
-    steps, gate = _Steps(lowering, op), GateFunction(op.activation, op.clip)
+    steps, gate = _Steps(lowering, op), gate_function(op.activation, op.clip)
 
     def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
-        return gate.apply(BodyCell(body), body.add(total, extras[0]))
+        return emit_expression(body, gate, body.add(total, extras[0]))
 
     with steps.each() as step:
         steps.product(step.before(), op.hidden, step.after(), [step.gates()], finish)

@@ -17,7 +17,7 @@ from qdialect.lowering.kernels.rescaling import Rescaling
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import STORAGE_ELEMENTS, signed_shift, widening
-from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_codes
+from qdialect.quant_math import Table, real_multiplier, requantize, requantize_parameters, table_values
 
 _LANES = 16
 
@@ -37,7 +37,7 @@ def _requantize(lowering: GraphLowering, op: RequantizeOp) -> None:
 
 def _table(op: RequantizeOp) -> Table:
     f32 = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
-    offsets = table_codes(dtype_of(op.input.type)) - op.input_zero_points[0]
+    offsets = table_values(dtype_of(op.input.type)) - op.input_zero_points[0]
     parameters, bounds = requantize_parameters(op.rounding, f32), range_of(op.output.type)
     quantized = requantize(offsets, parameters, op.output_zero_point, *bounds, op.rounding)
     return quantized.astype(dtype_of(op.output.type)).view(np.uint8)

@@ -25,14 +25,14 @@ from qdialect.quant_math import (
     requantize_parameters,
     sum_factors,
 )
+from qdialect.quant_math.common_scale import scale_of_sum
 from qdialect.quant_math.elementwise import add
 from qdialect.quant_math.multipliers import FixedMultiplier
 
 EmitSum = Callable[[Body, Value, Value], Value]
 """(body, stored lhs as i32, stored rhs as i8) -> clamped sum as i32."""
 
-_LEFT_SHIFT = 20
-_LARGEST_CODE = 255
+_LARGEST_STORED = 255
 # Far outside any 8-bit sum and exact in float32: with ratios below 2^20 no rescaled value gets there.
 _BOUNDS = (-(2**30), 2**30)
 _LARGEST_RATIO = 2.0**20
@@ -57,7 +57,7 @@ class Addition:
     """Whether rhs stands before lhs, which ``float_once`` alone can tell."""
     is_difference: bool = False
     """Of the arithmetics that compute in integers."""
-    left: tuple[int, int] = (0, _LARGEST_CODE)
+    left: tuple[int, int] = (0, _LARGEST_STORED)
     """The smallest and the largest stored value of lhs."""
 
     def declare(self, kernel: Kernel) -> EmitSum:
@@ -82,7 +82,7 @@ class Addition:
         output = QuantParams(self.output.scale, self.output.zero_point)
         if self.is_difference or arithmetic is AddArithmetic.FIXED_ONCE or (rounds_each and output not in sides):
             return None
-        lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_CODE)))
+        lhs, rhs = (np.arange(low, high + 1) for low, high in (self.left, (0, _LARGEST_STORED)))
         operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
@@ -100,7 +100,7 @@ class Addition:
         lhs, rhs, rest, shift = (kernel.number(name, value, "i32") for name, value in named.items())
         bounds = self._stored_bounds()
         # A clamp to a byte is known here, for packing does it.
-        limits = None if bounds == (0, _LARGEST_CODE) else _bounds(kernel, bounds, "i32")
+        limits = None if bounds == (0, _LARGEST_STORED) else _bounds(kernel, bounds, "i32")
 
         def emit(body: Body, left: Value, right: Value) -> Value:
             low, high = limits or (body.constant(bound, "i32") for bound in bounds)
@@ -121,20 +121,19 @@ class Addition:
         return body.subtract(lhs, rhs) if self.is_difference else body.add(lhs, rhs)
 
     def _shifted(self, kernel: Kernel, operand_rounding: Rounding, sum_rounding: Rounding) -> EmitSum:
-        twice_max = 2 * max(self.lhs.scale, self.rhs.scale)
-        lhs = Rescale.fixed(kernel, "lhs", self.lhs.scale / twice_max, operand_rounding)
-        rhs = Rescale.fixed(kernel, "rhs", self.rhs.scale / twice_max, operand_rounding)
-        total = Rescale.fixed(kernel, "sum", twice_max / ((1 << _LEFT_SHIFT) * self.output.scale), sum_rounding)
+        common = scale_of_sum(self.lhs, self.rhs, self.output)
+        lhs = Rescale.fixed(kernel, "lhs", common.lhs, operand_rounding)
+        rhs = Rescale.fixed(kernel, "rhs", common.rhs, operand_rounding)
+        total = Rescale.fixed(kernel, "sum", common.output, sum_rounding)
         points = {
-            name: kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i64")
-            for name, q in self._named().items()
+            name: kernel.number(f"{name}_zero_point", q.stored_zero_point, "i64") for name, q in self._named().items()
         }
         low, high = _bounds(kernel, self._stored_bounds(), "i64")
 
         def shifted_up(body: Body, quantized: Value, zero_point: Value) -> Value:
             wide = body.cast("arith.extsi" if quantized.type == "i32" else "arith.extui", quantized, "i64")
             offset = body.subtract(wide, zero_point)
-            return body.binary("arith.shli", offset, body.constant(_LEFT_SHIFT, "i64"))
+            return body.binary("arith.shli", offset, body.constant(common.shift, "i64"))
 
         def emit(body: Body, left: Value, right: Value) -> Value:
             a = lhs.emit(body, shifted_up(body, left, points["lhs"]))
@@ -184,7 +183,7 @@ class Addition:
                 f"scales of an addition must be within 2^20 of each other, but got a ratio of {f32[0]:g}"
             )
         how = requantization(self.rounding, requantize_parameters(self.rounding, f32))
-        return rescale(kernel, name, how, own.zero_point + own.shift, self.output.zero_point, _BOUNDS)
+        return rescale(kernel, name, how, own.stored_zero_point, self.output.zero_point, _BOUNDS)
 
     def _float(self, kernel: Kernel) -> EmitSum:
         operands = (self.rhs, self.lhs) if self.swapped else (self.lhs, self.rhs)
@@ -218,14 +217,14 @@ class Addition:
         factors = sum_factors(self.lhs.scale, self.rhs.scale, self.output.scale)
         half = 1 << (factors.shift - 1)
         # Stored values and the products of their zero points: in range for every factor that XNNPACK takes.
-        largest = 2 * _LARGEST_CODE * (factors.lhs + factors.rhs) + half
+        largest = 2 * _LARGEST_STORED * (factors.lhs + factors.rhs) + half
         type_ = "i32" if largest < 2**31 else "i64"
         right = -factors.rhs if self.is_difference else factors.rhs
-        own = [factor * (q.zero_point + q.shift) for factor, q in ((factors.lhs, self.lhs), (right, self.rhs))]
+        own = [factor * q.stored_zero_point for factor, q in ((factors.lhs, self.lhs), (right, self.rhs))]
         lhs, rhs = kernel.number("lhs_factor", factors.lhs, type_), kernel.number("rhs_factor", right, type_)
         rest = kernel.number("sum_rest", half - sum(own), type_)
         shift = kernel.number("sum_shift", factors.shift, type_)
-        zero_point = kernel.number("sum_zero_point", self.output.zero_point + self.output.shift, type_)
+        zero_point = kernel.number("sum_zero_point", self.output.stored_zero_point, type_)
         low, high = _bounds(kernel, self._stored_bounds(), type_)
 
         def emit(body: Body, left: Value, right: Value) -> Value:

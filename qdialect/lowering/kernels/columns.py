@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from qdialect.lowering.kernel_text import Operand, Tensor
-from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel
-from qdialect.lowering.packing import CenteredWeights
+from qdialect.lowering.kernel_text import Operand
+from qdialect.lowering.kernels.contraction_micro_kernel import ContractionMicroKernel, DeclaredColumns, Remainder
+from qdialect.lowering.kernels.packed_weights import ContractionWeights, PackedRemainder, pack_weights
 
 
 @dataclass(frozen=True)
 class ConstantColumns:
-    """Weights [OC, KH, KW, IC / groups] and bias int32[OC], packed into the constants of each micro-kernel."""
+    """Weights and bias that are packed into the constants of each micro-kernel."""
 
-    taps: CenteredWeights
-    start: NDArray[np.int32]
-    remainders: NDArray[np.int8]
-    """What is added to the taps, which alone would not fit s8."""
+    weights: ContractionWeights
 
-    def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
-        """The taps of the micro-kernel's channels."""
-        return micro_kernel.packed("weights", micro_kernel.reduction.ordered(micro_kernel.group.taps(self.taps.values)))
+    def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
+        """Declare the packed weights of the micro-kernel's channels."""
+        packed = pack_weights(self.weights, micro_kernel.tiles, micro_kernel.axes)
+        weights = micro_kernel.constant("weights", packed.weights, is_weight=True)
+        bias = Operand(micro_kernel.constant("bias", packed.bias), micro_kernel.channel_loops)
+        remainder = [_declare(micro_kernel, index, k_group) for index, k_group in enumerate(packed.remainder)]
+        return DeclaredColumns(weights, bias, packed.correction, remainder)
 
-    def bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
-        """The bias of the micro-kernel's channels."""
-        return Operand(micro_kernel.per_channel("bias", self.start), micro_kernel.channel_loops)
 
-    def remainder(self, micro_kernel: ContractionMicroKernel) -> NDArray[np.int8]:
-        """The clipped weight remainder of the micro-kernel's channels."""
-        return micro_kernel.reduction.ordered(micro_kernel.group.taps(self.remainders))
+def _declare(micro_kernel: ContractionMicroKernel, index: int, k_group: PackedRemainder) -> Remainder:
+    name = f"remainder{index}"
+    offset = micro_kernel.kernel.number(micro_kernel.name_of(f"{name}_offset"), k_group.offset, "index")
+    return Remainder(offset, micro_kernel.constant(name, k_group.weights, is_weight=True))

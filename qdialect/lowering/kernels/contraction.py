@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Buffer
 from qdialect.lowering.kernels.columns import ConstantColumns
-from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
+from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, SumOfProducts
 from qdialect.lowering.kernels.epilogue import declare_stages
 from qdialect.lowering.kernels.groups import ChannelGroup, group_blocks
+from qdialect.lowering.kernels.packed_weights import ContractionWeights
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import tile_segments
 from qdialect.lowering.kernels.window import EVERY_PIXEL, Grid, Window
 from qdialect.lowering.kernels.window_sums import emit_window_sums, with_sums
@@ -54,11 +56,11 @@ class Contraction(SumOfProducts):
 
     @property
     def zero_points(self) -> NDArray[np.int32]:
-        return self._clipped[0].zero_points
+        return self._clipped.centered.zero_points
 
     @cached_property
-    def _clipped(self) -> tuple[CenteredWeights, NDArray[np.int8]]:
-        return clip_outliers(self.weights)
+    def _clipped(self) -> ContractionWeights:
+        return ContractionWeights(*clip_outliers(self.weights), self.bias)
 
     def start(self, operand: int) -> int:
         storage = self.slots[operand].storage
@@ -74,16 +76,15 @@ class Contraction(SumOfProducts):
     def channel_groups(self) -> list[ChannelGroup]:
         return group_blocks(self.groups, self.data.storage.shape[3], self.channels)
 
-    def reduction(self, group: ChannelGroup) -> Reduction:
+    def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
         axes = _axes(self.data.storage, self.window, group)
         spare = _lanes(self.data.storage, group) - group.channels_in
         strides = tuple(axis.strides[0] for axis in axes[:-1])
         ones = group.taps(np.ones_like(self.weights.values))
-        return Reduction(tuple(axis.size for axis in axes), strides, spare, ones)
+        return ReductionAxes(tuple(axis.size for axis in axes), strides, spare, ones)
 
     def declare_columns(self, kernel: Kernel) -> Columns:
-        weights, remainder = self._clipped
-        return ConstantColumns(weights, self.bias, remainder)
+        return ConstantColumns(self._clipped)
 
 
 def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
@@ -94,19 +95,19 @@ def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:
 
 def emit_contraction(program: Program, op: SumOfProducts, label: str) -> None:
     """Append the kernel call of `op`."""
-    axes = op.pixel_axes()
-    sums = emit_window_sums(program, op, axes)
+    pixels = op.pixel_axes()
+    sums = emit_window_sums(program, op, pixels)
     kernel = Kernel(program)
     buffers = declare_slots(kernel, op)
     summed = kernel.slot("sums", sums) if sums else None
     columns = op.declare_columns(kernel)
     stages = declare_stages(kernel, op.epilogue)
     for group in op.channel_groups():
-        reduction = op.reduction(group)
-        for block in program.strategy.channel_blocks(group.lanes, reduction.taps):
-            micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, reduction, summed)
-            parts = row_tiles([axis.size for axis in axes], block.rows)
-            for segment in tile_segments(with_sums(axes), parts):
+        axes = op.reduction_axes(group)
+        for block in program.strategy.channel_blocks(group.lanes, axes.taps):
+            micro_kernel = ContractionMicroKernel(kernel, op, columns, stages, group, block, axes, summed)
+            parts = row_tiles([axis.size for axis in pixels], block.rows)
+            for segment in tile_segments(with_sums(pixels), parts):
                 micro_kernel.emit(buffers, segment)
     program.call(kernel, label, op.macs)
 

@@ -59,10 +59,11 @@ def _declare_constants(kernel: Kernel, op: Contraction) -> list[Buffer]:
     lanes = op.output.storage.pitch
     taps = op.weights.values[:, :, :, 0].astype(np.int32) - op.weights.zero_points[:, None, None]
     channels = taps.shape[0]
-    arrays = {"weights": np.stack([pad_channels(plane, lanes) for plane in taps.reshape(channels, -1).T])}
+    weights = np.stack([pad_channels(plane, lanes) for plane in taps.reshape(channels, -1).T])
+    constants = [kernel.data("weights", weights, is_weight=True)]
     for name, values in [("bias", op.bias), *op.epilogue.channel_parameters()]:
-        arrays[name] = pad_channels(np.broadcast_to(values, (channels,)), lanes)
-    return [kernel.data(name, array) for name, array in arrays.items()]
+        constants.append(kernel.data(name, pad_channels(np.broadcast_to(values, (channels,)), lanes)))
+    return constants
 
 
 def _emit_micro_kernel(

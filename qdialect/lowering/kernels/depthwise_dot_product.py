@@ -130,9 +130,8 @@ class _InterleavedMicroKernel:
         lanes = np.arange(block.tiles * LANES).reshape(block.tiles, 2, 2, 2, 2, 4).transpose(0, 3, 4, 1, 2, 5)
         self.channels = block.start + lanes % block.lanes
         self.k_groups = self._k_groups()
-        self.weights = self._constant(
-            "weights", np.concatenate([k_groups.packed.reshape(-1) for k_groups in self.k_groups])
-        )
+        weights = np.concatenate([k_groups.packed.reshape(-1) for k_groups in self.k_groups])
+        self.weights = self._constant("weights", weights, is_weight=True)
         self.bias = self._per_channel("bias", op.bias)
         self.parameters = [self._per_channel(name, values) for name, values in op.epilogue.channel_parameters()]
 
@@ -165,7 +164,7 @@ class _InterleavedMicroKernel:
         acc = kernel.copy(Loops(self.loops), bias, empty, Tag(micro_kernel, "start"))
         offset = 0
         for index, k_groups in enumerate(self.k_groups):
-            acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"quads{index}"))
+            acc = self._add(rows, k_groups, offset, acc, Tag(micro_kernel, f"k_groups{index}"))
             offset += k_groups.packed.size
         return acc
 
@@ -246,8 +245,8 @@ class _InterleavedMicroKernel:
         sizes = self.channels.shape
         return self.kernel.read(self._constant(name, spread[self.channels]), View(sizes, row_major(sizes)))
 
-    def _constant(self, name: str, values: NDArray[Any]) -> Buffer:
-        return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values))
+    def _constant(self, name: str, values: NDArray[Any], *, is_weight: bool = False) -> Buffer:
+        return self.kernel.data(f"{name}_{self.block.start}", np.ascontiguousarray(values), is_weight=is_weight)
 
 
 def _steps(op: Contraction, operand: int) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""A float32 function of two stored quantized values, rounded once: `qdialect.quant_math.pairs.real_pair`."""
+"""A float32 function of two stored quantized values, rounded once: `qdialect.quant_math.pairs.f32_pair`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect.lowering.kernels.addition import Quantization
 from qdialect.lowering.kernels.elementwise import Emit
+from qdialect.lowering.kernels.quantization import Quantization
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 
@@ -29,12 +29,12 @@ class F32Pair:
     def declare(self, kernel: Kernel) -> Emit:
         """Declare the scalars as parameters of `kernel`; returns what emits a stored value from two."""
         sides = [
-            (kernel.number(f"{name}_zero_point", q.zero_point + q.shift, "i32"), _scale(kernel, name, q))
+            (kernel.number(f"{name}_zero_point", q.stored_zero_point, "i32"), _scale(kernel, name, q))
             for name, q in (("lhs", self.lhs), ("rhs", self.rhs))
         ]
         scale, point = _scale(kernel, "output", self.output), self.output.zero_point
         low, high = (kernel.number(n, b - point, "f32") for n, b in zip(("low", "high"), self.bounds, strict=True))
-        zero_point = kernel.number("output_zero_point", point + self.output.shift, "i32")
+        zero_point = kernel.number("output_zero_point", self.output.stored_zero_point, "i32")
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             left, right = (_f32(body, quantized, *side) for quantized, side in zip(values, sides, strict=True))

@@ -77,7 +77,7 @@ def _emit_loop(
     data = declare_operand(kernel, "source", source).buffer
     output = declare_operand(kernel, "target", target).buffer
     offsets = np.array(indices, dtype=np.int64) * source.strides[axis] + source.offset
-    table = kernel.data("places", offsets)
+    table = kernel.data("offsets", offsets)
     others = [i for i in range(len(shape)) if i != axis]
     axes = collapse([Axis(shape[i], (source.strides[i], target.strides[i])) for i in others])
     if not axes or axes[-1].strides != (1, 1):

@@ -22,9 +22,9 @@ _WHOLE = 8
 class ChannelGroup:
     """`count` equal blocks of channels: each maps `channels_in` inputs to `channels_out` outputs.
 
-    `start` and `start_in` are the first output and input channel; `per_block` groups make one block.  With `steps`, the
-    elements from one block to the next in data, output and residual, the blocks are no neighbouring channels: all have
-    the same ones, in another product each.
+    `start` and `start_in` are the first output and input channel; `per_block` groups make one block.  With `strides`,
+    the elements from one block to the next in data, output and residual, the blocks are no neighbouring channels: all
+    have the same ones, in another product each.
     """
 
     count: int
@@ -33,22 +33,22 @@ class ChannelGroup:
     channels_in: int
     channels_out: int
     per_block: int
-    steps: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
 
     @property
     def lanes(self) -> int:
         """Output channels of a block with those that fill up its last vector."""
-        return self.channels_out if self.count > 1 and self.steps is None else lanes_for(self.channels_out)
+        return self.channels_out if self.count > 1 and self.strides is None else lanes_for(self.channels_out)
 
     @property
     def channel_sets(self) -> int:
         """Blocks that have channels of their own."""
-        return self.count if self.steps is None else 1
+        return self.count if self.strides is None else 1
 
-    def step(self, operand: int) -> int:
+    def stride(self, operand: int) -> int:
         """Elements of data (0), output (1) or residual (2) from one block to the next."""
-        if self.steps is not None:
-            return self.steps[operand]
+        if self.strides is not None:
+            return self.strides[operand]
         return self.channels_in if operand == 0 else self.channels_out
 
     def taps(self, weights: NDArray[np.int8]) -> NDArray[np.int8]:

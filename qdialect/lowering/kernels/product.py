@@ -20,12 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Buffer, Loops, Operand, Tag, Tensor
-from qdialect.lowering.kernels.contraction_micro_kernel import Columns, ContractionMicroKernel, Reduction, SumOfProducts
+from qdialect.lowering.kernels.contraction_micro_kernel import (
+    Columns,
+    ContractionMicroKernel,
+    DeclaredColumns,
+    SumOfProducts,
+)
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.folds import SUM
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.kernels.reduction import Reduced, emit_reduction
-from qdialect.lowering.kernels.reduction import Reduction as Fold
+from qdialect.lowering.kernels.packed_weights import correction_of
+from qdialect.lowering.kernels.reduction import Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.packing import pad_channels
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.scalar_body import Body, Value
@@ -111,8 +117,8 @@ class Product(SumOfProducts):
         matrices = self.right.matrices
         return [ChannelGroup(self.groups.size, 0, 0, matrices.depth, matrices.channels, 1, self.groups.strides[:-1])]
 
-    def reduction(self, group: ChannelGroup) -> Reduction:
-        return Reduction((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
+    def reduction_axes(self, group: ChannelGroup) -> ReductionAxes:
+        return ReductionAxes((group.channels_in,), (), 0, np.ones((1, 1, 1, group.channels_in), np.int8))
 
     def declare_columns(self, kernel: Kernel) -> Columns:
         packed, start = kernel.slot("packed", self.right.slot), self.right.start
@@ -128,33 +134,34 @@ class _StoredColumns:
     packed: Buffer
     start: Buffer | NDArray[np.int32]
 
-    def weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
+    def declare(self, micro_kernel: ContractionMicroKernel) -> DeclaredColumns:
+        """Declare views of the micro-kernel's channels; every stored value minus 128 fits s8."""
+        correction = correction_of(self.product.points, micro_kernel.tiles, micro_kernel.axes)
+        return DeclaredColumns(self._weights(micro_kernel), self._bias(micro_kernel), correction)
+
+    def _weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
         """The packed channels of the micro-kernel, one group after the other."""
-        matrices, block = self.product.right.matrices, micro_kernel.block
+        matrices, block = self.product.right.matrices, micro_kernel.tiles.block
         view = _packed_view(matrices, block)
         size = block.channels * matrices.k_groups * _K_GROUP
         offset = view.offset + self.product.offsets[-1] * size
-        count, step = self.product.groups.size, self.product.groups.strides[-1]
+        count, stride = self.product.groups.size, self.product.groups.strides[-1]
         if count == 1:
             return micro_kernel.kernel.read(self.packed, View(view.sizes, view.strides, offset))
-        return micro_kernel.kernel.read(self.packed, View((count, *view.sizes), (step * size, *view.strides), offset))
+        return micro_kernel.kernel.read(self.packed, View((count, *view.sizes), (stride * size, *view.strides), offset))
 
-    def bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
+    def _bias(self, micro_kernel: ContractionMicroKernel) -> Operand:
         """The start of the micro-kernel's channels, one group after the other where they differ."""
+        tiles = micro_kernel.tiles
         if not isinstance(self.start, Buffer):
-            return Operand(micro_kernel.per_channel("bias", self.start), micro_kernel.channel_loops)
-        lanes, block = self.product.right.matrices.lanes, micro_kernel.block
+            return Operand(micro_kernel.constant("bias", tiles.per_channel(self.start)), micro_kernel.channel_loops)
+        lanes, block = self.product.right.matrices.lanes, tiles.block
         offset = self.product.offsets[-1] * lanes + block.start
-        sizes, strides = (block.tiles, block.vectors, block.lanes), (block.vectors * block.lanes, block.lanes, 1)
+        strides = (block.vectors * block.lanes, block.lanes, 1)
         if micro_kernel.groups:
-            step = self.product.groups.strides[-1] * lanes
-            sizes, strides = (self.product.groups.size, *sizes), (step, *strides)
-        return Operand(
-            micro_kernel.kernel.read(self.start, View(sizes, strides, offset)), (*micro_kernel.groups, "nt", "nv", "nl")
-        )
-
-    def remainder(self, micro_kernel: ContractionMicroKernel) -> None:
-        """None: every stored value minus 128 fits s8."""
+            strides = (self.product.groups.strides[-1] * lanes, *strides)
+        view = View(tiles.sizes, strides, offset)
+        return Operand(micro_kernel.kernel.read(self.start, view), (*micro_kernel.groups, "nt", "nv", "nl"))
 
 
 def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
@@ -253,7 +260,7 @@ def emit_start(
         return body.subtract(extras[0], body.multiply(acc, factor))
 
     source = MapOperand(matrices.slot, (*steps, 1), matrices.slot.storage.origin)
-    sums = Fold(
+    sums = Reduction(
         (*leading, lanes),
         (matrices.depth,),
         [Reduced(source, (matrices.row_stride,))],

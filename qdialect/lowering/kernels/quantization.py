@@ -21,10 +21,15 @@ class Quantization(QuantParams):
 
     shift: int = 0
 
+    @property
+    def stored_zero_point(self) -> int:
+        """The zero point of stored values."""
+        return self.zero_point + self.shift
+
 
 def declare_dequantize(kernel: Kernel, name: str, own: Quantization) -> Emit:
     """Emit the f32 value (f32) of a stored value (i32); the scalars are parameters of `kernel`."""
-    zero_point = kernel.number(f"{name}_zero_point", own.zero_point + own.shift, "i32")
+    zero_point = kernel.number(f"{name}_zero_point", own.stored_zero_point, "i32")
     scale = kernel.number(f"{name}_scale", float(np.float32(own.scale)), "f32")
 
     def emit(body: Body, quantized: Value) -> Value:

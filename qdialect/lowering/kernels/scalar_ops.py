@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import element_name
 from qdialect.lowering.kernels.body_machine import SHARED, emit_power, emit_shared
 from qdialect.lowering.scalar_body import Body, Value
 
@@ -33,7 +34,8 @@ _COMPARISONS = {
 
 def scalar_type(value: ir.Value) -> str:
     """How a kernel holds an element of a tensor: as upstream ops see it, bits without a sign."""
-    return str(ir.RankedTensorType(value.type).element_type).removeprefix("u")
+    element = ir.RankedTensorType(value.type).element_type
+    return f"i{element.width}" if isinstance(element, ir.IntegerType) else element_name(element)
 
 
 def _same_type(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
@@ -53,6 +55,31 @@ def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.select(*values)
 
 
+def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: a quotient by zero is 0, that of the smallest number by -1 wraps around to itself."""
+    quotient, is_zero = _quotient(body, op.name, *values)
+    return body.select(is_zero, body.constant(0, quotient.type), quotient)
+
+
+def _remainder(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Of integers: that of a division by zero is 0."""
+    quotient, is_zero = _quotient(body, op.name.replace("rem", "div"), *values)
+    rest = body.subtract(values[0], body.multiply(quotient, values[1]))
+    return body.select(is_zero, body.constant(0, rest.type), rest)
+
+
+def _quotient(body: Body, name: str, lhs: Value, rhs: Value) -> tuple[Value, Value]:
+    """The quotient, which is any number where `rhs` is zero, and whether it is."""
+    zero, one = body.constant(0, rhs.type), body.constant(1, rhs.type)
+    is_zero = body.compare("eq", rhs, zero)
+    if name == "arith.divui":
+        return body.binary(name, lhs, body.select(is_zero, one, rhs)), is_zero
+    # The CPU traps where a quotient does not fit.
+    is_minus_one = body.compare("eq", rhs, body.constant(-1, rhs.type))
+    quotient = body.binary(name, lhs, body.select(body.binary("arith.ori", is_zero, is_minus_one), one, rhs))
+    return body.select(is_minus_one, body.subtract(zero, lhs), quotient), is_zero
+
+
 def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
     root = body.unary("math.sqrt", values[0])
     return body.divide(body.constant(1.0, "f32"), root)
@@ -67,6 +94,8 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
+    **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,

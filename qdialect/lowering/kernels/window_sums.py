@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernel_text import Loops, Operand, Tag
-from qdialect.lowering.kernels.contraction_micro_kernel import Reduction, SumOfProducts, accumulate
+from qdialect.lowering.kernels.contraction_micro_kernel import SumOfProducts, accumulate
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
 from qdialect.lowering.kernels.segments import Segment, tile_segments
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.storage import Storage
@@ -37,7 +38,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     rows, groups = program.strategy.sum_rows, op.channel_groups()
     if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].count > 1 or groups[0].per_block > 1:
         return None
-    reduction = op.reduction(groups[0])
+    reduction = op.reduction_axes(groups[0])
     ones = _packed_ones(reduction)
     reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
@@ -48,7 +49,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     slot = program.buffer(Storage((pixels, 1, 1, 1), "i32", 1))
     kernel = Kernel(program)
     data, sums = kernel.slot("data", op.data), kernel.slot("sums", slot)
-    columns = kernel.read(kernel.data("ones", ones), View(ones.shape, row_major(ones.shape)))
+    columns = kernel.read(kernel.data("ones", ones, is_weight=True), View(ones.shape, row_major(ones.shape)))
     outer = [[(0, axis.size, 1)] for axis in axes[:-1]]
     for segment in tile_segments(with_sums(axes), [*outer, split(axes[-1].size, min(rows, axes[-1].size))]):
         micro_kernel = kernel.next_micro_kernel()
@@ -58,7 +59,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
             Operand(columns, (*reduction.outer, "kk", "nl", "k4")),
         )
         start = kernel.filled((*segment.sizes, ones.shape[-2]), "i32", 0, Tag(micro_kernel, "sum_fill"))
-        lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.steps), loops, inputs, start)
+        lanes = accumulate(kernel, Tag(micro_kernel, "sum", reduction.tiles), loops, inputs, start)
         terms = [Operand(lanes, loops.parallel)]
         start = Operand(kernel.filled(segment.sizes, "i32", 0, Tag(micro_kernel, "total_fill")), segment.loops)
         body = kernel.body(terms, start)
@@ -74,11 +75,11 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
 
 def with_sums(axes: Sequence[Axis]) -> list[Axis]:
     """`axes` with the sums as one more operand, the last."""
-    steps = row_major([axis.size for axis in axes])
-    return [Axis(axis.size, (*axis.strides, step)) for axis, step in zip(axes, steps, strict=True)]
+    strides = row_major([axis.size for axis in axes])
+    return [Axis(axis.size, (*axis.strides, own)) for axis, own in zip(axes, strides, strict=True)]
 
 
-def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Sequence[int]) -> View:
+def _windows(op: SumOfProducts, reduction: ReductionAxes, segment: Segment, ones: Sequence[int]) -> View:
     """The windows as vectors of K groups, which end beyond the contiguous reduction: there the ones are zero."""
     *_, chunks, lanes, k_group = ones
     sizes = (*segment.sizes, *reduction.sizes, chunks, lanes, k_group)
@@ -89,7 +90,7 @@ def _windows(op: SumOfProducts, reduction: Reduction, segment: Segment, ones: Se
     )
 
 
-def _packed_ones(reduction: Reduction) -> NDArray[np.int8]:
+def _packed_ones(reduction: ReductionAxes) -> NDArray[np.int8]:
     """[outer axes, chunks of the contiguous reduction, lanes, 4]: one where a channel has a tap."""
     taps = reduction.ordered(reduction.present[:1])[0]
     lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes), _VECTOR)

@@ -1,4 +1,4 @@
-"""`activation` in a kernel: the float32 operations of `qdialect.quant_math.chains`."""
+"""`activation` in a kernel: the float32 operations of `qdialect.quant_math.activations`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from qdialect.dialect.stages.activation import ActivationStage
-from qdialect.lowering.kernels.activation_chain import emit_chain
+from qdialect.lowering.kernels.body_machine import emit_shared
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.stages.stage_kernel import EmitStage, StageKernel, StageSite, lowers_stage
 from qdialect.quant_math import Activation
-from qdialect.quant_math.chains import CHAINS
+from qdialect.quant_math.activations import STAGE_ACTIVATIONS
+from qdialect.quant_math.expressions import fold
+
+_COMPARISONS = {"arith.maximumf": "ogt", "arith.minimumf": "olt"}
 
 
 @lowers_stage(ActivationStage)
@@ -31,6 +36,27 @@ class ActivationKernel(StageKernel):
         alpha = kernel.number("alpha", self.alpha, "f32") if self.function.has_alpha else None
 
         def emit(body: Body, value: Value, _: Sequence[Value], __: Value | None) -> Value:
-            return emit_chain(body, CHAINS[self.function], value, alpha)
+            return fold(
+                STAGE_ACTIVATIONS[self.function],
+                (value,),
+                alpha,
+                lambda number: body.constant(float(np.float32(number)), "f32"),
+                lambda op, operands: _emit_node(body, op, operands),
+            )
 
         return emit
+
+
+def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
+    """The ops of a node; a comparison is "greater than"."""
+    if op in _COMPARISONS:
+        # No operand is NaN, so that a comparison and a choice are enough.
+        chosen = body.compare(_COMPARISONS[op], operands[0], operands[1])
+        return body.select(chosen, operands[0], operands[1])
+    if op == "arith.cmpf":
+        return body.compare("ogt", operands[0], operands[1])
+    if op.startswith("math."):
+        return emit_shared(body, op, operands[0])
+    if op == "arith.select":
+        return body.select(*operands)
+    return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)

@@ -32,14 +32,14 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Step:
+class NetworkCall:
     """A call of the network."""
 
-    call: ir.Operation
+    op: ir.Operation
     kernel: KernelFunction
     touches: tuple[Touch, ...]
 
-    def conflicts(self, other: Step) -> bool:
+    def conflicts(self, other: NetworkCall) -> bool:
         """Whether the order of both matters."""
         return any(one.conflicts(two) for one in self.touches for two in other.touches)
 
@@ -53,17 +53,17 @@ class Step:
         )
 
 
-def steps(main: ir.Operation, kernels: Mapping[str, KernelFunction]) -> list[Step]:
+def network_calls(main: ir.Operation, kernels: Mapping[str, KernelFunction]) -> list[NetworkCall]:
     """The calls of `main` and the bytes they touch."""
     calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
-    return [_step(call, kernels) for call in calls]
+    return [_network_call(call, kernels) for call in calls]
 
 
 @dataclass(frozen=True)
-class Turn:
+class ScheduledCall:
     """When a call runs."""
 
-    step: Step
+    call: NetworkCall
     thread: int | None
     """The one thread that it runs on; None where all do, a part each."""
     waits: bool
@@ -74,36 +74,36 @@ class Turn:
 class _Open:
     """What runs since the last barrier."""
 
-    turns: list[Turn] = field(default_factory=list[Turn])
+    calls: list[ScheduledCall] = field(default_factory=list[ScheduledCall])
     load: dict[int, float] = field(default_factory=dict[int, float])
 
-    def needs_barrier(self, step: Step, divided: bool) -> int | None:
-        """The one thread on which what `step` conflicts with runs; -1 where nothing does, None where more than one."""
-        threads = {turn.thread for turn in self.turns if turn.step.conflicts(step)}
+    def needs_barrier(self, call: NetworkCall, divided: bool) -> int | None:
+        """The one thread on which what `call` conflicts with runs; -1 where nothing does, None where more than one."""
+        threads = {scheduled.thread for scheduled in self.calls if scheduled.call.conflicts(call)}
         if not threads:
             return -1
         return threads.pop() if len(threads) == 1 and not divided else None
 
 
-def schedule(found: Sequence[Step], divided: frozenset[str], threads: int) -> Iterator[Turn]:
+def schedule(found: Sequence[NetworkCall], divided: frozenset[str], threads: int) -> Iterator[ScheduledCall]:
     """When each of the calls `found` runs, in their order; kernels `divided` run on all threads."""
     now = _Open()
-    for step in found:
-        is_divided = step.kernel.name in divided
-        thread = now.needs_barrier(step, is_divided)
+    for call in found:
+        is_divided = call.kernel.name in divided
+        thread = now.needs_barrier(call, is_divided)
         waits = thread is None
         if waits:
             now = _Open()
         if thread is None or thread < 0:
             thread = min(range(threads), key=lambda t: now.load.get(t, 0.0))
-        turn = Turn(step, None if is_divided else thread, waits)
-        if turn.thread is not None:
-            now.load[turn.thread] = now.load.get(turn.thread, 0.0) + step.kernel.cost
-        now.turns.append(turn)
-        yield turn
+        scheduled = ScheduledCall(call, None if is_divided else thread, waits)
+        if scheduled.thread is not None:
+            now.load[scheduled.thread] = now.load.get(scheduled.thread, 0.0) + call.kernel.cost
+        now.calls.append(scheduled)
+        yield scheduled
 
 
-def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
+def _network_call(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> NetworkCall:
     kernel = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
     touches: list[Touch] = []
     for access in kernel.accesses:
@@ -113,7 +113,7 @@ def _step(call: ir.Operation, kernels: Mapping[str, KernelFunction]) -> Step:
         run = access.run or Run(0, ((1, type_.shape[0]),))
         size = element_bytes(type_) or 0
         touches.append(Touch(block, access.argument, access.is_write, run.scaled(size, offset)))
-    return Step(call, kernel, tuple(dict.fromkeys(touches)))
+    return NetworkCall(call, kernel, tuple(dict.fromkeys(touches)))
 
 
 def _origin(value: ir.Value) -> tuple[int, int]:

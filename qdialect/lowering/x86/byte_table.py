@@ -64,11 +64,11 @@ class ByteTable(InstructionPattern[Lookup]):
     def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         shape = list(type_.shape)
-        table, codes = Table(match.table), _as_bytes(match.indices)
+        table, indices = Table(match.table), _as_bytes(match.indices)
         # Any register will do to insert into: every position is written.
         result = b.splat(type_, 0)
         for position in np.ndindex(*shape[:-1]):
-            row = b.extract(codes, position) if position else codes
+            row = b.extract(indices, position) if position else indices
             found = _look_up_any(table, row, shape[-1])
             result = b.insert(found, result, position) if position else found
         return result

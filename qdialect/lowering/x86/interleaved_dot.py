@@ -91,12 +91,12 @@ def _weights_problem(found: ByteContraction, taps: tuple[int, ...]) -> str | Non
     if read.moving[first:] != (*_WEIGHT_STEPS, *row_major(extents)):
         return f"weights must lie in K groups of taps, lane by lane, but got {read.buffer.type}"
     # The last K group is loaded whole.
-    if math.prod(extents) < _TAPS and not _holds_last_quad(read.buffer, math.prod(extents)):
+    if math.prod(extents) < _TAPS and not _holds_last_k_group(read.buffer, math.prod(extents)):
         return "weights of fewer than 4 taps must be a view of a buffer that holds four"
     return None
 
 
-def _holds_last_quad(buffer: ir.Value, taps: int) -> bool:
+def _holds_last_k_group(buffer: ir.Value, taps: int) -> bool:
     """Whether there is memory for four taps of the last lane that a view of K groups shows."""
     rest = elements_behind(buffer)
     return rest is not None and rest >= _TAPS - taps

@@ -38,7 +38,7 @@ def holds_tiles(buffer: ir.Value) -> bool:
     strides = static_strides(buffer.type)
     if strides is None or min(strides) < 0 or not b.is_integer(buffer.type.element_type, 8):
         return False
-    return _run(_offsets(buffer)) >= TILE[-1]
+    return _contiguous_bytes(_offsets(buffer)) >= TILE[-1]
 
 
 def is_injective(buffer: ir.Value) -> bool:
@@ -49,15 +49,15 @@ def is_injective(buffer: ir.Value) -> bool:
 def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """The 64 bytes at `indices`, each at its position."""
     offsets = _offsets(buffer)
-    run = _run(offsets)
-    if run == _BYTES:
+    length = _contiguous_bytes(offsets)
+    if length == _BYTES:
         return b.load(_BYTES, buffer, indices)
     if max(offsets) < _BYTES:
         near = b.load(max(offsets) + 1, buffer, indices)
         return vector.shuffle(near, near, offsets)
     if max(offsets) < 2 * _BYTES:
         return _from_two(buffer, indices, offsets)
-    parts = [b.load(run, buffer, _at(indices, start)) for start in range(0, _BYTES, run)]
+    parts = [b.load(length, buffer, _at(indices, start)) for start in range(0, _BYTES, length)]
     while len(parts) > 1:
         count = b.shape_of(parts[0])[0]
         parts = [vector.shuffle(low, high, range(2 * count)) for low, high in zip(parts[::2], parts[1::2], strict=True)]
@@ -66,9 +66,9 @@ def load_tile(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
 
 def store_tile(value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value]) -> None:
     """Store 64 bytes at `indices`."""
-    run = _run(_offsets(buffer))
-    for start in range(0, _BYTES, run):
-        part = value if run == _BYTES else vector.shuffle(value, value, range(start, start + run))
+    length = _contiguous_bytes(_offsets(buffer))
+    for start in range(0, _BYTES, length):
+        part = value if length == _BYTES else vector.shuffle(value, value, range(start, start + length))
         vector.store(part, buffer, _at(indices, start))
 
 
@@ -109,11 +109,13 @@ def _digits() -> Iterator[list[int]]:
         yield [position // weight % size for weight, size in zip(_WEIGHTS, TILE, strict=True)]
 
 
-def _run(offsets: list[int]) -> int:
+def _contiguous_bytes(offsets: list[int]) -> int:
     """The largest power of two of bytes that lie side by side everywhere."""
-    runs = (run for run in (64, 32, 16, 8, 4, 2) if _is_run(offsets, run))
-    return next(runs, 1)
+    lengths = (length for length in (64, 32, 16, 8, 4, 2) if _is_contiguous(offsets, length))
+    return next(lengths, 1)
 
 
-def _is_run(offsets: list[int], run: int) -> bool:
-    return all(offsets[position] == offsets[position - position % run] + position % run for position in range(_BYTES))
+def _is_contiguous(offsets: list[int], length: int) -> bool:
+    return all(
+        offsets[position] == offsets[position - position % length] + position % length for position in range(_BYTES)
+    )

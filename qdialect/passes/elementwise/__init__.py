@@ -1,4 +1,4 @@
-"""Element-wise graphs that depend on one integer tensor: what they are, what they compute, and where they step."""
+"""Element-wise graphs that depend on one integer tensor: what they are, what they compute, and their thresholds."""
 
 from qdialect.passes.elementwise.graph import (
     UPSTREAM_OPS,
@@ -8,15 +8,15 @@ from qdialect.passes.elementwise.graph import (
     per_channel_constant,
     used_outside,
 )
-from qdialect.passes.elementwise.steps import GraphSteps, steps_of_graph
+from qdialect.passes.elementwise.thresholds import GraphThresholds, thresholds_of_graph
 
 __all__ = [
     "UPSTREAM_OPS",
     "ElementwiseGraph",
-    "GraphSteps",
+    "GraphThresholds",
     "graph_of",
     "is_member",
     "per_channel_constant",
-    "steps_of_graph",
+    "thresholds_of_graph",
     "used_outside",
 ]

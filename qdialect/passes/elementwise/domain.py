@@ -16,7 +16,7 @@ Range = tuple[IntArray, IntArray]
 
 
 def numbers_of(source: ir.Value, contraction: AnyContraction | None) -> Range | MatchFailure:
-    """The least and the largest number of each channel of `source`, int64[C], or int64[1] for all channels.
+    """The minimum and the maximum number of each channel of `source`, int64[C], or int64[1] for all channels.
 
     Those of a contraction are its accumulators for any data; others have the range of their type.
     """

@@ -10,7 +10,7 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.passes.elementwise.graph import ElementwiseGraph, graph_of, is_member
-from qdialect.passes.elementwise.steps import GraphSteps
+from qdialect.passes.elementwise.thresholds import GraphThresholds
 from qdialect.passes.matching import users
 from qdialect.passes.tabulate import is_eight_bit
 
@@ -33,7 +33,7 @@ def is_reinterpreted(value: ir.Value) -> bool:
     return is_eight_bit(value) and bool(names) and all(name == "tensor.bitcast" for name in names)
 
 
-def stored_as(graph: ElementwiseGraph, found: GraphSteps) -> Stored | None:
+def stored_as(graph: ElementwiseGraph, found: GraphThresholds) -> Stored | None:
     """How 8 bits hold the integers of `graph`; None where they lead to no 8-bit result."""
     value = graph.result
     if is_eight_bit(value):
@@ -66,7 +66,7 @@ def widened(value: ir.Value, type_: ir.Type, shift: int) -> ir.Value:
     return arith.sitofp(type_, number) if element == "f32" else number
 
 
-def _as_result(value: ir.Value, found: GraphSteps) -> Stored | None:
+def _as_result(value: ir.Value, found: GraphThresholds) -> Stored | None:
     """The type of the 8-bit result that is `value` plus a number, clamped, and that number; None for anything else."""
     result = following_result(value)
     after = None if result is None else graph_of(result, value)
@@ -115,6 +115,6 @@ def _feeds_eight_bit(value: ir.Value) -> bool:
     return False
 
 
-def _holds(element: str, found: GraphSteps, shift: int) -> bool:
+def _holds(element: str, found: GraphThresholds, shift: int) -> bool:
     low, high = ELEMENT_RANGES[element]
     return low <= found.minimum + shift and found.maximum + shift <= high

@@ -17,7 +17,7 @@ def undefined_elements(name: str, operands: Sequence[Array], dtype: np.dtype[Any
     """Where the op called `name` has no defined result of `dtype` for these operands; None where it always has one.
 
     That is a float that the integer type does not hold, a shift by the width of the type or more, and an integer
-    division by zero or of the least number by -1 (MLIR's arith dialect, LLVM's language reference).
+    division by zero or of the minimum by -1 (MLIR's arith dialect, LLVM's language reference).
     """
     rule = _RULES.get(name)
     return None if rule is None else rule(operands, dtype)

@@ -1,18 +1,13 @@
-"""From ops of upstream's `tosa` dialect to `qnn` ops: one converter for each op, found by its name."""
+"""From ops of upstream's `tosa` dialect to `qnn` ops: one converter for each op, found by its name.
 
-# Imported for the converters they register.
-from qdialect.passes.tosa import contraction, elementwise, movement, pool, reduction, rescale
+A new file of this package may register more: all of them are imported here.
+"""
+
+from __future__ import annotations
+
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, convert, converted_ops
+from qdialect.registry import import_modules
 
-__all__ = [
-    "Conversion",
-    "UnsupportedError",
-    "contraction",
-    "convert",
-    "converted_ops",
-    "elementwise",
-    "movement",
-    "pool",
-    "reduction",
-    "rescale",
-]
+import_modules(__name__, __path__)
+
+__all__ = ["Conversion", "UnsupportedError", "convert", "converted_ops"]

@@ -14,11 +14,13 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, MulOp, build
 from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, result_element
 from qdialect.passes.tosa.scaling import QuantizedValues, Scaling, Target, input_values, scaling_of
-from qdialect.quant_math import AddArithmetic, Rounding, quantize_multiplier
+from qdialect.quant_math import AddArithmetic, QuantParams, Rounding, quantize_multiplier
+from qdialect.quant_math.common_scale import scale_of_sum
 
 _LIFT = 2.0**20
 _LARGER = _LIFT / 2
@@ -111,9 +113,10 @@ def joined_operands(conversion: Conversion, op: ir.Operation, target: Target) ->
 
 def _has_multipliers(pair: Sum, scales: tuple[float, float, float]) -> bool:
     """Whether `qnn.add` at these scales multiplies as the rescales do: by ``2^20 * s / t`` and ``t / (2^20 * s_y)``."""
-    twice_max = 2 * max(scales[:2])
+    lhs, rhs, output = (QuantParams(scale, 0) for scale in scales)
+    common = scale_of_sum(lhs, rhs, output)
     wanted = (pair.lhs_multiplier / _LIFT, pair.rhs_multiplier / _LIFT, pair.scaling.multipliers[0])
-    found = (scales[0] / twice_max, scales[1] / twice_max, twice_max / (_LIFT * scales[2]))
+    found = (common.lhs, common.rhs, common.output)
     return list(map(quantize_multiplier, wanted)) == list(map(quantize_multiplier, found))
 
 
@@ -125,20 +128,15 @@ def _joined(
     **how: Any,
 ) -> ir.Value:
     lhs, rhs = values
-    low, high = ELEMENT_RANGES[target.element]
+    points = (lhs.zero_point, rhs.zero_point, target.zero_point)
+    params = [QuantParams(scale, zero_point) for scale, zero_point in zip(scales, points, strict=True)]
+    quantization = BinaryQuantization(*params, bounds=ELEMENT_RANGES[target.element])
     joined = build(
         op_class,
         lhs.value,
         rhs.value,
         element=target.element,
-        lhs_scale=scales[0],
-        lhs_zero_point=lhs.zero_point,
-        rhs_scale=scales[1],
-        rhs_zero_point=rhs.zero_point,
-        output_scale=scales[2],
-        output_zero_point=target.zero_point,
-        output_min=low,
-        output_max=high,
+        **quantization.attributes,
         **how,
     )
     return joined.output

@@ -1,4 +1,4 @@
-"""Ops on elements at the same place, of 8-bit quantized values and of the 32-bit integers between two rescales."""
+"""Ops on elements at the same index, of 8-bit quantized values and of the 32-bit integers between two rescales."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
+from qdialect.registry import import_modules
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+import_modules(__name__, __path__)

@@ -1,4 +1,4 @@
-"""`activation`: see `qdialect.quant_math.chains`."""
+"""`activation`: see `qdialect.quant_math.activations`."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 // RUN: %qopt %s --qnn-canonicalize --cse --mlir-print-ir-after=qnn-canonicalize,cse 2>&1 >%t | filecheck %s --check-prefix=AFTER
 // RUN: %qopt %s --fuse-qnn --mlir-print-ir-after-all 2>&1 >%t | filecheck %s --check-prefix=ALL
 // RUN: %qopt %s --fuse-qnn --mlir-print-ir-before=fuse-qnn 2>&1 >%t | filecheck %s --check-prefix=COMPOSITE
+// RUN: %qopt %s --pass-pipeline='builtin.module(func.func(cse))' --mlir-print-ir-after-all 2>&1 >%t | filecheck %s --check-prefix=FUNCTION
+// RUN: %qopt %s --pass-pipeline='builtin.module(func.func(cse))' --mlir-print-ir-after-all --mlir-print-ir-module-scope 2>&1 >%t | filecheck %s --check-prefix=MODULE
 // RUN: not %qopt %s --cse --mlir-print-ir-after=csee 2>&1 | filecheck %s --check-prefix=UNKNOWN
 
 // BEFORE-NOT: qnn-canonicalize
@@ -16,6 +18,11 @@
 // ALL: IR Dump After qnn-fuse-lut
 // COMPOSITE: IR Dump Before fuse-qnn
 // COMPOSITE-NOT: IR Dump
+// FUNCTION: IR Dump After cse
+// FUNCTION-NEXT: func.func @f
+// MODULE: IR Dump After cse
+// MODULE-NEXT: module
+// MODULE-NEXT: func.func @f
 // UNKNOWN: error: unknown pass 'csee' to print the module around
 
 func.func @f() {

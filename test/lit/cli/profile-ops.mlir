@@ -19,7 +19,7 @@
 //
 // SVG: <svg xmlns="http://www.w3.org/2000/svg" width="1120"
 // SVG: profile-ops.mlir</text>
-// SVG: steps, 0.000576 MMAC
+// SVG: kernel calls, 0.000576 MMAC
 // SVG: qnn.fused_dense: 1 in
 // SVG: fc;bias #1<title>#1 qnn.fused_dense, kernel 1
 // SVG: </svg>

@@ -9,12 +9,12 @@
 // CHECK: scf.for
 // CHECK: %[[BIAS:.*]] = vector.broadcast %{{.*}} : vector<1x2x16xi32> to vector<1x4x1x2x16xi32>
 // CHECK-NEXT: %[[ROWS:.*]] = scf.for {{.*}} iter_args(%[[OUTER:.*]] = %[[BIAS]]) -> (vector<1x4x1x2x16xi32>)
-// CHECK-NEXT: %[[QUADS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[OUTER]]) -> (vector<1x4x1x2x16xi32>)
+// CHECK-NEXT: %[[KGROUPS:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[OUTER]]) -> (vector<1x4x1x2x16xi32>)
 // CHECK: arith.extui %{{.*}} : vector<1x4x1x1x4xi8> to vector<1x4x1x1x4xi32>
 // CHECK: arith.extsi %{{.*}} : vector<1x1x1x2x16x4xi8> to vector<1x1x1x2x16x4xi32>
 // CHECK: %[[NEXT:.*]] = vector.contract {{.*}} %[[ACC]] :
 // CHECK-NEXT: scf.yield %[[NEXT]]
-// CHECK: scf.yield %[[QUADS]]
+// CHECK: scf.yield %[[KGROUPS]]
 // CHECK: arith.extui %[[ROWS]] : vector<1x4x1x2x16xi32> to vector<1x4x1x2x16xi64>
 // CHECK: arith.trunci %{{.*}} to vector<1x4x1x2x16xi8>
 // CHECK: vector.transfer_write

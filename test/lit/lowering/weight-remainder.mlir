@@ -8,8 +8,8 @@
 // CHECK-SAME: %[[PLACE:[a-z0-9]*]]: index
 // CHECK: qnn.role = "contraction_fill"
 // CHECK: %[[START:.*]] = arith.addi %[[PLACE]], %{{.*}} : index
-// CHECK: %[[QUAD:.*]] = memref.reinterpret_cast %arg0 to offset: [%[[START]]]
-// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}}qnn.role = "excess0"
+// CHECK: %[[KGROUP:.*]] = memref.reinterpret_cast %arg0 to offset: [%[[START]]]
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}}qnn.role = "remainder0"
 // CHECK: linalg.generic {{.*}}outs(%[[FIRST]] :{{.*}}qnn.role = "contraction"
 // CHECK-NOT: qnn.role = "sum"
 // CHECK: qnn.role = "root"

@@ -7,7 +7,7 @@
 // LINALG-LABEL: func.func private @kernel_3(
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 5, 3, 3, 2, 2, 2, 2, 4], strides: [448, 64, 64, 448, 64, 8, 4, 32, 16, 1]
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 2, 2, 2, 2, 4, 3], strides: [256, 256, 128, 64, 32, 16, 4, 1]
-// LINALG: qnn.role = "quads0"
+// LINALG: qnn.role = "k_groups0"
 // LINALG: memref.reinterpret_cast %{{.*}} sizes: [3, 1, 5, 2, 2, 2, 2, 4], strides: [{{[0-9]+}}, 64, 64, 8, 4, 32, 16, 1]
 
 // Three output rows look at five input rows, whose three columns are loaded and unpacked once.
@@ -27,8 +27,8 @@
 
 // Two K groups of columns are two dot products after each other.
 
-// LINALG: qnn.role = "quads0"
-// LINALG: qnn.role = "quads1"
+// LINALG: qnn.role = "k_groups0"
+// LINALG: qnn.role = "k_groups1"
 
 // A kernel of many K groups is multiplied tap by tap.
 

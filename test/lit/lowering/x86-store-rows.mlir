@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK: "llvm.x86.avx512.packuswb.512"
-// CHECK: %[[CODES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
-// CHECK: %[[FIRST:.*]] = vector.shuffle %[[CODES]], %[[CODES]] [0, 1, {{.*}}, 31]
+// CHECK: %[[QUANTIZED:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
+// CHECK: %[[FIRST:.*]] = vector.shuffle %[[QUANTIZED]], %[[QUANTIZED]] [0, 1, {{.*}}, 31]
 // CHECK: vector.store %[[FIRST]], %{{.*}}, vector<32xi8>
-// CHECK: %[[SECOND:.*]] = vector.shuffle %[[CODES]], %[[CODES]] [32, 33, {{.*}}, 63]
+// CHECK: %[[SECOND:.*]] = vector.shuffle %[[QUANTIZED]], %[[QUANTIZED]] [32, 33, {{.*}}, 63]
 // CHECK: vector.store %[[SECOND]], %{{.*}}, vector<32xi8>
 // CHECK: "llvm.x86.avx512.packuswb.512"
 // CHECK: vector.store %{{.*}}, vector<32xi8>

@@ -8,8 +8,8 @@
 // CHECK: %[[HIGH:.*]] = llvm.call_intrinsic "llvm.x86.avx512.packssdw.512"
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.packuswb.512"(%[[LOW]], %[[HIGH]])
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.permvar.si.512"
-// CHECK: %[[CODES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
-// CHECK: vector.store %[[CODES]], %{{.*}}, vector<64xi8>
+// CHECK: %[[QUANTIZED:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
+// CHECK: vector.store %[[QUANTIZED]], %{{.*}}, vector<64xi8>
 // CHECK: packuswb.512
 // CHECK: vector.store %{{.*}}, vector<64xi8>
 // CHECK-NOT: packuswb

@@ -15,9 +15,9 @@ func.func @moved_zero_point(%arg0: tensor<4xui8>) -> tensor<4xui8> {
   return %0 : tensor<4xui8>
 }
 
-// CHECK-LABEL: func.func @wide_codes(
+// CHECK-LABEL: func.func @wide_quantized(
 // CHECK: qnn.requantize
-func.func @wide_codes(%arg0: tensor<4xi32>) -> tensor<4xi32> {
+func.func @wide_quantized(%arg0: tensor<4xi32>) -> tensor<4xi32> {
   // expected-remark @+1 {{[remove-identity] 'qnn.requantize' keeps the parameters, but a 32-bit value may be rounded or saturated on the way}}
   %0 = "qnn.requantize"(%arg0) {
     axis = 0 : i64, input_scale = 0.5 : f64, input_zero_points = array<i64: 10>, multiplier = "f64",

@@ -91,8 +91,8 @@ func.func @f32_stages(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) ->
 }
 
 // CHECK-LABEL: func.func @residual_on_the_left(
-// CHECK: %[[CODES:.*]] = "qnn.requantize"
-// CHECK: "qnn.add"(%arg1, %[[CODES]]) {arithmetic = "float_once", lhs_scale = 2.500000e-01 : f64
+// CHECK: %[[QUANTIZED:.*]] = "qnn.requantize"
+// CHECK: "qnn.add"(%arg1, %[[QUANTIZED]]) {arithmetic = "float_once", lhs_scale = 2.500000e-01 : f64
 func.func @residual_on_the_left(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.constant"() {value = dense<7> : tensor<2xi32>} : () -> tensor<2xi32>

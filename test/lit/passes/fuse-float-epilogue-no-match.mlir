@@ -37,7 +37,7 @@ func.func @second_use_of_a_step(%arg0: tensor<1x2x2x2xui8>) -> (tensor<1x2x2x2xu
     axis = 3 : i64, scales = array<f64: 1.250000e-01, 6.250000e-02>, zero_points = array<i64: 0>
   } : (tensor<1x2x2x2xi32>) -> tensor<1x2x2x2xf32>
   %3 = math.tanh %2 : tensor<1x2x2x2xf32>
-  // expected-remark @+1 {{[fuse-float-epilogue] 'qnn.quantize' needs the steps of its tanh alone, but something else uses one of them}}
+  // expected-remark @+1 {{[fuse-float-epilogue] 'qnn.quantize' must use the ops of its tanh alone, but another op uses one of them}}
   %4 = "qnn.quantize"(%3) {
     axis = 0 : i64, nan = "zero_point", rounding = "half_even", scales = array<f64: 5.000000e-02>, scaling =
     "reciprocal", zero_points = array<i64: 7>

@@ -53,13 +53,13 @@ func.func @leaky(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xi8> {
   return %3 : tensor<1x4x4x2xi8>
 }
 
-// R4: the float32 detour after a conv is part of it.
-// CHECK-LABEL: func.func @detour(
+// R4: the float32 region after a conv is part of it.
+// CHECK-LABEL: func.func @float_region(
 // CHECK-NOT: arith.
 // CHECK: qnn.fused_conv2d
 // CHECK-SAME: table = dense<
 // CHECK-NEXT: return
-func.func @detour(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
+func.func @float_region(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.conv2d"(%arg0, %0) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,

@@ -1,7 +1,7 @@
 // RUN: %qopt %s --qnn-raise-qdq --explain-matches --verify-diagnostics
 // RUN: %qopt %s --qnn-raise-qdq | filecheck %s
 
-// Covers R4: a detour that no integer op stands for stays as it is.
+// Covers R4: a float region that no integer op stands for stays as it is.
 
 // CHECK-LABEL: func.func @uneven_constant(
 // CHECK: arith.mulf

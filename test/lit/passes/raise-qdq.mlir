@@ -1,6 +1,6 @@
 // RUN: %qopt %s --qnn-raise-qdq | filecheck %s
 
-// Covers R4: the float32 detour of one tensor becomes a table, that of two an integer op with the same bits for all quantized values.
+// Covers R4: the float32 region of one tensor becomes a table, that of two an integer op with the same bits for all quantized values.
 
 // CHECK-LABEL: func.func @leaky_relu(
 // CHECK-NOT: arith.

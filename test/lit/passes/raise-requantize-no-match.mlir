@@ -106,7 +106,7 @@ func.func @other_rounding(%x: tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xui8> {
   %5 = arith.maxsi %4, %lo : tensor<1x1x1x2xi32>
   %6 = arith.minsi %5, %hi : tensor<1x1x1x2xi32>
   %7 = arith.trunci %6 : tensor<1x1x1x2xi32> to tensor<1x1x1x2xi8>
-  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' depends on 'math.floor', which must round as a requantization does, but its 153 steps are those of no multiplier with a zero point in [0, 255]}}
+  // expected-remark @+1 {{[raise-requantize] 'tensor.bitcast' depends on 'math.floor', which must round as a requantization does, but no multiplier with a zero point in [0, 255] gives its 153 thresholds}}
   %8 = tensor.bitcast %7 : tensor<1x1x1x2xi8> to tensor<1x1x1x2xui8>
   return %8 : tensor<1x1x1x2xui8>
 }

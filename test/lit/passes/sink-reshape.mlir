@@ -2,8 +2,8 @@
 
 // CHECK-LABEL: func.func @requantize_by_channel(
 // CHECK: %[[ACC:.*]] = "qnn.conv2d"
-// CHECK-NEXT: %[[CODES:.*]] = "qnn.requantize"(%[[ACC]]) {axis = 3 : i64
-// CHECK-NEXT: "qnn.reshape"(%[[CODES]]) {shape = array<i64: 4, 2>}
+// CHECK-NEXT: %[[QUANTIZED:.*]] = "qnn.requantize"(%[[ACC]]) {axis = 3 : i64
+// CHECK-NEXT: "qnn.reshape"(%[[QUANTIZED]]) {shape = array<i64: 4, 2>}
 func.func @requantize_by_channel(%arg0: tensor<1x2x2x2xui8>) -> tensor<4x2xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.conv2d"(%arg0, %0) {
@@ -22,8 +22,8 @@ func.func @requantize_by_channel(%arg0: tensor<1x2x2x2xui8>) -> tensor<4x2xui8> 
 
 // CHECK-LABEL: func.func @requantize_of_the_tensor(
 // CHECK: %[[ACC:.*]] = "qnn.conv2d"
-// CHECK-NEXT: %[[CODES:.*]] = "qnn.requantize"(%[[ACC]]) {axis = 3 : i64
-// CHECK-NEXT: "qnn.reshape"(%[[CODES]]) {shape = array<i64: 8>}
+// CHECK-NEXT: %[[QUANTIZED:.*]] = "qnn.requantize"(%[[ACC]]) {axis = 3 : i64
+// CHECK-NEXT: "qnn.reshape"(%[[QUANTIZED]]) {shape = array<i64: 8>}
 func.func @requantize_of_the_tensor(%arg0: tensor<1x2x2x2xui8>) -> tensor<8xui8> {
   %0 = "qnn.constant"() {value = dense<3> : tensor<2x1x1x2xi8>} : () -> tensor<2x1x1x2xi8>
   %1 = "qnn.conv2d"(%arg0, %0) {
@@ -41,8 +41,8 @@ func.func @requantize_of_the_tensor(%arg0: tensor<1x2x2x2xui8>) -> tensor<8xui8>
 }
 
 // CHECK-LABEL: func.func @clip_and_table(
-// CHECK: %[[CODES:.*]] = "qnn.fused_conv2d"
-// CHECK-NEXT: %[[CLIPPED:.*]] = "qnn.clip"(%[[CODES]])
+// CHECK: %[[QUANTIZED:.*]] = "qnn.fused_conv2d"
+// CHECK-NEXT: %[[CLIPPED:.*]] = "qnn.clip"(%[[QUANTIZED]])
 // CHECK-NEXT: %[[TABLE:.*]] = "qnn.sigmoid"(%[[CLIPPED]])
 // CHECK-NEXT: "qnn.reshape"(%[[TABLE]])
 func.func @clip_and_table(%arg0: tensor<1x2x2x2xui8>) -> tensor<2x4xi8> {

@@ -94,8 +94,8 @@ func.func @pad(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x5x6x5xui8> {
 // CHECK-LABEL: func.func @between_quantized_and_f32_values(
 // CHECK: [[BYTES:%.*]] = "qnn.transpose"(%arg0){{.*}}tensor<1x2x4x4xui8>
 // CHECK: "qnn.dequantize"([[BYTES]]){{.*}}axis = 1 : i64
-// CHECK: [[CODES:%.*]] = "qnn.quantize"(%arg1){{.*}}axis = 3 : i64
-// CHECK: "qnn.transpose"([[CODES]]){{.*}}tensor<1x2x4x4xi8>
+// CHECK: [[QUANTIZED:%.*]] = "qnn.quantize"(%arg1){{.*}}axis = 3 : i64
+// CHECK: "qnn.transpose"([[QUANTIZED]]){{.*}}tensor<1x2x4x4xi8>
 func.func @between_quantized_and_f32_values(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xf32>)
     -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xi8>) {
   %0 = "qnn.dequantize"(%arg0) {axis = 3 : i64, scales = array<f64: 0.5, 0.25>, zero_points = array<i64: 7>}

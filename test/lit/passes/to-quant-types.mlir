@@ -8,8 +8,8 @@
 // CHECK-SAME: %arg0: tensor<1x2x!quant.uniform<u8:f32, 5.000000e-01:3>> {qnn.name = "image"}
 // CHECK-SAME: -> (tensor<1x2xf32>, tensor<1x2x!quant.uniform<i8:f32, 2.500000e-01:-3>>)
 // CHECK-NEXT: %[[BITS:.*]] = quant.scast %arg0 : tensor<1x2x!quant.uniform<u8:f32, 5.000000e-01:3>> to tensor<1x2xi8>
-// CHECK-NEXT: %[[CODES:.*]] = tensor.bitcast %[[BITS]] : tensor<1x2xi8> to tensor<1x2xui8>
-// CHECK-NEXT: %[[NEW:.*]] = "qnn.requantize"(%[[CODES]])
+// CHECK-NEXT: %[[QUANTIZED:.*]] = tensor.bitcast %[[BITS]] : tensor<1x2xi8> to tensor<1x2xui8>
+// CHECK-NEXT: %[[NEW:.*]] = "qnn.requantize"(%[[QUANTIZED]])
 // CHECK-NEXT: %[[TYPED:.*]] = quant.scast %[[NEW]] : tensor<1x2xi8> to tensor<1x2x!quant.uniform<i8:f32, 2.500000e-01:-3>>
 // CHECK: %[[REAL:.*]] = quant.dcast %{{.*}} : tensor<1x2x!quant.uniform<i8:f32:1, {1.000000e-01:1,2.000000e-01}>> to tensor<1x2xf32>
 // CHECK-NEXT: %{{.*}} = quant.qcast %[[REAL]] {{.*}}qnn.rounding = "half_away"

@@ -1,65 +1,13 @@
-"""How each operator becomes tensors of the plan, one family a file."""
+"""How each operator becomes tensors of the plan, one family a file.
 
-# Imported for the planners they register.
-from qdialect.frontends.onnx.operators import (
-    attention,
-    average_pool,
-    cast,
-    concatenation,
-    convolution,
-    data_movement,
-    dynamic,
-    elementwise,
-    f32,
-    f32_pool,
-    formula,
-    gathering,
-    gelu,
-    layer_normalization,
-    matmul,
-    max_pool,
-    normalization,
-    quantization,
-    recurrent,
-    reduction,
-    resize,
-    rotary,
-    selection,
-    slicing,
-    softmax,
-    transposed_convolution,
-    unary,
-)
+A new file of this package is a new family: all of them are imported here.
+"""
+
+from __future__ import annotations
+
 from qdialect.frontends.onnx.operators.registry import Call, planner_of, supported_operators
+from qdialect.registry import import_modules
 
-FAMILIES = (
-    attention,
-    average_pool,
-    cast,
-    concatenation,
-    convolution,
-    data_movement,
-    dynamic,
-    elementwise,
-    formula,
-    gathering,
-    gelu,
-    layer_normalization,
-    matmul,
-    max_pool,
-    normalization,
-    quantization,
-    f32,
-    f32_pool,
-    recurrent,
-    reduction,
-    resize,
-    rotary,
-    selection,
-    slicing,
-    softmax,
-    transposed_convolution,
-    unary,
-)
+import_modules(__name__, __path__)
 
-__all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]
+__all__ = ["Call", "planner_of", "supported_operators"]

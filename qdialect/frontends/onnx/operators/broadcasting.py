@@ -1,4 +1,4 @@
-"""Operands of element-wise float ops, brought to one shape."""
+"""Operands of element-wise ops, brought to one shape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import Shape, UnsupportedError
 from qdialect.frontends.planning.emitter import Emitter, Value, channels_last
 
@@ -21,8 +21,8 @@ def broadcast_shape(lhs: Shape, rhs: Shape) -> Shape:
         raise UnsupportedError(f"operand shapes must broadcast, but got {list(lhs)} and {list(rhs)}") from error
 
 
-def float_operands(emitter: Emitter, values: Sequence[Value], shape: Shape) -> tuple[list[ir.Value], bool]:
-    """f32 values in the shape of the result, and whether their channels come last."""
+def operands_of_shape(emitter: Emitter, values: Sequence[Value], shape: Shape) -> tuple[list[ir.Value], bool]:
+    """Values in the shape of the result, and whether their channels come last."""
     operands, is_channels_last = emitter.alike([_grown(value, shape) for value in values])
     order = channels_last(len(shape)) if is_channels_last else range(len(shape))
     stored = tuple(shape[axis] for axis in order)
@@ -39,4 +39,4 @@ def _grown(value: Value, shape: Shape) -> Value:
 def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
     if shape_of(value.type) == shape:
         return value
-    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
+    return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
-from qdialect.frontends.common import require
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.onnx.operators.plain import INTEGERS, common_element, value_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
-from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -84,15 +85,34 @@ def _qlinear_concat(call: Call) -> Tensor:
     return joined.quantized(call.plan, call.name, parameters_of(call, 0, parts[0].values.element))
 
 
+@imports_integers("Concat")
+def _concat_integers(call: Call) -> Tensor:
+    """Any number of them: what lies side by side stays what it is."""
+    parts = [value_of(call, index) for index in range(len(call.inputs))]
+    element = common_element(parts, ("i1", *INTEGERS))
+    shape, axis = _joined_shape(call, [part.shape for part in parts])
+
+    def emit(emitter: Emitter) -> Emitted:
+        return emitter.concatenate([emitter.to_channels_first(part) for part in parts], axis), False
+
+    return call.plan.compute(call.name, shape, element, emit)
+
+
 def _join(call: Call, parts: Sequence[F32Tensor]) -> Joined:
     require(1 <= len(parts) <= _MAX_INPUTS, f"must have 1 to {_MAX_INPUTS} parts, but got {len(parts)}")
-    rank = len(parts[0].shape)
+    shape, along = _joined_shape(call, [part.shape for part in parts])
+    return Joined(shape, tuple(parts), along)
+
+
+def _joined_shape(call: Call, shapes: Sequence[Shape]) -> tuple[Shape, int]:
+    """The shape of tensors of `shapes` side by side, and the dimension along which they lie so."""
+    rank = len(shapes[0])
     require("axis" in call.node.attributes, "attribute 'axis' is missing")
     axis: int = call.attribute("axis", 0)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     along = axis % rank
-    others = {(*part.shape[:along], *part.shape[along + 1 :]) for part in parts}
-    ranks = {len(part.shape) for part in parts}
+    others = {(*shape[:along], *shape[along + 1 :]) for shape in shapes}
+    ranks = {len(shape) for shape in shapes}
     require(len(others) == len(ranks) == 1, f"parts must agree but for axis {axis}, but got {sorted(others)}")
-    extent = sum(part.shape[along] for part in parts)
-    return Joined((*parts[0].shape[:along], extent, *parts[0].shape[along + 1 :]), tuple(parts), along)
+    extent = sum(shape[along] for shape in shapes)
+    return (*shapes[0][:along], extent, *shapes[0][along + 1 :]), along

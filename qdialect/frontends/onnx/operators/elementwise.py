@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, float_operands
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.term import Built
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -29,22 +28,20 @@ from qdialect.quant_math import (
     SubArithmetic,
     activations,
 )
-from qdialect.quant_math.pairs import prelu_f32
+from qdialect.quant_math.expressions import Expression, Input
 
-_FLOAT_OPS = {"Add": "arith.addf", "Sub": "arith.subf", "Mul": "arith.mulf", "Div": "arith.divf", "Pow": "math.powf"}
 _TABLE_SIZE = 256
 _OF_ONE_TYPE = ("Add", "Mul")
-_EXTREMES = {"Max": "arith.maximumf", "Min": "arith.minimumf"}
-_FUNCTIONS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Div": np.divide,
-    "Max": np.maximum,
-    "Min": np.minimum,
-    "Pow": activations.power,
-    "PRelu": prelu_f32,
+_LEFT, _RIGHT = Input(0), Input(1)
+_ARITHMETIC: dict[str, Expression] = {
+    "Add": _LEFT + _RIGHT,
+    "Sub": _LEFT - _RIGHT,
+    "Mul": _LEFT * _RIGHT,
+    "Div": _LEFT / _RIGHT,
+    "Pow": _LEFT.apply("math.powf", _RIGHT),
 }
+_EXTREMES: dict[str, Expression] = {"Max": _LEFT.at_least(_RIGHT), "Min": _LEFT.at_most(_RIGHT)}
+_FUNCTIONS = {**_ARITHMETIC, **_EXTREMES, "PRelu": activations.leaky_relu(_RIGHT)}
 _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
     "Add": (AddOp, {"arithmetic": ORT.addition}),
     "Mul": (MulOp, {"rounding": Rounding.F32_RNE_ZP_FIRST, "multiplier": Multiplier.F32}),
@@ -72,16 +69,7 @@ class Binary(F32Tensor):
             return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
-        attributes = {
-            "lhs_scale": left.scale,
-            "lhs_zero_point": left.zero_point,
-            "rhs_scale": right.scale,
-            "rhs_zero_point": right.zero_point,
-            "output_scale": to.scale,
-            "output_zero_point": to.zero_point,
-            "output_min": to.minimum,
-            "output_max": to.maximum,
-        }
+        attributes = BinaryQuantization(left, right, to, (to.minimum, to.maximum)).attributes
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
@@ -115,18 +103,10 @@ class Binary(F32Tensor):
         values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
 
         def emit(emitter: Emitter) -> Emitted:
-            operands, is_channels_last = float_operands(emitter, values, self.shape)
-            lhs, rhs = (Built(emitter, value) for value in operands)
-            return self._paired(lhs, rhs).value, is_channels_last
+            operands, is_channels_last = operands_of_shape(emitter, values, self.shape)
+            return emitter.expression(_FUNCTIONS[self.kind], *operands), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
-
-    def _paired(self, lhs: Built, rhs: Built) -> Built:
-        if self.kind == "PRelu":
-            return lhs.apply("arith.maximumf", 0.0).apply(
-                "arith.addf", lhs.apply("arith.minimumf", 0.0).apply("arith.mulf", rhs)
-            )
-        return lhs.apply((_FLOAT_OPS | _EXTREMES)[self.kind], rhs)
 
 
 def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
@@ -144,7 +124,7 @@ def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
     return Binary(broadcast_shape(lhs.shape, rhs.shape), kind, lhs, rhs)
 
 
-@imports(*_FLOAT_OPS)
+@imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
     return binary(call.node.kind, call.f32(0), call.f32(1))

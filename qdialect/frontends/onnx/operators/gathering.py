@@ -8,6 +8,7 @@ import numpy as np
 
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
+from qdialect.frontends.onnx.operators.indexing import gathered, indices_of
 from qdialect.frontends.onnx.operators.movements import (
     Broadcasting,
     Gathering,
@@ -20,7 +21,7 @@ from qdialect.frontends.onnx.operators.movements import (
 )
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.slices import Slice, border
 
 _BORDERS = ("reflect", "edge", "wrap")
@@ -38,19 +39,21 @@ def _chain(call: Call, *movements: Movement) -> Tensor:
 
 @imports("Gather")
 def _gather(call: Call) -> Tensor:
-    """The dimension `axis` makes way for those of the constant indices."""
+    """The dimension `axis` makes way for those of the indices."""
     call.count(2)
-    shape, indices = call.tensor(0).shape, call.constant(1)
+    shape = call.tensor(0).shape
     (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
-    extent = shape[axis]
+    if not isinstance(call.tensor(1), Constant):
+        return gathered(call, call.tensor(0), indices_of(call, 1), axis)
+    indices, extent = call.constant(1), shape[axis]
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
     holds = bool((indices >= -extent).all() and (indices < extent).all())
     require(holds, f"indices must be in [-{extent}, {extent})")
     call.plan.budget.spend_indices(indices.size)
     flat = tuple(int(index) % extent for index in indices.ravel())
     before, after = shape[:axis], shape[axis + 1 :]
-    gathered = Gathering((*before, len(flat), *after), axis, flat)
-    return _chain(call, gathered, Reshaping((*before, *indices.shape, *after)))
+    known_rows = Gathering((*before, len(flat), *after), axis, flat)
+    return _chain(call, known_rows, Reshaping((*before, *indices.shape, *after)))
 
 
 @imports("Tile")

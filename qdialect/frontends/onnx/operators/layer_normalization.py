@@ -15,13 +15,12 @@ from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.f32 import axis_of, computed
-from qdialect.frontends.onnx.operators.formula import swish
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_f32
-from qdialect.frontends.onnx.operators.term import Built
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.normalization import affine, centred, group_normalized, mean_of, normalized
 from qdialect.frontends.planning.tensors import Computed, Tensor, stored_axis
+from qdialect.quant_math import activations
 
 _EPSILON = 1e-5
 _SKIP_EPSILON = 1e-12
@@ -145,9 +144,7 @@ def _by_groups(call: Call, groups: int, entries: int, axis: int, has_activation:
         normal = group_normalized(emitter, value, groups, along, epsilon, (scale, bias))
         if not has_activation:
             return normal, is_channels_last
-        result = swish(1.0)(Built(emitter, normal))
-        assert isinstance(result, Built)
-        return result.value, is_channels_last
+        return emitter.expression(activations.silu, normal), is_channels_last
 
     return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
 

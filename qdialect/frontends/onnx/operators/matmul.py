@@ -189,9 +189,9 @@ class _Factors:
             found = f"scales of the right operand must lie along axis {axis}, but got {right.axis}"
             require(right.axis == axis and len(right.shape) > 1, found)
 
-    def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, turns: bool) -> ir.Value:
+    def _value(self, emitter: Emitter, operand: Quantized, shape: Shape, is_transposed: bool) -> ir.Value:
         value = emitter.to_channels_first(operand.values)
-        if turns and len(operand.shape) > 1:
+        if is_transposed and len(operand.shape) > 1:
             rank = len(operand.shape)
             value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
         return emitter.reshape(value, shape)
@@ -218,8 +218,8 @@ class _Factors:
         )
 
 
-def _exchanged(shape: Shape, turns: bool) -> Shape:
-    return (*shape[:-2], shape[-1], shape[-2]) if turns else shape
+def _exchanged(shape: Shape, is_transposed: bool) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
 
 
 def _broadcast(left: Shape, right: Shape) -> Shape:

@@ -19,7 +19,7 @@ from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.slices import Slice, gather, take_slices
 
 _LARGEST_WHOLE = 2**24
@@ -35,6 +35,11 @@ class Movement(ABC):
     def wants_channels_last(self) -> bool:
         """Whether `emit` takes and gives tensors with their channels last."""
         return False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a tensor that is known can be moved when the model is read."""
+        return True
 
     @abstractmethod
     def array(self, array: Array) -> Array:
@@ -178,7 +183,7 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
     """`source`, moved."""
     check_shape(movement.shape, "result")
     if isinstance(source, Constant):
-        return Constant(_moved(plan, source.array, movement))
+        return _moved_constant(plan, name, source, movement)
     if isinstance(source, Value):
         return move_value(plan, name, source, movement, None)
     if not isinstance(source, Quantized) or (isinstance(movement, Padding) and not movement.is_exact_in(source)):
@@ -188,6 +193,13 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
     axis = source.axis if per_tensor else movement.axis(source.axis)
     values = move_value(plan, name, source.values, movement, to)
     return Quantized(movement.shape, values, source.scales, source.zero_points, axis)
+
+
+def _moved_constant(plan: Plan, name: str, source: Constant, movement: Movement) -> Tensor:
+    if movement.is_known:
+        return Constant(_moved(plan, source.array, movement))
+    value = move_value(plan, name, known(name, source.array), movement, None)
+    return Computed(value.shape, value) if value.element == "f32" else value
 
 
 def _moved(plan: Plan, array: Array, movement: Movement) -> Array:
@@ -200,7 +212,7 @@ def move_value(plan: Plan, name: str, value: Value, movement: Movement, to: Quan
     if isinstance(movement, Padding) and value.element == "f32":
         holds = float(movement.fill).is_integer() and abs(movement.fill) <= _LARGEST_WHOLE
         require(holds, f"a float tensor must be padded with a whole number of at most 2^24, but got {movement.fill}")
-    elif value.data is not None and not isinstance(movement, Padding):
+    elif value.data is not None and movement.is_known and not isinstance(movement, Padding):
         return known(name, _moved(plan, value.data, movement))
 
     def emit(emitter: Emitter) -> Emitted:

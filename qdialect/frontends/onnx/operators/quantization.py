@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
-from qdialect.frontends.common import are_scales, check_scales, require
+from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import ELEMENTS
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.operators.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
@@ -25,17 +24,13 @@ Integers = tuple[int, ...]
 
 
 def scales_of(call: Call, index: int) -> Floats:
-    """Input `index` as one scale or a list of them, which ops can hold."""
-    scales = _scale_entries(call, index)
-    check_scales(scales, "scale")
-    return scales
-
-
-def _scale_entries(call: Call, index: int) -> Floats:
+    """Input `index` as one scale or a list of them."""
     array = call.constant(index)
     require(array.dtype == "float32", f"scale must be f32, but got {array.dtype}")
     require(array.ndim <= 1 and array.size >= 1, f"scale must have 0 or 1 dimensions, but got {array.ndim}")
-    return tuple(float(value) for value in array.ravel())
+    scales = tuple(float(value) for value in array.ravel())
+    check_scales(scales, "scale")
+    return scales
 
 
 def zero_points_of(call: Call, index: int, count: int, element: str) -> tuple[Integers, str]:
@@ -59,11 +54,7 @@ def parameters_of(call: Call, index: int, element: str) -> QuantizedTensorType:
 
 def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
     """Input `values` with the scales of input `scale` and the zero points of the next, along `axis` if several."""
-    return _held(call, values, scale, axis, scales_of(call, scale))
-
-
-def _held(call: Call, values: int, scale: int, axis: int, scales: Floats) -> Quantized:
-    value = call.value(values)
+    value, scales = call.value(values), scales_of(call, scale)
     require(value.element in _QUANTIZED, f"input {values} must be {' or '.join(_QUANTIZED)}, but got {value.element}")
     zero_points, element = zero_points_of(call, scale + 1, len(scales), value.element)
     require(element == value.element, f"zero point must be {value.element}, but got {element}")
@@ -80,14 +71,12 @@ def _held(call: Call, values: int, scale: int, axis: int, scales: Floats) -> Qua
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    axis: int = call.attribute("axis", 1)
-    scales = _scale_entries(call, 1)
-    if not isinstance(call.tensor(0), Constant) or are_scales(scales):
-        return dequantized(call, 0, 1, axis)
-    # The numbers of a constant need no op, and no scale that an op can hold.
-    require(all(0 < scale < math.inf for scale in scales), f"scale must be positive and finite, but got {scales[0]}")
-    call.plan.budget.spend_constant(call.tensor(0).shape, np.dtype(np.float32).itemsize)
-    return Constant(np.asarray(_held(call, 0, 1, axis, scales).f32_values()))
+    wide = wide_scale_of(call, 1)
+    if wide is not None:
+        value = call.value(0)
+        (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
+        return plainly_dequantized(call, value, wide, zero_point)
+    return dequantized(call, 0, 1, call.attribute("axis", 1))
 
 
 @imports("QuantizeLinear", "com.microsoft.QuantizeLinear")
@@ -95,8 +84,12 @@ def _quantize_linear(call: Call) -> Tensor:
     """By a division in float32, ties to even; where an integer op expresses the QDQ group that ends here, it is one."""
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    scales = scales_of(call, 1)
     default = ELEMENTS.get(call.attribute("output_dtype", 0) or _UNSIGNED, "another type")
+    wide = wide_scale_of(call, 1)
+    if wide is not None:
+        (zero_point,), element = zero_points_of(call, 2, 1, default)
+        return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point)
+    scales = scales_of(call, 1)
     zero_points, element = zero_points_of(call, 2, len(scales), default)
     require(element in _QUANTIZED, f"output must be {' or '.join(_QUANTIZED)}, but got {element}")
     source = call.tensor(0)

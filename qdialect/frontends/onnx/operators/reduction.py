@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.dialect import ArgMaxOp, ArgMinOp, MeanOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.frontends.common import require
+from qdialect.frontends.onnx.operators.ordering import extreme_index
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, mapping
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping
 from qdialect.quant_math import Multiplier, Rounding
 
 _ARG_OPS = {"ArgMax": ArgMaxOp, "ArgMin": ArgMinOp}
@@ -24,11 +25,13 @@ _SUM_OPS = {"ReduceSum": SumOp, "ReduceMean": MeanOp}
 def _arg(call: Call) -> Tensor:
     """Numbers with one scale compare as their quantized values do."""
     call.count(1)
-    values, op_class = _quantized_of(call), _ARG_OPS[call.node.kind]
-    rank = len(values.shape)
+    values, op_class = _eight_bit(call.tensor(0)), _ARG_OPS[call.node.kind]
+    rank = len(call.tensor(0).shape)
     axis, last = call.attribute("axis", 0), call.attribute("select_last_index", 0) != 0
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     axes, keep_dims = (axis % rank,), call.attribute("keepdims", 1) != 0
+    if values is None:
+        return extreme_index(call, axis % rank, keep_dims, last, call.node.kind == "ArgMax")
 
     def emit(emitter: Emitter) -> Emitted:
         data, (along,), is_channels_last = over_axes(emitter, values, axes, keep_dims)
@@ -39,22 +42,18 @@ def _arg(call: Call) -> Tensor:
     return call.plan.compute(call.name, reduced_shape(values.shape, axes, keep_dims), "i64", emit)
 
 
-def _quantized_of(call: Call) -> Value:
-    source = call.tensor(0)
-    if isinstance(source, F32Tensor) and not isinstance(source, Quantized):
-        require(False, "input must be quantized values or come from a DequantizeLinear")
-    values = source.values if isinstance(source, Quantized) else call.value(0)
-    require(not isinstance(source, Quantized) or len(source.scales) == 1, "input must have one scale")
-    require(values.element in EIGHT_BIT, f"input must be i8 or ui8, but got {values.element}")
-    require(not isinstance(source, Constant), "input must not be constant")
-    return values
+def _eight_bit(source: Tensor) -> Value | None:
+    """Values of 8 bits that are ordered as the numbers they stand for."""
+    if isinstance(source, Quantized):
+        return source.values if source.is_eight_bit else None
+    return source if isinstance(source, Value) and source.element in EIGHT_BIT else None
 
 
 @imports(*_EXTREME_OPS)
 def _extreme(call: Call) -> Tensor:
     """The quantized value of the extreme number is the extreme quantized value."""
     source, op_class = call.quantized(0), _EXTREME_OPS[call.node.kind]
-    axes, keep_dims = _axes_of(call, len(source.shape)), call.attribute("keepdims", 1) != 0
+    axes, keep_dims = axes_of(call, len(source.shape)), call.attribute("keepdims", 1) != 0
     if not axes:
         return source
     element = source.parameters.element
@@ -98,14 +97,14 @@ class Sum(F32Tensor):
 @imports(*_SUM_OPS)
 def _sum(call: Call) -> Tensor:
     source, keep_dims = call.quantized(0), call.attribute("keepdims", 1) != 0
-    axes = _axes_of(call, len(source.shape))
+    axes = axes_of(call, len(source.shape))
     if not axes:
         return source
     shape = reduced_shape(source.shape, axes, keep_dims)
     return Sum(shape, _SUM_OPS[call.node.kind], source, axes, keep_dims)
 
 
-def _axes_of(call: Call, rank: int) -> tuple[int, ...]:
+def axes_of(call: Call, rank: int) -> tuple[int, ...]:
     """Axes by an attribute in old operator sets and a constant input in later ones; none are all or, as asked, none."""
     call.count(1, 2)
     listed = list(call.integers(1) if call.optional(1) is not None else call.attribute("axes", list[int]()))

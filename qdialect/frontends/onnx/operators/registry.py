@@ -134,6 +134,7 @@ F32Planner = Callable[[Call], Computed]
 
 _PLANNERS = Registry[Planner]("importer")
 _F32_PLANNERS = Registry[F32Planner]("float importer")
+_INTEGER_PLANNERS = Registry[Planner]("integer importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -146,8 +147,29 @@ def imports_f32(*kinds: str) -> Callable[[F32Planner], F32Planner]:
     return _F32_PLANNERS.register(*kinds)
 
 
+def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for what operators compute where input 0 is integers or booleans."""
+    return _INTEGER_PLANNERS.register(*kinds)
+
+
 def planner_of(kind: str) -> Planner:
     """The planner of an operator; raises `UnsupportedError` where there is none."""
+    quantized, integers = _quantized_planner(kind), _INTEGER_PLANNERS.get(kind)
+    return quantized if integers is None else _by_element(quantized, integers)
+
+
+def _by_element(planner: Planner, integers: Planner) -> Planner:
+    def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
+        return integers(call) if call.inputs and _is_integers(call.inputs[0]) else planner(call)
+
+    return plan
+
+
+def _is_integers(tensor: Tensor | None) -> bool:
+    return isinstance(tensor, Value) or (isinstance(tensor, Constant) and tensor.array.dtype.kind in "iub")
+
+
+def _quantized_planner(kind: str) -> Planner:
     planner, f32 = _PLANNERS.get(kind), _F32_PLANNERS.get(kind)
     if planner is not None:
         return planner if f32 is None else _either(planner, f32)
@@ -207,4 +229,4 @@ class Computable(F32Tensor):
 
 def supported_operators() -> tuple[str, ...]:
     """Names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys()))
+    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys() | _INTEGER_PLANNERS.keys()))

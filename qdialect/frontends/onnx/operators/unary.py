@@ -11,15 +11,7 @@ import numpy as np
 
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.formula import (
-    Applied,
-    Formula,
-    applied,
-    hard_swish,
-    leaky_relu,
-    sigmoid,
-    tanh,
-)
+from qdialect.frontends.onnx.operators.formula import Applied, applied
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
@@ -27,7 +19,9 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, Tensor, mapping
 from qdialect.profiles import ORT
+from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
+from qdialect.quant_math.expressions import Expression
 
 _DEFAULT_LEAKY_ALPHA = float(np.float32(0.01))
 _OPS: dict[str, type[UnaryOp]] = {
@@ -67,10 +61,10 @@ def _unary(kind: str, call: Call, source: Quantized) -> Function:
     return Function(source.shape, source, _formula(kind, call), op_class, attributes)
 
 
-def _formula(kind: str, call: Call) -> Formula:
+def _formula(kind: str, call: Call) -> Expression:
     if kind == "LeakyRelu":
-        return leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
-    return {"Sigmoid": sigmoid, "Tanh": tanh, "HardSwish": hard_swish}[kind]
+        return activations.leaky_relu(call.attribute("alpha", _DEFAULT_LEAKY_ALPHA))
+    return {"Sigmoid": activations.sigmoid, "Tanh": activations.tanh, "HardSwish": onnx_activations.hard_swish}[kind]
 
 
 @imports(*_OPS)

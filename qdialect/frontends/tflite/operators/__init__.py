@@ -1,47 +1,13 @@
-"""How each operator of the schema becomes `qnn` ops, one family a file."""
+"""How each operator of the schema becomes `qnn` ops, one family a file.
 
-# Imported for the planners they register.
-from qdialect.frontends.tflite.operators import (
-    arg,
-    cast,
-    concatenation,
-    contraction,
-    data_movement,
-    elementwise,
-    f32,
-    gathering,
-    packing,
-    pool,
-    product,
-    quantization,
-    reduction,
-    resize,
-    slicing,
-    softmax,
-    space_batch,
-    unary,
-)
+A new file of this package is a new family: all of them are imported here.
+"""
+
+from __future__ import annotations
+
 from qdialect.frontends.tflite.operators.registry import Emission, plan, supported_operators
+from qdialect.registry import import_modules
 
-FAMILIES = (
-    arg,
-    cast,
-    concatenation,
-    contraction,
-    data_movement,
-    elementwise,
-    gathering,
-    packing,
-    pool,
-    product,
-    quantization,
-    f32,
-    reduction,
-    resize,
-    slicing,
-    softmax,
-    space_batch,
-    unary,
-)
+import_modules(__name__, __path__)
 
-__all__ = ["FAMILIES", "Emission", "plan", "supported_operators"]
+__all__ = ["Emission", "plan", "supported_operators"]

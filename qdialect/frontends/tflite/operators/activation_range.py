@@ -9,7 +9,7 @@ import tflite
 
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Tensor
-from qdialect.frontends.tflite.operators.checks import code_range
+from qdialect.frontends.tflite.operators.checks import quantized_range
 
 _BOUNDS: dict[int, tuple[float | None, float | None]] = {
     tflite.ActivationFunctionType.NONE: (None, None),
@@ -36,7 +36,7 @@ def f32_bounds(activation: int) -> tuple[float | None, float | None]:
 
 def quantized_bounds(minimum: float | None, maximum: float | None, output: Tensor) -> tuple[int, int]:
     """The quantized values of two real bounds; None stands for the end of the type's range."""
-    low, high = code_range(output)
+    low, high = quantized_range(output)
     # The other end of the type bounds the values too: a clamp outside the type's range leaves one value.
     bounds = (
         low if minimum is None else _quantized(minimum, output),

@@ -17,7 +17,7 @@ from qdialect.quant_math import Multiplier, real_multiplier
 EIGHT_BIT = ("i8", "ui8")
 # Axes, extents and amounts are a few for each dimension.
 _MAX_ENTRIES = 1024
-# A larger factor would need a left shift of more places than an accumulator has.
+# A larger factor would need a left shift of more bits than an accumulator has.
 _LARGEST_FACTOR = 2.0**30
 
 
@@ -46,7 +46,7 @@ def eight_bit(tensor: Tensor, what: str) -> Tensor:
     require(tensor.element in EIGHT_BIT, f"{what} must be i8 or ui8, but got {tensor.element}")
     require(len(tensor.scales) == 1, f"{what} must have one scale, but got {len(tensor.scales)}")
     check_scales(tensor, what)
-    low, high = code_range(tensor)
+    low, high = quantized_range(tensor)
     holds = low <= tensor.zero_point <= high
     require(holds, f"{what} zero point must be in [{low}, {high}], but got {tensor.zero_point}")
     return tensor
@@ -108,6 +108,6 @@ def check_rescale(
         require(0 <= factor < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {factor}")
 
 
-def code_range(tensor: Tensor) -> tuple[int, int]:
+def quantized_range(tensor: Tensor) -> tuple[int, int]:
     """Smallest and largest value of an integer tensor."""
     return ELEMENT_RANGES[tensor.element]

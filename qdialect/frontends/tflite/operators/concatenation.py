@@ -14,7 +14,7 @@ from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.checks import eight_bit, operands, same_quantization
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_codes
+from qdialect.quant_math import FloatRounding, Scaling, Table, encode_table, round_f32, scale_factors, table_values
 
 
 @imports("CONCATENATION")
@@ -67,6 +67,6 @@ def _rescale_table(part: Tensor, output: Tensor) -> Table:
     """``half_away(x * r - z_x * r) + z_y`` with r = s_x * (1 / s_y), in float32 (TFLite ConcatenationWithScaling)."""
     ratio = np.float32(part.scale) * np.float32(scale_factors(output.scale, Scaling.RECIPROCAL_F32))
     shift = np.float32(-part.zero_point) * ratio
-    scaled = table_codes(np.uint8).astype(np.float32) * ratio + shift
+    scaled = table_values(np.uint8).astype(np.float32) * ratio + shift
     values = round_f32(scaled, FloatRounding.HALF_AWAY).astype(np.int64) + output.zero_point
     return encode_table(np.clip(values, 0, 255), np.uint8)

@@ -15,6 +15,7 @@ from qdialect.dialect import (
     SquaredDifferenceOp,
     SubOp,
 )
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -22,9 +23,9 @@ from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import (
     check_rescale,
-    code_range,
     eight_bit,
     operands,
+    quantized_range,
     same_quantization,
     same_type,
 )
@@ -82,7 +83,7 @@ def _extreme(operator: Operator) -> Emission:
     for tensor in _checked(operator):
         same_quantization(operator, tensor)
     op_class = MaximumOp if operator.kind == "MAXIMUM" else MinimumOp
-    return _binary(operator, op_class, code_range(operator.outputs[0]))
+    return _binary(operator, op_class, quantized_range(operator.outputs[0]))
 
 
 @imports("SQUARED_DIFFERENCE")
@@ -92,7 +93,7 @@ def _squared_difference(operator: Operator) -> Emission:
     _check_shifted(operator, lhs, rhs, 0)
     twice_max, output = 2 * max(lhs.scale, rhs.scale), operator.outputs[0]
     check_rescale(twice_max * twice_max, [2.0**-14], output.scale, Multiplier.F64)
-    return _binary(operator, SquaredDifferenceOp, code_range(output))
+    return _binary(operator, SquaredDifferenceOp, quantized_range(output))
 
 
 @imports("PRELU")
@@ -101,7 +102,7 @@ def _prelu(operator: Operator) -> Emission:
     data, slope = _checked(operator)
     output = operator.outputs[0]
     check_rescale(data.scale, [1.0, slope.scale], output.scale, Multiplier.F32)
-    return _binary(operator, PreluOp, code_range(output), arithmetic=PairArithmetic.TFLITE_FIXED)
+    return _binary(operator, PreluOp, quantized_range(output), arithmetic=PairArithmetic.TFLITE_FIXED)
 
 
 def _checked(operator: Operator) -> tuple[Tensor, Tensor]:
@@ -127,14 +128,7 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
             emitter.value(lhs),
             emitter.value(rhs),
             element=output.element,
-            lhs_scale=lhs.scale,
-            lhs_zero_point=lhs.zero_point,
-            rhs_scale=rhs.scale,
-            rhs_zero_point=rhs.zero_point,
-            output_scale=output.scale,
-            output_zero_point=output.zero_point,
-            output_min=bounds[0],
-            output_max=bounds[1],
+            **BinaryQuantization(lhs, rhs, output, bounds).attributes,
             **arithmetic,
         )
 

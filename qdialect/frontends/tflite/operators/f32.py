@@ -7,7 +7,6 @@ e^x are rounded correctly, where a C library's may be an ulp off.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import tflite
@@ -25,6 +24,8 @@ from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import activations
+from qdialect.quant_math.expressions import Expression, Input
 
 _ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
 
@@ -63,32 +64,30 @@ def _f32(tensor: Tensor, what: str) -> Tensor:
     return tensor
 
 
-Chain = Callable[[F32Builder, ir.Value], ir.Value]
-_CHAINS: dict[str, Chain] = {
-    "ABS": lambda s, x: s("absf", x),
-    "CEIL": lambda s, x: s("ceil", x),
-    "EXP": lambda s, x: s("exp", x),
-    "FLOOR": lambda s, x: s("floor", x),
-    "HARD_SWISH": lambda s, x: s("divf", s("mulf", x, s("minimumf", s("maximumf", s("addf", x, 3.0), 0.0), 6.0)), 6.0),
-    "LOG": lambda s, x: s("log", x),
-    "LOGISTIC": lambda s, x: s("divf", 1.0, s("addf", s("exp", s("negf", x)), 1.0)),
-    "NEG": lambda s, x: s("negf", x),
-    "RELU": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU),
-    "RELU6": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU6),
-    "RELU_N1_TO_1": lambda s, x: s.clamp(x, tflite.ActivationFunctionType.RELU_N1_TO_1),
-    "ROUND": lambda s, x: s("roundeven", x),
-    "RSQRT": lambda s, x: s("rsqrt", x),
-    "SQRT": lambda s, x: s("sqrt", x),
-    "SQUARE": lambda s, x: s("mulf", x, x),
-    "TANH": lambda s, x: s("tanh", x),
+_FUNCTIONS: dict[str, Expression] = {
+    "ABS": activations.absolute,
+    "CEIL": activations.ceil,
+    "EXP": activations.exp,
+    "FLOOR": activations.floor,
+    "HARD_SWISH": activations.hardswish,
+    "LOG": activations.log,
+    "LOGISTIC": activations.sigmoid,
+    "NEG": activations.negate,
+    "RELU": activations.relu,
+    "RELU6": activations.relu6,
+    "RELU_N1_TO_1": Input().at_least(-1.0).at_most(1.0),
+    "ROUND": activations.round_even,
+    "RSQRT": activations.rsqrt,
+    "SQRT": activations.sqrt,
+    "SQUARE": activations.square,
+    "TANH": activations.tanh,
 }
 
 
-@imports_f32(*_CHAINS)
+@imports_f32(*_FUNCTIONS)
 def _function(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
-    chain = _CHAINS[operator.kind]
-    return lambda emitter: chain(F32Builder(emitter, data.shape), emitter.value(data))
+    return lambda emitter: emitter.expression(_FUNCTIONS[operator.kind], emitter.value(data))
 
 
 def _activation_of(operator: Operator) -> int:

@@ -1,4 +1,4 @@
-"""GATHER, MIRROR_PAD, TILE, REVERSE_V2, BROADCAST_TO, DEPTH_TO_SPACE and SPACE_TO_DEPTH: elements at other places."""
+"""GATHER, MIRROR_PAD, TILE, REVERSE_V2, BROADCAST_TO, DEPTH_TO_SPACE and SPACE_TO_DEPTH: elements moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.frontends.tflite.reader import read_options
 
 _MIRRORS = ("reflect", "symmetric")
-# Both halves of a block swap places with what lies between them.
+# Both halves of a block change sides with what lies between them.
 _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 
 
@@ -28,25 +28,25 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 def _gather(operator: Operator) -> Emission:
     """The dimension `axis` makes way for those of the constant indices."""
     axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
-    data, places = operands(operator, 2)
+    data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
     require(dims == 0, f"batch dimensions must be 0, but got {dims}")
-    check_indices(math.prod(places.shape), operator.budget)
-    place, indices = axis_of([axis], len(data.shape)), integers(places, "indices", MAX_INDICES)
-    extent = data.shape[place]
+    check_indices(math.prod(positions.shape), operator.budget)
+    dimension, indices = axis_of([axis], len(data.shape)), integers(positions, "indices", MAX_INDICES)
+    extent = data.shape[dimension]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
-    shape = (*data.shape[:place], *places.shape, *data.shape[place + 1 :])
-    return lambda emitter: emitter.reshape(gather(emitter, emitter.value(data), place, indices), shape)
+    shape = (*data.shape[:dimension], *positions.shape, *data.shape[dimension + 1 :])
+    return lambda emitter: emitter.reshape(gather(emitter, emitter.value(data), dimension, indices), shape)
 
 
-def _along(operator: Operator, data: Tensor, places: Sequence[Sequence[int]]) -> Emission:
-    """The elements at `places` along each dimension."""
+def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Emission:
+    """The elements at `positions` along each dimension."""
     same_content(data, operator.outputs[0])
 
     def emit(emitter: Emitter) -> ir.Value:
         value = emitter.value(data)
-        for axis, indices in enumerate(places):
+        for axis, indices in enumerate(positions):
             value = gather(emitter, value, axis, indices)
         return value
 

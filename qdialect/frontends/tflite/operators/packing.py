@@ -23,18 +23,18 @@ def _pack(operator: Operator) -> Emission:
     require(len(parts) == count, f"must have {count} inputs, but got {len(parts)}")
     output = eight_bit(operator.outputs[0], "output")
     shape = parts[0].shape
-    place = axis_of([axis], len(shape) + 1)
+    dimension = axis_of([axis], len(shape) + 1)
     for part in parts:
         same_quantization(operator, part)
         require(part.shape == shape, f"inputs must have the shape {list(shape)}, but got {list(part.shape)}")
 
     def emit(emitter: Emitter) -> ir.Value:
-        layer = (*shape[:place], 1, *shape[place:])
+        layer = (*shape[:dimension], 1, *shape[dimension:])
         return emitter.build(
             ConcatOp,
             *[emitter.reshape(emitter.value(part), layer) for part in parts],
             element=output.element,
-            axis=place,
+            axis=dimension,
             input_scales=[output.scale] * count,
             input_zero_points=[output.zero_point] * count,
             output_scale=output.scale,

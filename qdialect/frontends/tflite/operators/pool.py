@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 
 @imports("AVERAGE_POOL_2D")
 def _average_pool_2d(operator: Operator) -> Emission:
-    """The quantized values of the cells inside are averaged, ties away from zero; padding does not count."""
+    """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
     zero_point = eight_bit(operator.outputs[0], "output").zero_point if operator.outputs else 0
     attributes = {"zero_point": zero_point, "division": Division.HALF_AWAY, "count_include_pad": False}
     return _pool(operator, AvgPool2DOp, attributes)

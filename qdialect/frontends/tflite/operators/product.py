@@ -104,5 +104,5 @@ def transposed(emitter: Emitter, value: ir.Value) -> ir.Value:
     return emitter.build(TransposeOp, value, element=element_of(value.type), permutation=order)
 
 
-def _transposed(shape: tuple[int, ...], turns: bool) -> tuple[int, ...]:
-    return (*shape[:-2], shape[-1], shape[-2]) if turns else shape
+def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape

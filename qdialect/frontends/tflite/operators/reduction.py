@@ -48,7 +48,7 @@ def _sum(operator: Operator) -> Emission:
 
 @imports("MEAN")
 def _mean(operator: Operator) -> Emission:
-    """The sum is rescaled by a factor that has the number of cells in it."""
+    """The sum is rescaled by a factor that has the number of elements in it."""
     return _rescaled(operator, MeanOp, TFLITE.rescale)
 
 

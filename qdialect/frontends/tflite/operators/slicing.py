@@ -23,11 +23,11 @@ from qdialect.frontends.tflite.strided_slice import select
 def _split(operator: Operator) -> Emission:
     count = read_options(operator, tflite.SplitOptions, lambda options: options.NumSplits())
     axis, data = operands_of_many(operator, 2)
-    place = axis_of(integers(axis, "axis"), len(data.shape))
+    dimension = axis_of(integers(axis, "axis"), len(data.shape))
     require(count == len(operator.outputs), f"must have {count} outputs, but got {len(operator.outputs)}")
-    extent = data.shape[place]
+    extent = data.shape[dimension]
     require(extent % count == 0, f"extent must be a multiple of {count}, but got {extent}")
-    return _parts(operator, data, place, [extent // count] * count)
+    return _parts(operator, data, dimension, [extent // count] * count)
 
 
 @imports("SPLIT_V")
@@ -35,14 +35,14 @@ def _split_v(operator: Operator) -> Emission:
     """One size may be -1: whatever the others leave."""
     data, sizes, axis = operands_of_many(operator, 3)
     check_indices(math.prod(sizes.shape), operator.budget)
-    place, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes", MAX_INDICES))
+    dimension, given = axis_of(integers(axis, "axis"), len(data.shape)), list(integers(sizes, "sizes", MAX_INDICES))
     require(len(given) == len(operator.outputs), f"must have {len(given)} outputs, but got {len(operator.outputs)}")
-    extent = data.shape[place]
+    extent = data.shape[dimension]
     if given.count(-1) == 1:
         given[given.index(-1)] = extent - sum(given) - 1
     holds = min(given) >= 1 and sum(given) == extent
     require(holds, f"sizes must be at least 1 and add up to {extent}, but got {given}")
-    return _parts(operator, data, place, given)
+    return _parts(operator, data, dimension, given)
 
 
 def axis_of(entries: Sequence[int], rank: int) -> int:
@@ -101,7 +101,7 @@ def _strided_slice(operator: Operator) -> Emission:
 def _unpack(operator: Operator) -> Emission:
     number, axis = read_options(operator, tflite.UnpackOptions, lambda options: (options.Num(), options.Axis()))
     (data,) = operands_of_many(operator, 1)
-    place, count = axis_of([axis], len(data.shape)), len(operator.outputs)
-    require(data.shape[place] == number, f"extent along axis must be {number}, but got {data.shape[place]}")
+    dimension, count = axis_of([axis], len(data.shape)), len(operator.outputs)
+    require(data.shape[dimension] == number, f"extent along axis must be {number}, but got {data.shape[dimension]}")
     require(count == number, f"must have {number} outputs, but got {count}")
-    return _parts(operator, data, place, [1] * number)
+    return _parts(operator, data, dimension, [1] * number)

@@ -9,7 +9,7 @@ from qdialect.dialect import SoftmaxOp
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import code_range, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.checks import eight_bit, operands, quantized_range, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math.choices import SoftmaxArithmetic
@@ -25,7 +25,7 @@ def _softmax(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     output = eight_bit(operator.outputs[0], "output")
     same_type(operator, eight_bit(data, "input"))
-    found, wanted = (output.scale, output.zero_point), (_OUTPUT_SCALE, code_range(output)[0])
+    found, wanted = (output.scale, output.zero_point), (_OUTPUT_SCALE, quantized_range(output)[0])
     require(found == wanted, f"output scale and zero point must be {wanted}, but got {found}")
     check_scale(beta, "beta")
     factor = data.scale * beta

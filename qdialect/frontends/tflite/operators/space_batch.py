@@ -57,9 +57,9 @@ def _space_to_batch(operator: Operator) -> Emission:
 @imports("BATCH_TO_SPACE_ND")
 def _batch_to_space(operator: Operator) -> Emission:
     data, block, low, high = _operands(operator)
-    count, places = len(block), math.prod(block)
-    require(data.shape[0] % places == 0, f"batch must be a multiple of {places}, but got {data.shape[0]}")
-    images, spatial, rest = data.shape[0] // places, data.shape[1 : 1 + count], data.shape[1 + count :]
+    count, blocks = len(block), math.prod(block)
+    require(data.shape[0] % blocks == 0, f"batch must be a multiple of {blocks}, but got {data.shape[0]}")
+    images, spatial, rest = data.shape[0] // blocks, data.shape[1 : 1 + count], data.shape[1 + count :]
     split = (*block, images, *spatial, *rest)
     order = (count, *_interleaved(range(count + 1, 2 * count + 1), range(count)), *range(2 * count + 1, len(split)))
     grown = [extent * size for extent, size in zip(spatial, block, strict=True)]

@@ -16,7 +16,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
 from qdialect.frontends.tflite.operators.activation_range import activation_range, quantized_bounds
-from qdialect.frontends.tflite.operators.checks import check_rescale, code_range, eight_bit, operands, same_type
+from qdialect.frontends.tflite.operators.checks import check_rescale, eight_bit, operands, quantized_range, same_type
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.profiles import TFLITE
@@ -141,7 +141,7 @@ def _unary(operator: Operator, op_class: type[UnaryOp], attributes: Mapping[str,
 @imports("LOGISTIC")
 def _logistic(operator: Operator) -> Emission:
     _input_of(operator)
-    _check_output(operator, 1 / 256, code_range(operator.outputs[0])[0])
+    _check_output(operator, 1 / 256, quantized_range(operator.outputs[0])[0])
     return _unary(operator, SigmoidOp, {})
 
 

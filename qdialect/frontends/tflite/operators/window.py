@@ -14,7 +14,7 @@ def explicit_padding(
 ) -> Padding:
     """(top, left, bottom, right) of a padding mode of the schema (TFLite ComputePaddingHeightWidth).
 
-    SAME yields ceil(size / stride) windows; of an odd number of added cells the larger half comes last.
+    SAME yields ceil(size / stride) windows; of an odd number of added elements the larger half comes last.
     """
     require(min(*strides, *dilation, *window) >= 1, "strides, dilation and window must be at least 1")
     if padding == tflite.Padding.VALID:

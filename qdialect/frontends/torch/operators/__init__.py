@@ -1,19 +1,13 @@
-"""How each operator becomes tensors of the plan, one family a file."""
+"""How each operator becomes tensors of the plan, one family a file.
 
-# Imported for the planners they register.
-from qdialect.frontends.torch.operators import (
-    averages,
-    concatenation,
-    convolution,
-    functions,
-    matmul,
-    movement,
-    pool,
-    quantization,
-    softmax,
-)
+A new file of this package is a new family: all of them are imported here.
+"""
+
+from __future__ import annotations
+
 from qdialect.frontends.torch.operators.registry import Call, planner_of, supported_operators
+from qdialect.registry import import_modules
 
-FAMILIES = (averages, concatenation, convolution, functions, matmul, movement, pool, quantization, softmax)
+import_modules(__name__, __path__)
 
-__all__ = ["FAMILIES", "Call", "planner_of", "supported_operators"]
+__all__ = ["Call", "planner_of", "supported_operators"]

@@ -51,7 +51,7 @@ class Joined(F32Tensor):
         return plan.compute(name, self.shape, to.element, emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        """Every part in its place with zeros around it, all of them added."""
+        """Every part at its position with zeros around it, all of them added."""
         values = [part.f32(plan, self.name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Emitted:

@@ -6,7 +6,7 @@ A function of one quantized tensor, however many operators it is made of, is a t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, BroadcastOp, MulOp
+from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -35,7 +36,8 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
-from qdialect.quant_math import QuantParams, code_range, elementwise
+from qdialect.quant_math import elementwise, quantized_range
+from qdialect.quant_math.expressions import Expression
 
 Leaf = tuple[Any, ...]
 """What tells quantized tensors apart, `Quantized.key`."""
@@ -59,21 +61,17 @@ class FloatOps:
         return uniform_constant(value, like.type)
 
 
-Formula = Callable[[FloatOps, Sequence[ir.Value]], ir.Value]
-"""Builds the function of operands of one shape."""
-
-
 @dataclass(frozen=True, eq=False)
 class Pointwise(F32Tensor):
     """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
 
-    `formula` builds it of `operands`, the same tensors in order with numbers among them.
+    `formula` computes it of `operands`, the same tensors in order with numbers among them.
     """
 
     node: Node
     parts: Mapping[str, F32Tensor]
     operands: tuple[F32Tensor, ...]
-    formula: Formula
+    formula: Expression
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
 
@@ -115,8 +113,7 @@ class Pointwise(F32Tensor):
             rank = len(self.shape)
             shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
             operands = [_spread(emitter, value, shape) for value in held]
-            with emitter.location_of(own):
-                return self.formula(FloatOps(emitter), operands), is_channels_last
+            return emitter.expression(self.formula, *operands), is_channels_last
 
         return plan.compute(own, self.shape, "f32", emit)
 
@@ -217,18 +214,22 @@ class _Joined:
 
     def _all_values(self, side: int) -> Array:
         operand = (self.lhs, self.rhs)[side]
-        minimum, maximum = code_range(NUMPY_DTYPES[operand.values.element])
+        minimum, maximum = quantized_range(NUMPY_DTYPES[operand.values.element])
         return np.arange(minimum, maximum + 1).reshape((256, 1) if side == 0 else (1, 256))
 
     def grid(self, side: int) -> Array:
         """The f32 values of all quantized values of one operand, along a dimension of their own."""
         return (self.lhs, self.rhs)[side].parameters.dequantize(self._all_values(side))
 
+    @property
+    def _quantization(self) -> BinaryQuantization:
+        bounds = (self.to.minimum, self.to.maximum)
+        return BinaryQuantization(self.lhs.parameters, self.rhs.parameters, self.to, bounds)
+
     def results(self) -> Array:
         """What the integer op gives for all pairs of quantized values."""
-        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
-        lhs, rhs, output = (QuantParams(side.scale, side.zero_point) for side in (left, right, to))
-        operands = (self._all_values(0), self._all_values(1), lhs, rhs, output, to.minimum, to.maximum)
+        quantization = self._quantization
+        operands = (self._all_values(0), self._all_values(1), *quantization.quant_params, *quantization.bounds)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
             return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
@@ -237,17 +238,7 @@ class _Joined:
     def emit(self, emitter: Emitter) -> Emitted:
         """Build the op."""
         operands, is_channels_last = emitter.alike((self.lhs.values, self.rhs.values))
-        left, right, to = self.lhs.parameters, self.rhs.parameters, self.to
-        attributes = {
-            "lhs_scale": left.scale,
-            "lhs_zero_point": left.zero_point,
-            "rhs_scale": right.scale,
-            "rhs_zero_point": right.zero_point,
-            "output_scale": to.scale,
-            "output_zero_point": to.zero_point,
-            "output_min": to.minimum,
-            "output_max": to.maximum,
-        }
+        attributes, to = self._quantization.attributes, self.to
         how = PYTORCH.rescale
         if self.op_class is AddOp:
             how = {"arithmetic": PYTORCH.addition}
@@ -263,7 +254,7 @@ def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
     return emitter.build(BroadcastOp, value, element="f32", shape=shape)
 
 
-def pointwise(call: Call, names: Sequence[str], formula: Formula) -> Pointwise:
+def pointwise(call: Call, names: Sequence[str], formula: Expression) -> Pointwise:
     """The node's function of the arguments `names`, tensors or numbers."""
     operands: list[F32Tensor] = []
     parts: dict[str, F32Tensor] = {}

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from qdialect._mlir import ir
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.torch.operators.elementwise import FloatOps, clamped, pointwise
+from qdialect.frontends.torch.operators.elementwise import clamped, pointwise
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.passes.float_chains import build_activation
-from qdialect.quant_math.chains import Activation
+from qdialect.quant_math import activations
+from qdialect.quant_math.expressions import Expression, Input
 
-Operands = Sequence[ir.Value]
-
-_ACTIVATIONS = {
-    "sigmoid": Activation.SIGMOID,
-    "silu": Activation.SILU,
-    "tanh": Activation.TANH,
-    "hardsigmoid": Activation.HARDSIGMOID,
-    "hardswish": Activation.HARDSWISH,
+_SELF, _OTHER = Input(0), Input(1)
+_FUNCTIONS = {
+    "abs": activations.absolute,
+    "exp": activations.exp,
+    "hardsigmoid": activations.hardsigmoid,
+    "hardswish": activations.hardswish,
+    "neg": activations.negate,
+    "rsqrt": activations.rsqrt,
+    "sigmoid": activations.sigmoid,
+    "silu": activations.silu,
+    "sqrt": activations.sqrt,
+    "tanh": activations.tanh,
 }
-_UPSTREAM = {"neg": "neg", "exp": "math.exp", "abs": "math.absf", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt"}
 
 
-def _activation(call: Call, activation: Activation, alpha: float = 0.0) -> Result:
-    return pointwise(call, ("self",), lambda _, operands: build_activation(activation, operands[0], alpha))
+@imports(*(f"{name}.default" for name in _FUNCTIONS))
+def _function(call: Call) -> Result:
+    return _of_self(call, _FUNCTIONS[call.node.kind.split(".")[1]])
 
 
-@imports(*(f"{name}.default" for name in _ACTIVATIONS))
-def _plain_activation(call: Call) -> Result:
-    return _activation(call, _ACTIVATIONS[call.node.kind.split(".")[1]])
-
-
-@imports(*(f"{name}.default" for name in _UPSTREAM))
-def _upstream(call: Call) -> Result:
-    name = _UPSTREAM[call.node.kind.split(".")[1]]
-    return pointwise(call, ("self",), lambda ops, operands: ops(name, operands[0]))
+def _of_self(call: Call, function: Expression) -> Result:
+    return pointwise(call, ("self",), function)
 
 
 @imports("gelu.default")
 def _gelu(call: Call) -> Result:
     how = call.argument("approximate")
     require(how in ("none", "tanh"), f"approximate must be none or tanh, but got {how}")
-    return _activation(call, Activation.GELU if how == "none" else Activation.GELU_TANH)
+    return _of_self(call, activations.gelu if how == "none" else activations.gelu_tanh)
 
 
 @imports("leaky_relu.default")
 def _leaky_relu(call: Call) -> Result:
-    return _activation(call, Activation.LEAKY_RELU, _number(call, "negative_slope"))
+    return _of_self(call, activations.leaky_relu(_number(call, "negative_slope")))
 
 
 @imports("elu.default")
@@ -57,7 +53,7 @@ def _elu(call: Call) -> Result:
     for name in ("scale", "input_scale"):
         factor = _number(call, name)
         require(factor == 1, f"{name} must be 1, but got {factor}")
-    return _activation(call, Activation.ELU, _number(call, "alpha"))
+    return _of_self(call, activations.elu(_number(call, "alpha")))
 
 
 def _number(call: Call, name: str, default: float | None = None) -> float:
@@ -98,32 +94,27 @@ def _clamp_max(call: Call) -> Result:
     return clamped(call, -math.inf, _number(call, "max"))
 
 
-_BINARY = ("add", "sub", "mul", "div")
+_BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {
+    "add": Expression.__add__,
+    "sub": Expression.__sub__,
+    "mul": Expression.__mul__,
+    "div": Expression.__truediv__,
+}
 
 
 @imports(*(f"{name}.{overload}" for name in _BINARY for overload in ("Tensor", "Scalar")))
 def _binary(call: Call) -> Result:
     """``self + alpha * other``, the product or the quotient."""
-    name = call.node.kind.split(".")[1]
-    alpha = _number(call, "alpha", 1)
-
-    def formula(ops: FloatOps, operands: Operands) -> ir.Value:
-        left, right = operands
-        if alpha != 1:
-            right = ops("mul", right, ops.number(alpha, right))
-        return ops(name, left, right)
-
-    return pointwise(call, ("self", "other"), formula)
+    function = _BINARY[call.node.kind.split(".")[1]]
+    return pointwise(call, ("self", "other"), function(_SELF, _scaled(call, _OTHER)))
 
 
 @imports("rsub.Scalar", "rsub.Tensor")
 def _reverse_difference(call: Call) -> Result:
     """``other - alpha * self``."""
+    return pointwise(call, ("self", "other"), _OTHER - _scaled(call, _SELF))
+
+
+def _scaled(call: Call, operand: Expression) -> Expression:
     alpha = _number(call, "alpha", 1)
-
-    def formula(ops: FloatOps, operands: Operands) -> ir.Value:
-        right, left = operands
-        scaled = right if alpha == 1 else ops("mul", right, ops.number(alpha, right))
-        return ops("sub", left, scaled)
-
-    return pointwise(call, ("self", "other"), formula)
+    return operand if alpha == 1 else operand * alpha

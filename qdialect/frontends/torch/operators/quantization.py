@@ -16,6 +16,7 @@ from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
+from qdialect.quant_math import QuantParams
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
@@ -43,7 +44,7 @@ def _parameters(call: Call) -> QuantizedTensorType:
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
-    return QuantizedTensorType(PYTORCH, element, scale, zero_point, minimum, maximum)
+    return QuantizedTensorType(PYTORCH, element, QuantParams(scale, zero_point), minimum, maximum)
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))

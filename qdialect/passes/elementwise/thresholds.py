@@ -23,19 +23,19 @@ _MAX_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
-class GraphSteps:
-    """The steps of a graph that rises, and the least and the largest of its integers over all channels.
+class GraphThresholds:
+    """The thresholds of a graph that rises, and the minimum and the maximum of its integers over all channels.
 
-    ``steps.first[c - minimum - 1, k]`` is the first number of channel k at which the graph is c or more.
+    ``thresholds.first[c - minimum - 1, k]`` is the first number of channel k at which the graph is c or more.
     """
 
-    steps: Thresholds
+    thresholds: Thresholds
     minimum: int
     maximum: int
 
 
-def steps_of_graph(graph: ElementwiseGraph, low: IntArray, high: IntArray) -> GraphSteps | MatchFailure:
-    """The steps of `graph` for the numbers ``low..high`` of each channel, int64[C] or int64[1].
+def thresholds_of_graph(graph: ElementwiseGraph, low: IntArray, high: IntArray) -> GraphThresholds | MatchFailure:
+    """The thresholds of `graph` for the numbers ``low..high`` of each channel, int64[C] or int64[1].
 
     A reason where the graph is undefined for one of them, falls, or has fractions or more than 256 integers.
     """
@@ -74,27 +74,27 @@ def _integers(found: Array) -> IntArray | MatchFailure:
     return found.astype(np.int64) if whole.all() else MatchFailure("must be an integer for every number it depends on")
 
 
-def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: int) -> GraphSteps | MatchFailure:
-    """The steps of a graph that is known to rise, by halving."""
+def _searched(graph: ElementwiseGraph, whole: Interval, minimum: int, maximum: int) -> GraphThresholds | MatchFailure:
+    """The thresholds of a graph that is known to rise, by halving."""
     integers = np.arange(minimum + 1, maximum + 1, dtype=np.int64)
     below = np.repeat(whole.low[None] - 1, len(integers), axis=0)
     first = np.repeat(whole.high[None] + 1, len(integers), axis=0)
     while np.any(first - below > 1):
         middle = np.clip((below + first) >> 1, whole.low, whole.high)
-        is_reached = graph.evaluate(middle).values[graph.result] >= integers[:, None]
+        is_at_least = graph.evaluate(middle).values[graph.result] >= integers[:, None]
         is_open = first - below > 1
-        first = np.where(is_open & is_reached, middle, first)
-        below = np.where(is_open & ~is_reached, middle, below)
-    # Between two steps a graph that rises has the integer at both ends, or is no integer at one of them.
+        first = np.where(is_open & is_at_least, middle, first)
+        below = np.where(is_open & ~is_at_least, middle, below)
+    # Between two thresholds a graph that rises has the integer at both ends, or is no integer at one of them.
     for beside in (first, first - 1):
         found = _numbers_at(graph, np.clip(beside, whole.low, whole.high))
         if isinstance(found, MatchFailure):
             return found
-    return GraphSteps(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
+    return GraphThresholds(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
 
 
-def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphSteps | MatchFailure:
-    """The steps of any graph over few numbers, each of which is evaluated; `reason` says why that is needed."""
+def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphThresholds | MatchFailure:
+    """The thresholds of any graph over few numbers, each of which is evaluated; `reason` says why that is needed."""
     low, high = int(whole.low.min()), int(whole.high.max())
     if (high - low + 1) * len(whole.low) > _MAX_NUMBERS:
         return MatchFailure(f"{reason}, and {(high - low + 1) * len(whole.low)} numbers are too many to try")
@@ -113,4 +113,4 @@ def _counted(graph: ElementwiseGraph, whole: Interval, reason: str) -> GraphStep
     counts = np.stack([np.searchsorted(column, integers) for column in found.T], axis=1)
     first = np.where(counts == len(points), high + 1, low + counts)
     first = np.where(first > whole.high, whole.high + 1, np.maximum(first, whole.low))
-    return GraphSteps(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)
+    return GraphThresholds(Thresholds(first, integers, whole.low, whole.high), minimum, maximum)

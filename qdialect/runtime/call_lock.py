@@ -1,4 +1,4 @@
-"""Whose turn it is to use the working memory of an executable."""
+"""The lock of the working memory of an executable, which one call at a time uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import RLock
 from weakref import WeakSet
 
 
-class Turns:
+class CallLock:
     """A lock that a signal handler may take while its own thread has it, and that is free in a forked process.
 
     The other threads of a process do not survive a fork, so that a lock of theirs would never be released.
@@ -25,12 +25,12 @@ class Turns:
         self.lock = RLock()
 
 
-_ALL: WeakSet[Turns] = WeakSet()
+_ALL: WeakSet[CallLock] = WeakSet()
 
 
 def _begin_all_anew() -> None:
-    for turns in list(_ALL):
-        turns.begin_anew()
+    for lock in list(_ALL):
+        lock.begin_anew()
 
 
 os.register_at_fork(after_in_child=_begin_all_anew)

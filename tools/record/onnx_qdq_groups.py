@@ -12,9 +12,9 @@ from tools.record import onnx_chains, onnx_runtime
 from tools.record.drawing import BYTES, Draw, covering_scale
 from tools.record.family import Case, Family
 from tools.record.onnx_nodes import Node, Operand, Result, between, chain, qlinear
-from tools.record.onnx_units_pairs import pairs
-from tools.record.onnx_units_pools import pools
-from tools.record.onnx_units_products import products
+from tools.record.onnx_qdq_pairs import pairs
+from tools.record.onnx_qdq_pools import pools
+from tools.record.onnx_qdq_products import products
 
 _IMAGE = (2, 4, 6, 4)
 _WITHOUT_ATTRIBUTES = (
@@ -173,4 +173,4 @@ def _residual(name: str) -> Case:
     return Case(name, builder.finish(output), (draw.values(shape, np.uint8),))
 
 
-FAMILY = Family("onnx_units", _draw, onnx_runtime.optimized)
+FAMILY = Family("onnx_qdq_groups", _draw, onnx_runtime.optimized)

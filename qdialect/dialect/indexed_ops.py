@@ -1,0 +1,72 @@
+"""Rows at indices that are known at run time alone: read by a gather, written by a scatter.
+
+Indices in [-n, n) name the n rows of a dimension, negative ones counted from its end.  One outside is taken as the
+nearest row, the first or the last, so that no memory beside the tensor is ever touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import I64
+from qdialect.dialect.constraints import check_axis
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import ANY, INDEX, INDEX_LIST, element_of
+
+
+class DynamicGatherOp(QnnOp, name="dynamic_gather"):
+    """The elements of `data` at `indices` along `axis`, as ``numpy.take``; the dimensions of `indices` replace it.
+
+    An index below -n or above n - 1, for the extent n of `data` along `axis`, is taken as the nearest of these.
+
+    Constraints:
+      C1: data and result must have the same element type
+      C2: axis must be a dimension of data
+    """
+
+    data = operand(ANY)
+    indices = operand(INDEX)
+    axis = attribute(I64, 0)
+    output = result(ANY)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        (data, indices), axis = shapes, attributes["axis"]
+        check_axis("C2", axis, data)
+        return (*data[:axis], *indices, *data[axis + 1 :])
+
+    def check(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.data.type)
+        require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
+
+
+class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
+    """`data` with row ``indices[i]`` of its first dimension replaced by row i of `updates`; of equal indices the last.
+
+    An index below -n or above n - 1, for the n rows of `data`, is taken as the nearest of these.
+
+    Constraints:
+      C1: data, updates and result must have the same element type
+      C2: data must have at least 1 dimension
+      C3: updates must have a row of data's shape for each index
+    """
+
+    data = operand(ANY)
+    indices = operand(INDEX_LIST)
+    updates = operand(ANY)
+    output = result(ANY)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        data, indices, updates = shapes
+        require(len(data) >= 1, "C2", "data must have at least 1 dimension, but got 0")
+        wanted = (*indices, *data[1:])
+        require(updates == wanted, "C3", f"updates must have the shape {list(wanted)}, but got {list(updates)}")
+        return data
+
+    def check(self) -> None:
+        wanted = element_of(self.data.type)
+        found = {element_of(self.updates.type), element_of(self.output.type)} - {wanted}
+        require(not found, "C1", f"updates and result must have elements of type {wanted}, but got {', '.join(found)}")

@@ -1,0 +1,59 @@
+"""Ops whose every result depends on where its element stands in its row: running sums and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect.dialect.attribute_kinds import BOOL, I64
+from qdialect.dialect.constraints import check_axis
+from qdialect.dialect.fields import attribute, operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import INDEX, TypeConstraint, element_of
+
+_NUMBERS = TypeConstraint(("i32", "i64", "f32"))
+
+
+class CumSumOp(QnnOp, name="cumsum"):
+    """Sums of the elements along `axis` up to each: with `exclusive` without it, with `reverse` from the end.
+
+    Terms are added one after another, integers wrap around.
+
+    Constraints:
+      C1: input and result must have the same element type
+      C2: axis must be a dimension of the input
+    """
+
+    input = operand(_NUMBERS)
+    axis = attribute(I64)
+    exclusive = attribute(BOOL, False)
+    reverse = attribute(BOOL, False)
+    output = result(_NUMBERS)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        check_axis("C2", attributes["axis"], shapes[0])
+        return shapes[0]
+
+    def check(self) -> None:
+        found, wanted = element_of(self.output.type), element_of(self.input.type)
+        require(found == wanted, "C1", f"result element type must be {wanted}, but got {found}")
+
+
+class RankOp(QnnOp, name="rank"):
+    """How many elements along `axis` come before each in descending order: larger ones, and equal ones before it.
+
+    So the ranks of a row are a permutation; each element is compared with every other of its row.
+
+    Constraints:
+      C1: axis must be a dimension of the input
+    """
+
+    input = operand(INDEX)
+    axis = attribute(I64)
+    output = result(INDEX)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        check_axis("C1", attributes["axis"], shapes[0])
+        return shapes[0]

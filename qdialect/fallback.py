@@ -1,0 +1,138 @@
+"""Models of which the framework that they were made with runs a part: what cannot be compiled, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.frontends.planning.division import Division, OpenInterface, divide
+from qdialect.frontends.planning.partition import Part, Partition
+from qdialect.lowering.pipeline import Port
+from qdialect.model_files import ImportOptions, format_of
+from qdialect.runtime.base import NATIVE, Executable, Region
+from qdialect.runtime.compiler import compile_module
+from qdialect.runtime.partitioned import PartitionedExecutable, RegionCall
+
+Fallback = Literal["framework", "none"]
+FALLBACKS: tuple[Fallback, ...] = get_args(Fallback)
+_SHOWN_NODES = 5
+
+
+class FallbackWarning(UserWarning):
+    """The framework of a model runs a part of it."""
+
+
+def compile_file(
+    path: Path, options: ImportOptions, *, target: str = "host", threads: int = 1, fallback: Fallback | None = None
+) -> Executable:
+    """A model file compiled as a whole or, where that is impossible, in parts.
+
+    `fallback` says who runs the rest: the ``framework`` of the model or nobody (``none``); by default the framework
+    where it is installed.  Raises `ImportModelError` and `CompileError` for a model that cannot be compiled then, and
+    `ImportModelError` for a part that the framework does not take either.
+    """
+    kind = format_of(path)
+    try:
+        return compile_module(kind.read(path, options), target=target, threads=threads)
+    except (ImportModelError, CompileError) as error:
+        return compile_refused(path, options, error, target=target, threads=threads, fallback=fallback)
+
+
+def compile_refused(
+    path: Path,
+    options: ImportOptions,
+    error: ImportModelError | CompileError,
+    *,
+    target: str = "host",
+    threads: int = 1,
+    fallback: Fallback | None = None,
+) -> PartitionedExecutable:
+    """A model file that `error` refuses, compiled in parts; raises `error` again where `compile_file` raises."""
+    division = division_of(path, options, error, fallback)
+    try:
+        return compile_parts(division, target=target, threads=threads)
+    except ImportModelError as other:
+        raise _with_note(error, other.message) from other
+
+
+def compile_parts(division: Division, *, target: str = "host", threads: int = 1) -> PartitionedExecutable:
+    """A divided model; raises `ImportModelError` for a part that the framework does not take."""
+    found, compiled = divide(division, lambda module: compile_module(module, target=target, threads=threads))
+    calls: list[RegionCall] = []
+    for part, executable in zip(found.parts, compiled, strict=True):
+        runner = None if executable is not None else division.runner(part, threads)
+        calls.append(RegionCall(region_of(division, found, part), executable, runner))
+    inputs, outputs = (tuple(map(_port, tensors)) for tensors in (division.inputs, division.outputs))
+    return PartitionedExecutable(calls, inputs, outputs, division.constants, threads)
+
+
+def region_of(division: Division, found: Partition, part: Part) -> Region:
+    """What is told of a part."""
+    nodes = [division.nodes[index] for index in part.nodes]
+    reasons = {division.nodes[index].title: found.reasons[index] for index in part.nodes if index in found.reasons}
+    runner = NATIVE if part.is_compiled else division.framework
+    products = sum(node.products for node in nodes)
+    titles = tuple(node.title for node in nodes)
+    return Region(runner, titles, products, part.inputs, part.outputs, {} if part.is_compiled else reasons)
+
+
+def division_of(
+    path: Path, options: ImportOptions, error: ImportModelError | CompileError, fallback: Fallback | None
+) -> Division:
+    """What of a file its framework may run.
+
+    Raises `error` where nothing may, and with what to install where the framework is not there.
+    """
+    kind = format_of(path)
+    if fallback == "none" or kind.framework is None or kind.divide is None or not _is_refusal(error):
+        raise error
+    if kind.framework.is_installed():
+        return kind.divide(path, options)
+    raise _with_note(error, kind.framework.hint) from error
+
+
+def summary(executable: Executable) -> str:
+    """Which nodes a framework runs, in one line, and how much of the products; empty where it runs nothing."""
+    left = [region for region in executable.regions if not region.is_compiled]
+    if not left:
+        return ""
+    names = [name for region in left for name in region.reasons]
+    nodes = len({name for region in executable.regions for name in region.nodes})
+    counts = [sum(region.products for region in regions) for regions in (left, executable.regions)]
+    return _told(left[0].runner, names, nodes, *counts)
+
+
+def captured_summary(division: Division, left: Collection[int]) -> str:
+    """The same of a graph in whose place compiled regions were put; `left` are the nodes that are not in them."""
+    names = [division.nodes[index].title for index in sorted(left)]
+    products = sum(division.nodes[index].products for index in left)
+    return _told(
+        division.framework, names, len(division.nodes), products, sum(node.products for node in division.nodes)
+    )
+
+
+def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: int) -> str:
+    shown = ", ".join(names[:_SHOWN_NODES]) + (f" and {len(names) - _SHOWN_NODES} more" if names[_SHOWN_NODES:] else "")
+    share = f" and {100 * products / total:.3g} % of the multiply-accumulates" if total else ""
+    return f"{runner} runs {len(names)} of {nodes} nodes{share}: {shown}"
+
+
+def _is_refusal(error: QDialectError) -> bool:
+    """Whether an error is about what is not supported, and not about a damaged file."""
+    return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
+
+
+def _with_note(error: QDialectError, text: str) -> QDialectError:
+    """`error` with a note more."""
+    first, *others = error.diagnostics
+    notes = (*first.notes, Diagnostic(Severity.NOTE, text))
+    return type(error)(error.message, (replace(first, notes=notes), *others))
+
+
+def _port(tensor: OpenInterface) -> Port:
+    return Port(tensor.name, tensor.shape, np.dtype(tensor.dtype), tensor.scale, tensor.zero_point)

@@ -1,0 +1,62 @@
+"""ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum and ReduceProd of floats: a reduction, and functions around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32ProdOp, F32ReduceOp, F32SumOp
+from qdialect.frontends.onnx.operators.f32 import computed
+from qdialect.frontends.onnx.operators.plain import Arithmetic
+from qdialect.frontends.onnx.operators.reduction import axes_of, reduced_shape
+from qdialect.frontends.onnx.operators.registry import Call, imports_f32
+from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.tensors import Computed
+
+_Function = Callable[[Arithmetic, ir.Value], ir.Value]
+
+
+def _same(_: Arithmetic, x: ir.Value) -> ir.Value:
+    return x
+
+
+def _magnitude(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("math.absf", x)
+
+
+def _square(s: Arithmetic, x: ir.Value) -> ir.Value:
+    return s.op("arith.mulf", x, x)
+
+
+@dataclass(frozen=True)
+class _Norm:
+    """``after(reduction of before(x))``."""
+
+    before: _Function
+    op_class: type[F32ReduceOp]
+    after: _Function
+
+
+_NORMS = {
+    "ReduceL1": _Norm(_magnitude, F32SumOp, _same),
+    "ReduceL2": _Norm(_square, F32SumOp, lambda s, x: s.op("math.sqrt", x)),
+    "ReduceLogSum": _Norm(_same, F32SumOp, lambda s, x: s.op("math.log", x)),
+    "ReduceProd": _Norm(_same, F32ProdOp, _same),
+    "ReduceSumSquare": _Norm(_square, F32SumOp, _same),
+}
+
+
+@imports_f32(*_NORMS)
+def _norm(call: Call) -> Computed:
+    shape, norm = call.f32(0).shape, _NORMS[call.node.kind]
+    axes, keep_dims = axes_of(call, len(shape)), call.attribute("keepdims", 1) != 0
+
+    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+        s = Arithmetic(emitter)
+        terms = norm.before(s, values[0])
+        if axes:
+            terms = emitter.build(norm.op_class, terms, element="f32", axes=axes, keep_dims=keep_dims)
+        return norm.after(s, terms)
+
+    return computed(call, reduced_shape(shape, axes, keep_dims), (0,), build)

@@ -1,0 +1,56 @@
+"""QuantizeLinear and DequantizeLinear by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
+
+Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import is_scale
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.frontends.common import require
+from qdialect.frontends.onnx.operators.plain import Arithmetic, unary
+from qdialect.frontends.onnx.operators.registry import Call
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
+
+_NARROW = ("i8", "ui8", "i16", "ui16")
+
+
+def wide_scale_of(call: Call, index: int) -> float | None:
+    """Input `index` where it is one scale that is a number, but none of the dialect's."""
+    tensor = call.tensor(index)
+    if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype != "float32":
+        return None
+    scale = float(tensor.array.ravel()[0])
+    return scale if 0 < scale < np.inf and not is_scale(scale) else None
+
+
+def plainly_quantized(call: Call, value: Value, element: str, scale: float, zero_point: int) -> Value:
+    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is the smallest."""
+    require(element in _NARROW, f"output must be {' or '.join(_NARROW)}, but got {element}")
+    low, high = (bound - zero_point for bound in ELEMENT_RANGES[element])
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
+        raised = s.select(s.compare("gt", rounded, low), rounded, float(low))
+        limited = s.select(s.compare("lt", raised, high), raised, float(high))
+        whole = s.op("arith.addi", s.convert("arith.fptosi", limited, "i32"), zero_point)
+        return s.resize(whole, element.removeprefix("u"))
+
+    return unary(call, value, element, build)
+
+
+def plainly_dequantized(call: Call, value: Value, scale: float, zero_point: int) -> Tensor:
+    """``(q - zero_point) * scale``."""
+    if value.data is not None:
+        with np.errstate(over="ignore"):
+            return Constant((value.data.astype(np.int32) - zero_point).astype(np.float32) * np.float32(scale))
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        offset = s.op("arith.subi", s.resize(x, "i32"), zero_point)
+        return s.op("arith.mulf", s.convert("arith.sitofp", offset, "f32"), scale)
+
+    return Computed(value.shape, unary(call, value, "f32", build))

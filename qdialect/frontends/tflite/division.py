@@ -1,0 +1,124 @@
+"""A .tflite model divided between this compiler and LiteRT."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from qdialect._mlir import ir
+from qdialect.diagnostics import ImportModelError
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frameworks import litert
+from qdialect.frontends.budget import Budget
+from qdialect.frontends.common import Interface, UnsupportedError, content_of, converting, interface_offences
+from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
+from qdialect.frontends.planning.partition import Part, PartitionNode
+from qdialect.frontends.tflite.folding import fold_constants
+from qdialect.frontends.tflite.importer import ELEMENTS, import_graph, read_model
+from qdialect.frontends.tflite.model import Graph, Operator, Tensor
+from qdialect.frontends.tflite.operators import plan
+from qdialect.frontends.tflite.products import products
+from qdialect.frontends.tflite.submodel import extract
+from qdialect.profiles import TFLITE
+
+
+class TfliteDivision(Division):
+    """A model whose operators are judged one by one: every tensor of the file has a type and a shape."""
+
+    framework = litert.FRAMEWORK.name
+
+    def __init__(self, source: str | Path | bytes, *, profile: str = TFLITE.name) -> None:
+        """Raises `ImportModelError` for a file that cannot be read."""
+        whole, self.name = read_model(source)
+        self._content, _ = content_of(source, self.name)
+        self._profile = profile or TFLITE.name
+        self._graph = fold_constants(whole)
+        self._constant_in_file = {tensor.index for tensor in whole.tensors if tensor.data is not None}
+        counts = Counter(tensor.name for tensor in self._graph.tensors)
+        # Names of tensors need not differ.
+        self._names = [
+            tensor.name if counts[tensor.name] == 1 else f"{tensor.name}#{tensor.index}"
+            for tensor in self._graph.tensors
+        ]
+        self._tensors = dict(zip(self._names, self._graph.tensors, strict=True))
+        given = {tensor.index for operator in self._graph.operators for tensor in operator.outputs}
+        self._computed = given | {tensor.index for tensor in self._graph.inputs}
+        self.nodes = self._partition_nodes()
+        self.inputs = [self._open(tensor) for tensor in self._graph.inputs]
+        self.outputs = [self._open(tensor) for tensor in self._graph.outputs]
+        known = [tensor for tensor in self._graph.outputs if tensor.data is not None]
+        self.constants = {self._names[tensor.index]: tensor.data for tensor in known if tensor.data is not None}
+
+    def module(self, part: Part) -> ir.Module:
+        operators = tuple(self._fresh(self._graph.operators[index]) for index in part.nodes)
+        inputs, outputs = (tuple(self._tensors[name] for name in names) for names in (part.inputs, part.outputs))
+        refusals = {}
+        for tensor in (*inputs, *outputs):
+            name = self._names[tensor.index]
+            offences = interface_offences("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)
+            refusals.update(dict.fromkeys([name] * len(offences), "".join(offences[:1]).partition(": ")[2]))
+        if refusals:
+            raise PartRefusedError(refused_nodes(part, self.nodes, {}, refusals))
+        graph = Graph(self._graph.tensors, operators, inputs, outputs, self._budget())
+        try:
+            return import_graph(graph, self.name, self._profile)
+        except ImportModelError as error:
+            blamed = {index for index in part.nodes if f"{self.nodes[index].title}: " in str(error)}
+            if not blamed:
+                raise
+            raise PartRefusedError(dict.fromkeys(blamed, error.message)) from error
+
+    def runner(self, part: Part, threads: int) -> Runner:
+        operators = [self._graph.operators[index] for index in part.nodes]
+        read = [tensor for operator in operators for tensor in operator.inputs if tensor is not None]
+        folded = {t.index: t.data for t in read if t.data is not None and t.index not in self._constant_in_file}
+        inputs, outputs = ([self._tensors[name].index for name in names] for names in (part.inputs, part.outputs))
+        content = extract(self._content, [operator.index for operator in operators], inputs, outputs, folded)
+        return litert.load(content, threads, is_reference=self._profile == TFLITE.name)
+
+    def _budget(self) -> Budget:
+        return Budget(self._graph.budget.maximum)
+
+    def _fresh(self, operator: Operator) -> Operator:
+        """`operator` with all of the budget: a part that is refused has spent some of it."""
+        return replace(operator, budget=self._budget())
+
+    def _partition_nodes(self) -> list[PartitionNode]:
+        copied: set[str] = set()
+        found: list[PartitionNode] = []
+        for operator in self._graph.operators:
+            # A tensor that nothing gives is a constant, or what an operator keeps from call to call.
+            read = (t for t in operator.inputs if t is not None and t.data is None and t.index in self._computed)
+            reads = tuple(dict.fromkeys(self._names[tensor.index] for tensor in read))
+            refusal = self._refusal(operator)
+            is_copied = not refusal and all(name in copied for name in reads)
+            gives = tuple(self._names[tensor.index] for tensor in operator.outputs)
+            copied.update(gives if is_copied else ())
+            found.append(
+                PartitionNode(
+                    operator.title,
+                    reads,
+                    gives,
+                    products(operator),
+                    sum(math.prod(tensor.shape) for tensor in operator.outputs),
+                    refusal,
+                    is_copied=is_copied,
+                    is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
+                )
+            )
+        return found
+
+    def _refusal(self, operator: Operator) -> str:
+        try:
+            with converting():
+                plan(self._fresh(operator))
+        except UnsupportedError as error:
+            return str(error)
+        return ""
+
+    def _open(self, tensor: Tensor) -> OpenInterface:
+        dtype = NUMPY_DTYPES[tensor.element].name if tensor.element in NUMPY_DTYPES else tensor.element
+        scale, zero_point = (tensor.scale, tensor.zero_point) if len(tensor.scales) == 1 else (None, None)
+        return OpenInterface(self._names[tensor.index], tensor.shape, dtype, scale, zero_point)

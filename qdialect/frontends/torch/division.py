@@ -1,0 +1,134 @@
+"""A PyTorch program divided between this compiler and PyTorch's own operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frameworks.eager import FRAMEWORK
+from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.module import module_of
+from qdialect.frontends.planning.partition import Part, PartitionNode
+from qdialect.frontends.planning.tensors import Constant
+from qdialect.frontends.torch import eager
+from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
+from qdialect.frontends.torch.model import Graph, Node
+from qdialect.frontends.torch.products import products
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+_DEQUANTIZE = "quantized_decomposed.dequantize_"
+_QUANTIZE = "quantized_decomposed.quantize_"
+
+
+class TorchDivision(Division):
+    """A program, judged node by node with the types that its tracer noted."""
+
+    framework = FRAMEWORK.name
+
+    def __init__(self, source: ExportedProgram | str | Path | bytes | Graph, *, trust: bool = False) -> None:
+        """Raises `ImportModelError` for a program that cannot be read."""
+        graph, self.name = (source, "program") if isinstance(source, Graph) else read_graph(source, trust=trust)
+        self._graph = graph
+        self._planner = TorchPlanner(graph, self.name)
+        self._planner.judge()
+        self._known = {name: array for name in self._planner.results if (array := self._array(name)) is not None}
+        self._nodes = [node for node in live_nodes(graph) if node.name not in self._known]
+        self._noted = {node.name: node.outputs for node in self._nodes}
+        self.nodes = self._partition_nodes()
+        self.inputs = [_open(tensor.name, tensor.shape, tensor.element) for tensor in graph.inputs]
+        self.outputs = [self._output(name) for name in graph.outputs]
+        self.constants = {name: self._known[name] for name in graph.outputs if name in self._known}
+
+    def module(self, part: Part) -> ir.Module:
+        nodes = tuple(self._nodes[index] for index in part.nodes)
+        read = {name for node in nodes for name in node.refs()}
+        constants = {name: self._known[name] for name in read if name in self._known}
+        inputs = {name: self._interface(name) for name in part.inputs}
+        unknown = {name: "its type is not known" for name, tensor in inputs.items() if tensor is None}
+        if unknown:
+            raise PartRefusedError(refused_nodes(part, self.nodes, {}, unknown))
+        taken = tuple(tensor for tensor in inputs.values() if tensor is not None)
+        planner = TorchPlanner(Graph(nodes, taken, part.outputs, constants), self.name)
+        planned = planner.judge()
+        if planner.offences:
+            refusals = refused_nodes(part, self.nodes, planner.refusals, planner.interface_refusals)
+            raise PartRefusedError(refusals or dict.fromkeys(part.nodes, planner.offences[0]))
+        return module_of(planned, self.name, None)
+
+    def runner(self, part: Part, threads: int) -> Runner:
+        # How many threads PyTorch takes is the process's.
+        del threads
+        nodes = [self._nodes[index] for index in part.nodes]
+        read = {name for node in nodes for name in node.refs()}
+        constants = {name: self._known[name] for name in read if name in self._known}
+        return eager.runner(nodes, part.inputs, part.outputs, constants)
+
+    def _array(self, name: str) -> Array | None:
+        result = self._planner.results[name]
+        if isinstance(result, Constant):
+            return result.array
+        return result.data if isinstance(result, Value) else None
+
+    def _interface(self, name: str) -> Interface | None:
+        """What crosses as `name`, as far as the plan knows it."""
+        result = self._planner.results.get(name)
+        if result is None or isinstance(result, tuple | Constant):
+            return None
+        return Interface(name, result.shape, result.element if isinstance(result, Value) else "f32")
+
+    def _output(self, name: str) -> OpenInterface:
+        tensor = self._interface(name)
+        if tensor is not None:
+            return _open(name, tensor.shape, tensor.element)
+        if name in self._known:
+            return OpenInterface(name, self._known[name].shape, self._known[name].dtype.name)
+        given = next((t for t in self._graph.inputs if t.name == name), None)
+        (output,) = (given,) if given is not None else self._noted[name]
+        return _open(name, output.shape, output.element)
+
+    def _shape(self, name: str) -> Shape | None:
+        tensor = self._interface(name)
+        if tensor is not None:
+            return tensor.shape
+        return self._known[name].shape if name in self._known else None
+
+    def _partition_nodes(self) -> list[PartitionNode]:
+        copied: set[str] = set()
+        found: list[PartitionNode] = []
+        for node in self._nodes:
+            reads = tuple(name for name in node.refs() if name not in self._known)
+            refusal = self._planner.refusals.get(node.title, "")
+            of_copies = all(name in copied for name in reads)
+            is_copied = not refusal and (node.kind.startswith(_DEQUANTIZE) or of_copies)
+            if is_copied and of_copies:
+                copied.add(node.name)
+            found.append(self._partition_node(node, reads, refusal, is_copied=is_copied))
+        return found
+
+    def _partition_node(self, node: Node, reads: Sequence[str], refusal: str, *, is_copied: bool) -> PartitionNode:
+        tensor = self._interface(node.name)
+        return PartitionNode(
+            node.title,
+            tuple(reads),
+            (node.name,),
+            products(node, self._shape),
+            sum(math.prod(output.shape) for output in node.outputs),
+            refusal,
+            is_copied=is_copied,
+            # One of several results stays with the node that gives them.
+            ends_group=node.kind.startswith(_QUANTIZE) or node.kind == "getitem",
+            is_narrow=tensor is None or tensor.element != "f32",
+        )
+
+
+def _open(name: str, shape: Shape, element: str) -> OpenInterface:
+    dtype = NUMPY_DTYPES[element].name if element in NUMPY_DTYPES else element
+    return OpenInterface(name, shape, dtype)

@@ -1,0 +1,100 @@
+"""Constant weights in the form that the micro-kernels of a contraction read.
+
+With stored data x, a micro-kernel computes for each of its channels
+
+  bias + sum x weights + sum over the remainder's K groups x remainder - zero_points * sum x ones
+
+which is the bias plus the sum of x (w - z), the weights less their zero points (see `qdialect.lowering.packing`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.lowering.kernels.channel_tiles import ChannelTiles
+from qdialect.lowering.kernels.reduction_axes import ReductionAxes
+from qdialect.lowering.kernels.weight_remainder import remainder_groups
+from qdialect.lowering.packing import CenteredWeights, pack_k_groups
+
+
+@dataclass(frozen=True)
+class ContractionWeights:
+    """Weights [OC, KH, KW, IC / groups] less what clipping took from them, that remainder, and the bias int32[OC]."""
+
+    centered: CenteredWeights
+    remainder: NDArray[np.int8]
+    bias: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ZeroPointCorrection:
+    """What is left of the zero points of weights, and the ones whose products with a window are its sum.
+
+    `zero_points` are int32[group, tile, vector, lane].  `ones` are packed as weights are where groups share a block,
+    so that each channel sees other data; elsewhere they are int8[outer axes, K group, lane, 4], for all channels.
+    """
+
+    zero_points: NDArray[np.int32]
+    ones: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class PackedRemainder:
+    """A K group of the clipped remainder: its offset in the window, in elements; int8[group, tile, vector, lane, 4]."""
+
+    offset: int
+    weights: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class PackedWeights:
+    """The weights of one block of channels; the group axis exists only where there are several groups."""
+
+    weights: NDArray[np.int8]
+    """[group, tile, outer axes, K group, vector, lane, 4]."""
+    bias: NDArray[np.int32]
+    """[group, tile, vector, lane]."""
+    remainder: tuple[PackedRemainder, ...]
+    """The K groups in which a channel of the block has a clipped remainder."""
+    correction: ZeroPointCorrection | None
+    """None where every channel of the block has the zero point 0."""
+
+
+def pack_weights(weights: ContractionWeights, tiles: ChannelTiles, axes: ReductionAxes) -> PackedWeights:
+    """The weights of the channels of `tiles`, whose taps lie along `axes`."""
+    taps, remainder = (axes.ordered(tiles.group.taps(array)) for array in (weights.centered.values, weights.remainder))
+    return PackedWeights(
+        tiles.packed(taps),
+        tiles.per_channel(weights.bias),
+        _packed_remainder(remainder, tiles, axes),
+        correction_of(weights.centered.zero_points, tiles, axes),
+    )
+
+
+def correction_of(
+    zero_points: NDArray[np.int32], tiles: ChannelTiles, axes: ReductionAxes
+) -> ZeroPointCorrection | None:
+    """The correction by `zero_points`, which have one entry or one for each channel; None where all are 0."""
+    own = tiles.per_channel(zero_points)
+    return ZeroPointCorrection(own, _packed_ones(tiles, axes)) if own.any() else None
+
+
+def _packed_remainder(taps: NDArray[np.int8], tiles: ChannelTiles, axes: ReductionAxes) -> tuple[PackedRemainder, ...]:
+    """The K groups where `taps`, [channels of the groups, extents...], of the block's channels are not zero."""
+    own = np.zeros_like(taps)
+    rows = np.unique((tiles.indices - tiles.group.start).clip(max=len(taps) - 1))
+    own[rows] = taps[rows]
+    found = [(k_group.offset, tiles.packed(k_group.taps)) for k_group in remainder_groups(own, axes.strides)]
+    # One K group needs no loop over K groups.
+    return tuple(PackedRemainder(offset, packed.squeeze(axis=-4)) for offset, packed in found)
+
+
+def _packed_ones(tiles: ChannelTiles, axes: ReductionAxes) -> NDArray[np.int8]:
+    if tiles.group.per_block > 1:
+        return tiles.packed(axes.ordered(axes.present))
+    ones = np.repeat(axes.ordered(axes.present[:1]), tiles.block.lanes, axis=0)
+    # One tile of one vector.
+    return pack_k_groups(ones, tiles.block.lanes, 1)[0].squeeze(axis=-3)

@@ -1,0 +1,148 @@
+"""Functions of float values as expression trees over the element-wise ops of the dialects `arith` and `math`.
+
+A tree is written as a formula, ``1 / (1 + (-X).apply("math.exp"))``, and is called as a function of arrays.  Whoever
+builds ops, emits them into a kernel or looks for them folds the same tree, so that all of them round after the same
+operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from qdialect.quant_math.affine import FloatArray
+from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, ArrayFunction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A function of float values; numbers beside it stand for constants, rounded to the type of the values."""
+
+    def apply(self, op: str, *others: Expression | float) -> Expression:
+        """The op on this and `others`."""
+        return Node(op, (self, *(_expression(other) for other in others)))
+
+    def __call__(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
+        """The function of arrays of one float type, which the result has too; every operation is rounded to it."""
+        dtype = inputs[0].dtype
+        with np.errstate(all="ignore"):
+            numbers = np.asarray(alpha, dtype)
+            return fold(self, inputs, numbers, lambda value: np.asarray(value, dtype), _evaluate)
+
+    def of(self, *inputs: Expression) -> Expression:
+        """The function of `inputs`."""
+        return fold(self, inputs, Alpha(), Number, lambda op, operands: Node(op, tuple(operands)))
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return self.apply("arith.addf", other)
+
+    def __radd__(self, other: float) -> Expression:
+        return Number(other) + self
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return self.apply("arith.subf", other)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return self.apply("arith.mulf", other)
+
+    def __rmul__(self, other: float) -> Expression:
+        return Number(other) * self
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return self.apply("arith.divf", other)
+
+    def __rtruediv__(self, other: float) -> Expression:
+        return Number(other) / self
+
+    def __neg__(self) -> Expression:
+        return self.apply("arith.negf")
+
+    def __abs__(self) -> Expression:
+        return self.apply("math.absf")
+
+    def at_least(self, bound: Expression | float) -> Expression:
+        """max(self, bound)."""
+        return self.apply("arith.maximumf", bound)
+
+    def at_most(self, bound: Expression | float) -> Expression:
+        """min(self, bound)."""
+        return self.apply("arith.minimumf", bound)
+
+    def where_positive(self, then: Expression, other: Expression) -> Expression:
+        """`then` where this is positive, `other` elsewhere."""
+        return self.apply("arith.cmpf", 0.0).apply("arith.select", then, other)
+
+
+@dataclass(frozen=True)
+class Input(Expression):
+    """A value that the function takes."""
+
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Alpha(Expression):
+    """The parameter of a function, a number that is known where the tree is folded."""
+
+
+@dataclass(frozen=True)
+class Number(Expression):
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Node(Expression):
+    """One op on its operands; ``arith.cmpf`` is "greater than"."""
+
+    op: str
+    operands: tuple[Expression, ...]
+
+
+def fold(
+    expression: Expression,
+    inputs: Sequence[T],
+    alpha: T | None,
+    number: Callable[[float], T],
+    apply: Callable[[str, Sequence[T]], T],
+) -> T:
+    """What `apply` makes of the nodes of a tree, from its leaves upwards.
+
+    `number` makes a constant; `alpha` may be None where the tree is without a parameter.
+    """
+
+    def folded(one: Expression) -> T:
+        if isinstance(one, Input):
+            return inputs[one.index]
+        if isinstance(one, Number):
+            return number(one.value)
+        if isinstance(one, Node):
+            return apply(one.op, [folded(operand) for operand in one.operands])
+        assert alpha is not None, "the function has a parameter"
+        return alpha
+
+    return folded(expression)
+
+
+def has_parameter(expression: Expression) -> bool:
+    """Whether `Alpha` is a leaf of a tree."""
+    if isinstance(expression, Node):
+        return any(has_parameter(operand) for operand in expression.operands)
+    return isinstance(expression, Alpha)
+
+
+_FUNCTIONS: Mapping[str, ArrayFunction] = {**FLOAT_FUNCTIONS, "arith.cmpf": np.greater}
+
+
+def _evaluate(op: str, operands: Sequence[Any]) -> Any:
+    return _FUNCTIONS[op](*operands)
+
+
+def _expression(value: Expression | float) -> Expression:
+    return value if isinstance(value, Expression) else Number(value)

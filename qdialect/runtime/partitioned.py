@@ -1,0 +1,142 @@
+"""A network of which the model's framework runs a part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect.diagnostics import InputError
+from qdialect.lowering.pipeline import Port
+from qdialect.runtime.base import Array, Executable, Region, check_array, check_count, empty
+
+Call = Callable[[Sequence[Array]], Sequence[Array]]
+
+
+@dataclass(frozen=True)
+class RegionCall:
+    """A region, and what runs it: compiled code or, where there is none, the framework."""
+
+    region: Region
+    compiled: Executable | None
+    framework: Call | None
+
+
+class PartitionedExecutable(Executable):
+    """Compiled regions and regions of a framework, one after the other; arrays go from one to the next as they are.
+
+    Its `kernels`, `steps` and sizes of memory are those of the compiled regions together.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[RegionCall],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        constants: Mapping[str, Array],
+        threads: int,
+    ) -> None:
+        """`constants` are outputs that are known."""
+        compiled = [call.compiled for call in calls if call.compiled is not None]
+        self.inputs, self.outputs, self.threads = tuple(inputs), tuple(outputs), threads
+        self.regions = tuple(call.region for call in calls)
+        self.kernels = sum(one.kernels for one in compiled)
+        self.calls = tuple(call for one in compiled for call in one.calls)
+        self.constants_bytes = sum(one.constants_bytes for one in compiled)
+        self.working_memory = sum(one.working_memory for one in compiled)
+        self._calls = tuple(calls)
+        self._constants = dict(constants)
+        self._last_reads = _last_reads(self.regions, [port.name for port in outputs])
+
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        self._check_inputs(arrays)
+        values = self._compute(arrays, {}, [])
+        taken = [*arrays, *self._constants.values()]
+        outputs: list[Array] = []
+        for port in self.outputs:
+            value = values[port.name]
+            # Each result is an array of the caller's alone.
+            outputs.append(np.array(value) if any(value is other for other in taken) else value)
+            taken.append(value)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self._check(inputs, outputs)
+        self._write(inputs, outputs)
+
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+        self._check(inputs, outputs)
+        for port, array in zip(self.inputs, inputs, strict=True):
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
+        kept = tuple(inputs), tuple(outputs)
+        return lambda: self._write(*kept)
+
+    def times(self, inputs: Sequence[Array]) -> list[float]:
+        """The seconds that each region takes in one call; raises `InputError` where an array does not fit."""
+        self._check_inputs(inputs)
+        clock: list[float] = []
+        self._compute(inputs, {}, clock)
+        return clock
+
+    def _write(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        given: dict[str, Array] = {}
+        for port, array in zip(self.outputs, outputs, strict=True):
+            given.setdefault(port.name, array)
+        values = self._compute(inputs, given, [])
+        for port, array in zip(self.outputs, outputs, strict=True):
+            if values[port.name] is not array:
+                np.copyto(array, values[port.name])
+
+    def _compute(self, inputs: Sequence[Array], given: Mapping[str, Array], clock: list[float]) -> dict[str, Array]:
+        """All outputs by name; compiled code writes into the arrays of `given`.  `clock` gets the seconds of each."""
+        values = {port.name: array for port, array in zip(self.inputs, inputs, strict=True)}
+        values.update(self._constants)
+        for call, done in zip(self._calls, self._last_reads, strict=True):
+            start = time.perf_counter()
+            arrays = [values[name] for name in call.region.inputs]
+            values.update(zip(call.region.outputs, _run(call, arrays, given), strict=True))
+            clock.append(time.perf_counter() - start)
+            for name in done:
+                del values[name]
+        return values
+
+    def _check_inputs(self, inputs: Sequence[Array]) -> None:
+        check_count("input", len(inputs), len(self.inputs))
+        for port, array in zip(self.inputs, inputs, strict=True):
+            check_array(f"input '{port.name}'", array, port.shape, port.dtype)
+
+    def _check(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self._check_inputs(inputs)
+        check_count("output", len(outputs), len(self.outputs))
+        for index, (port, array) in enumerate(zip(self.outputs, outputs, strict=True)):
+            title = f"output '{port.name}'"
+            if min(port.shape, default=0) < 0:
+                raise InputError(f"{title} has a shape that is known after a call alone: call the network instead")
+            check_array(title, array, port.shape, port.dtype)
+            if not array.flags.carray:
+                raise InputError(f"{title} must be a contiguous, aligned and writable array")
+            for other in (*inputs, *outputs[:index]):
+                if np.may_share_memory(array, other):
+                    raise InputError(f"{title} must not share memory with another array of the call")
+
+
+def _run(call: RegionCall, arrays: Sequence[Array], given: Mapping[str, Array]) -> Sequence[Array]:
+    if call.framework is not None:
+        return call.framework(arrays)
+    assert call.compiled is not None
+    outputs = [given[port.name] if port.name in given else empty(port) for port in call.compiled.outputs]
+    call.compiled.run(arrays, outputs)
+    return outputs
+
+
+def _last_reads(regions: Sequence[Region], kept: Sequence[str]) -> list[tuple[str, ...]]:
+    """Names that nobody needs after each region: their arrays go then."""
+    seen = set(kept)
+    found: list[tuple[str, ...]] = []
+    for region in reversed(regions):
+        found.append(tuple(name for name in dict.fromkeys((*region.inputs, *region.outputs)) if name not in seen))
+        seen.update(region.inputs, region.outputs)
+    return found[::-1]

@@ -1,0 +1,46 @@
+"""A bound on time that only an algorithm of the wrong order exceeds.
+
+How fast a machine is must not decide whether a test passes. So the bound is a minute of processor time, where the work
+takes a few seconds at most on any machine, and the input is so large that quadratic work would take several minutes and
+exponential work would never end.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import pytest
+
+SECONDS = 60.0
+"""Of processor time, for work that is bounded by the size of its input."""
+
+HANG = 900.0
+"""Of wall-clock time: a process that has not ended by then never will, however many others the machine runs."""
+
+
+@contextmanager
+def deadline(what: str = "this", seconds: float = SECONDS) -> Generator[None]:
+    """Fail the test where the block takes more processor time than that; Python code is ended at once.
+
+    Usable in the main thread, where pytest runs tests. What fails the test is no `Exception`, so that no handler in
+    the code under test takes it for its own.
+    """
+
+    def late(*_: object) -> NoReturn:
+        pytest.fail(f"{what} must take at most {seconds:g} s of processor time")
+
+    before = signal.signal(signal.SIGPROF, late)
+    start = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    # Code of an extension is not interrupted, and may swallow what a handler raises.
+    if time.process_time() - start > seconds:
+        late()

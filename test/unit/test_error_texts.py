@@ -1,0 +1,60 @@
+"""What ``str()`` of an error says: a traceback in Python shows that and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_graphs import ModelBuilder
+
+import qdialect
+from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.frontends.onnx import import_onnx
+
+
+def test_every_offender_of_a_refused_model_is_in_the_text() -> None:
+    b = ModelBuilder()
+    first = b.node("LRN", b.input("x", (1, 4, 2, 2)), size=3, name="first")
+    b.node("NonZero", first, output="y", name="second")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.int64))
+    lines = str(caught.value).split("\n")
+    assert lines == [
+        "'model.onnx' uses what is not supported, in 2 places",
+        "  node 0 LRN ('first'): operator is not supported",
+        "  node 1 NonZero ('second'): operator is not supported",
+    ]
+    assert caught.value.message == lines[0]
+
+
+def test_a_parse_error_has_its_line() -> None:
+    with pytest.raises(qdialect.ParseError) as caught:
+        qdialect.parse("func.func @main() {\n  return %x : i8\n}")
+    assert str(caught.value).startswith("-:2:10: ")
+    assert not caught.value.message.startswith("-:2")
+
+
+def test_an_error_that_wraps_another_has_its_notes_once() -> None:
+    notes = (Diagnostic(Severity.NOTE, "a\nb"),)
+    inner = ImportModelError("inner", (Diagnostic(Severity.ERROR, "inner", notes=notes),))
+    outer = ImportModelError(f"outer: {inner.message}", inner.diagnostics)
+    assert str(outer) == "outer: inner\n  a\\nb"
+
+
+def test_a_location_of_another_message_is_left_out() -> None:
+    diagnostic = Diagnostic(Severity.ERROR, "text", "f.mlir", 3, 4)
+    assert str(ImportModelError("text", (diagnostic,))) == "f.mlir:3:4: text"
+    assert str(ImportModelError("'f.mlir': text", (diagnostic,))) == "'f.mlir': text"
+
+
+def test_a_node_behind_a_refused_one_is_judged_with_its_type() -> None:
+    """Both are reported: what the first gives has a known type, so that the second is more than its operator."""
+    b = ModelBuilder()
+    x = b.input("x", (1, 4, 2, 2))
+    refused = b.node("Relu", b.node("LRN", x, size=3))
+    b.node("Conv", refused, b.constant(np.ones((4, 5, 1, 1), np.float32)), output="y", name="wide")
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.float32))
+    first, second, *more = (note.message for note in caught.value.diagnostics[0].notes)
+    assert first.startswith("node 0 LRN")
+    assert second.startswith("node 2 Conv ('wide'): ")
+    assert not more

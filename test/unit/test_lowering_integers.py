@@ -1,0 +1,126 @@
+"""Gathers, scatters, running sums, ranks and reductions of plain integers: compiled they are the reference."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import check, check_op, tensor
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    CumSumOp,
+    DynamicGatherOp,
+    DynamicScatterOp,
+    IntMaxOp,
+    IntMinOp,
+    IntProdOp,
+    IntSumOp,
+    RankOp,
+    build,
+)
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.reference import interpreter
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+ELEMENTS = tuple(NUMPY_DTYPES)
+
+
+def drawn(shape: Shape, element: str, seed: int = 0) -> Array:
+    rng, dtype = np.random.default_rng(seed), NUMPY_DTYPES[element]
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    limits = np.iinfo(dtype.name)
+    return rng.integers(limits.min, limits.max, shape, dtype=dtype.name, endpoint=True)
+
+
+def far_indices(shape: Shape, extent: int, dtype: str) -> Array:
+    """Indices inside, from the end, and outside on both sides."""
+    found = np.random.default_rng(7).integers(-2 * extent, 2 * extent, shape).astype(dtype)
+    if found.size >= 2:
+        found.flat[:2] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return found
+
+
+GATHERS: list[tuple[Shape, Shape, int]] = [
+    ((7, 5), (2, 3), 0),
+    ((7, 5), (4,), 1),
+    ((3, 7, 5), (2, 3), 1),
+    ((3, 7, 5), (), 0),
+    ((2, 3, 7, 5), (1, 5), 3),
+    ((2, 3, 7, 5), (6,), 2),
+    ((9,), (2, 5), 0),
+    ((9,), (), 0),
+    ((11, 67), (3, 2, 2), 0),
+]
+
+
+@pytest.mark.parametrize(("data", "indices", "axis"), GATHERS)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_gathers(data: Shape, indices: Shape, axis: int, dtype: str) -> None:
+    types = [tensor(data, "f32"), tensor(indices, {"int32": "i32", "int64": "i64"}[dtype])]
+    given = [drawn(data, "f32"), far_indices(indices, data[axis], dtype)]
+    check_op(DynamicGatherOp, types, "f32", given, axis=axis)
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_rows_of_any_type_stay_what_they_are(element: str) -> None:
+    given = [drawn((6, 37), element), far_indices((3, 5), 6, "int64")]
+    check_op(DynamicGatherOp, [tensor((6, 37), element), tensor((3, 5), "i64")], element, given, axis=0)
+    given = [drawn((6, 37), element), far_indices((5,), 6, "int64"), drawn((5, 37), element, 1)]
+    types = [tensor((6, 37), element), tensor((5,), "i64"), tensor((5, 37), element)]
+    check_op(DynamicScatterOp, types, element, given)
+
+
+def test_a_gather_counts_from_the_end_and_stays_inside() -> None:
+    data, indices = np.arange(5, dtype=np.float32), np.array([-1, -5, -6, 4, 5, 2**40, -(2**40)])
+    wanted = np.array([4, 0, 0, 4, 4, 4, 0], np.float32)
+
+    def body(x: ir.Value, i: ir.Value) -> ir.Value:
+        return build(DynamicGatherOp, x, i, element="f32", axis=0).output
+
+    module = graph([tensor((5,), "f32"), tensor((7,), "i64")], body)
+    check(module, [data, indices])
+    np.testing.assert_array_equal(interpreter.run(module, [data, indices])[0], wanted)
+
+
+SCATTERS: list[tuple[Shape, int]] = [((5,), 9), ((7, 3), 4), ((4, 3, 19), 6), ((2, 3, 5, 4), 3)]
+
+
+@pytest.mark.parametrize(("data", "count"), SCATTERS)
+def test_scatters_write_in_order(data: Shape, count: int) -> None:
+    updates = (count, *data[1:])
+    given = [drawn(data, "f32"), far_indices((count,), data[0], "int32"), drawn(updates, "f32", 1)]
+    check_op(DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
+
+
+@pytest.mark.parametrize("element", ["i32", "i64", "f32"])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums(element: str, exclusive: bool, reverse: bool) -> None:
+    for shape, axis in [((7,), 0), ((3, 19), 1), ((3, 19), 0), ((2, 3, 5, 7), 2), ((1,), 0), ((4, 1), 1)]:
+        how: dict[str, Any] = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+        check_op(CumSumOp, [tensor(shape, element)], element, [drawn(shape, element)], **how)
+
+
+@pytest.mark.parametrize("element", ["i32", "i64"])
+def test_ranks(element: str) -> None:
+    for shape, axis in [((7,), 0), ((3, 37), 1), ((37, 3), 0), ((2, 5, 19), 1), ((1,), 0)]:
+        values = drawn(shape, element) // 2 ** (29 if element == "i32" else 61)
+        check_op(RankOp, [tensor(shape, element)], element, [values], axis=axis)
+
+
+REDUCTIONS: list[tuple[Shape, Shape]] = [((7,), (0,)), ((3, 19), (1,)), ((3, 19), (0,)), ((2, 5, 7, 19), (1, 3))]
+
+
+@pytest.mark.parametrize("op", [IntSumOp, IntProdOp, IntMaxOp, IntMinOp])
+@pytest.mark.parametrize("element", ["i32", "i64"])
+@pytest.mark.parametrize("keep_dims", [False, True])
+def test_reductions(op: Any, element: str, keep_dims: bool) -> None:
+    for shape, axes in REDUCTIONS:
+        given = [drawn(shape, element)]
+        check_op(op, [tensor(shape, element)], element, given, axes=axes, keep_dims=keep_dims)

@@ -1,0 +1,318 @@
+"""ONNX models that are compiled in parts: the same bits as ONNX Runtime on the whole, wherever nodes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+from onnx_graphs import ModelBuilder
+
+import qdialect
+from qdialect.diagnostics import ImportModelError, InputError
+
+Array = NDArray[Any]
+ORT: Any = import_module("onnxruntime")
+X, Y = (0.04, 117), (0.05, 131)
+SHAPE = ("n", 8, 12, 12)
+
+
+class Net(ModelBuilder):
+    """Tensors are f32 values between quantizations, as quantizers leave them."""
+
+    def image(self, name: str = "x") -> str:
+        return self.requantized(self.input(name, SHAPE))
+
+    def requantized(self, value: str) -> str:
+        return self.dequantize(self.quantize(value, X), X)
+
+    def convolution(self, value: str, seed: int = 0) -> str:
+        drawn = np.random.default_rng(seed).integers(-127, 128, (8, 8, 3, 3)).astype(np.int8)
+        return self.requantized(self.node("Conv", value, self.weight(drawn, 0.012), pads=[1, 1, 1, 1]))
+
+    def unsupported(self, value: str) -> str:
+        return self.requantized(self.node("LRN", value, size=3, alpha=3.0))
+
+    def sum(self, lhs: str, rhs: str) -> str:
+        return self.requantized(self.node("Add", lhs, rhs))
+
+
+def middle() -> bytes:
+    b = Net()
+    return b.finish(b.convolution(b.unsupported(b.convolution(b.image()))), dtype=np.float32)
+
+
+def beginning() -> bytes:
+    b = Net()
+    return b.finish(b.convolution(b.requantized(b.node("LRN", b.input("x", SHAPE), size=3))), dtype=np.float32)
+
+
+def end() -> bytes:
+    b = Net()
+    return b.finish(b.node("LRN", b.convolution(b.image()), size=3), dtype=np.float32)
+
+
+def diamond() -> bytes:
+    b = Net()
+    top = b.convolution(b.image())
+    return b.finish(b.sum(b.convolution(top, 1), b.unsupported(top)), dtype=np.float32)
+
+
+def two_branches() -> bytes:
+    b = Net()
+    image = b.image()
+    left, right = b.unsupported(b.convolution(image, 1)), b.convolution(b.unsupported(image), 2)
+    return b.finish(b.convolution(b.sum(left, right)), dtype=np.float32)
+
+
+def many_outputs() -> bytes:
+    """One from each side, one in the middle, one quantized, and one twice used: on both sides."""
+    b = Net()
+    first = b.convolution(b.image())
+    codes = b.quantize(b.node("Relu", first), Y)
+    second = b.unsupported(b.dequantize(codes, Y))
+    third = b.convolution(b.sum(first, second))
+    b.node("Identity", codes, output="codes")
+    for name, value in (("first", first), ("second", second), ("third", third)):
+        b.node("Identity", value, output=name)
+    return outputs_of(b, {"first": np.float32, "second": np.float32, "codes": np.uint8, "third": np.float32})
+
+
+def outputs_of(b: ModelBuilder, types: dict[str, type[np.generic]]) -> bytes:
+    model = onnx.ModelProto()
+    model.ParseFromString(b.finish(next(iter(types))))
+    del model.graph.output[:]
+    for name, dtype in types.items():
+        number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        model.graph.output.append(helper.make_tensor_value_info(name, number, None))
+    return model.SerializeToString()
+
+
+def behind_a_custom_domain() -> bytes:
+    """What a node of another domain gives has no schema here; ONNX Runtime knows its type."""
+    b = Net()
+    inner = b.node("com.microsoft.BiasGelu", b.convolution(b.image()), b.constant(np.ones(12, np.float32)))
+    return b.finish(b.convolution(b.requantized(inner)), dtype=np.float32)
+
+
+def float_that_waits() -> bytes:
+    """A convolution that nothing quantizes but a node behind the framework's."""
+    b = Net()
+    top = b.convolution(b.image())
+    weights = b.weight(np.ones((8, 8, 1, 1), np.int8), 0.01)
+    return b.finish(b.sum(b.node("Conv", top, weights), b.unsupported(top)), dtype=np.float32)
+
+
+def captured() -> bytes:
+    """An If whose branches read a tensor that is compiled."""
+    b = Net()
+    inner = b.convolution(b.image())
+    branches = [
+        helper.make_graph(
+            [helper.make_node(kind, [inner], [f"{kind}_inside"])],
+            kind,
+            [],
+            [helper.make_tensor_value_info(f"{kind}_inside", onnx.TensorProto.FLOAT, None)],
+        )
+        for kind in ("Relu", "Neg")
+    ]
+    total = b.node("ReduceSum", inner, keepdims=0)
+    chosen = b.node("If", b.node("Greater", total, b.constant(0.0)), then_branch=branches[0], else_branch=branches[1])
+    return b.finish(b.convolution(b.requantized(chosen)), dtype=np.float32)
+
+
+NETWORKS: list[Callable[[], bytes]] = [
+    middle,
+    beginning,
+    end,
+    diamond,
+    two_branches,
+    many_outputs,
+    behind_a_custom_domain,
+    captured,
+]
+
+
+def saved(folder: Path, content: bytes) -> Path:
+    path = folder / "model.onnx"
+    path.write_bytes(content)
+    return path
+
+
+def image(batch: int = 1, seed: int = 5) -> Array:
+    return np.random.default_rng(seed).normal(size=(batch, 8, 12, 12), scale=2).astype(np.float32)
+
+
+def whole(path: Path, *inputs: Array) -> list[Array]:
+    """What ONNX Runtime gives for the whole model."""
+    session = ORT.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, dict(zip((node.name for node in session.get_inputs()), inputs, strict=True)))
+
+
+def called(executable: qdialect.Executable, *inputs: Array) -> Sequence[Array]:
+    found = executable(*inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def assert_equal(found: Sequence[Array], wanted: Sequence[Array]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_path: Path) -> None:
+    path = saved(tmp_path, network())
+    executable = qdialect.compile(path, batch=2, fallback="framework")
+    runners = [region.runner for region in executable.regions]
+    assert {*runners} == {"qdialect", "ONNX Runtime"}
+    for seed in (1, 2):
+        assert_equal(called(executable, image(2, seed)), whole(path, image(2, seed)))
+
+
+def test_a_float_that_waits_is_computed_by_its_reader(tmp_path: Path) -> None:
+    """So no f32 value leaves a region that a quantized one can stand for.
+
+    The sum of two products is rounded once here and several times by ONNX Runtime: ties may fall to the other side.
+    """
+    path = saved(tmp_path, float_that_waits())
+    executable = qdialect.compile(path, fallback="framework")
+    *_, last = executable.regions
+    assert last.is_compiled
+    assert sum(" Conv " in title for title in last.nodes) == 1
+    assert len(last.inputs) == 2
+    (found,), (wanted,) = called(executable, image()), whole(path, image())
+    steps = np.abs(found - wanted) / np.float32(X[0])
+    assert steps.max() < 1.5
+    assert np.count_nonzero(steps) < 0.01 * steps.size
+
+
+def test_regions_tell_nodes_reasons_and_products(tmp_path: Path) -> None:
+    executable = qdialect.compile(saved(tmp_path, middle()), fallback="framework")
+    first, left, last = executable.regions
+    assert [region.is_compiled for region in executable.regions] == [True, False, True]
+    assert first.products == last.products == 8 * 12 * 12 * 8 * 9
+    assert left.products == 0
+    assert next(iter(left.reasons.values())) == "operator is not supported"
+    assert first.reasons == last.reasons == {}
+    assert any(" Conv " in title for title in first.nodes)
+    # What crosses is quantized.
+    assert executable.regions[1].inputs == first.outputs
+    assert {port.dtype for port in executable.inputs} == {np.dtype(np.float32)}
+
+
+def test_run_and_bind_write_into_the_arrays_of_the_caller(tmp_path: Path) -> None:
+    path = saved(tmp_path, many_outputs())
+    executable = qdialect.compile(path, fallback="framework")
+    wanted = whole(path, image())
+    outputs = [np.empty(port.shape, port.dtype) for port in executable.outputs]
+    executable.run([image()], outputs)
+    assert_equal(outputs, wanted)
+    given = image(seed=7)
+    call = executable.bind([given], outputs)
+    given[:] = image()
+    call()
+    assert_equal(outputs, wanted)
+
+
+def test_arrays_that_do_not_fit(tmp_path: Path) -> None:
+    executable = qdialect.compile(saved(tmp_path, middle()), fallback="framework")
+    with pytest.raises(InputError, match=r"input 'x' must be float32\[1, 8, 12, 12\], but got float32\[2, 8, 12, 12\]"):
+        executable(image(2))
+    with pytest.raises(InputError, match="network must be called with 1 input, but got 2"):
+        executable(image(), image())
+    given = image()
+    with pytest.raises(InputError, match="must not share memory with another array of the call"):
+        executable.run([given], [given])
+    with pytest.raises(InputError, match="must be a contiguous and aligned array to be bound"):
+        executable.bind([given.transpose(0, 1, 3, 2)], [np.empty((1, 8, 12, 12), np.float32)])
+
+
+def test_a_shape_that_is_known_after_a_call_alone(tmp_path: Path) -> None:
+    b = Net()
+    inner = b.convolution(b.image())
+    b.node("NonZero", inner, output="positions")
+    path = saved(tmp_path, outputs_of(b, {"positions": np.int64, inner: np.float32}))
+    executable = qdialect.compile(path, fallback="framework")
+    assert executable.outputs[0].shape == (4, -1)
+    assert_equal(called(executable, image()), whole(path, image()))
+    outputs = [np.empty((4, 3), np.int64), np.empty((1, 8, 12, 12), np.float32)]
+    with pytest.raises(InputError, match="output 'positions' has a shape that is known after a call alone"):
+        executable.run([image()], outputs)
+
+
+def test_a_model_that_the_framework_runs_as_a_whole(tmp_path: Path) -> None:
+    b = Net()
+    b.node("NonZero", b.input("mask", (2, 3), np.bool_), output="y")
+    path = saved(tmp_path, b.finish("y", dtype=np.int64))
+    executable = qdialect.compile(path, fallback="framework")
+    mask = np.array([[1, 0, 1], [0, 1, 0]], dtype=np.bool_)
+    assert [region.runner for region in executable.regions] == ["ONNX Runtime"]
+    assert_equal(called(executable, mask), whole(path, mask))
+
+
+def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
+    """An input and a constant as outputs: every call gives arrays of its own."""
+    b = Net()
+    b.node("LRN", b.input("x", (1, 8, 12, 12)), size=3, output="y")
+    b.constant(np.arange(3, dtype=np.float32), "known")
+    path = saved(tmp_path, outputs_of(b, {"y": np.float32, "x": np.float32, "known": np.float32}))
+    executable = qdialect.compile(path, fallback="framework")
+    given = image()
+    _, same, known = called(executable, given)
+    assert np.array_equal(same, given)
+    assert not np.may_share_memory(same, given)
+    known[:] = 0
+    assert called(executable, given)[2].tolist() == [0, 1, 2]
+
+
+def test_weights_in_other_files(tmp_path: Path) -> None:
+    path = saved(tmp_path, middle())
+    wanted = whole(path, image())
+    onnx.save(onnx.load(path), tmp_path / "apart.onnx", save_as_external_data=True, size_threshold=0)
+    executable = qdialect.compile(tmp_path / "apart.onnx", fallback="framework")
+    assert_equal(called(executable, image()), wanted)
+
+
+def test_the_default_warns(tmp_path: Path) -> None:
+    with pytest.warns(qdialect.FallbackWarning) as caught:
+        qdialect.compile(saved(tmp_path, middle()))
+    (warning,) = caught
+    text = str(warning.message)
+    assert text.startswith("ONNX Runtime runs 2 of 13 nodes and 0 % of the multiply-accumulates: node 6 LRN")
+    assert warning.filename == __file__
+
+
+def test_no_fallback_raises_with_every_reason(tmp_path: Path) -> None:
+    with pytest.raises(ImportModelError, match="operator is not supported"):
+        qdialect.compile(saved(tmp_path, middle()), fallback="none")
+
+
+def test_a_framework_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qdialect.frameworks.framework.find_spec", lambda _: None)
+    with pytest.raises(ImportModelError) as caught:
+        qdialect.compile(saved(tmp_path, middle()))
+    lines = str(caught.value).split("\n")
+    assert lines[1] == "  node 6 LRN ('t6'): operator is not supported"
+    assert lines[-1] == "  the extra 'fallback' brings ONNX Runtime: pip install 'qdialect[fallback]'"
+
+
+def test_a_damaged_file_is_refused_and_not_run(tmp_path: Path) -> None:
+    b = Net()
+    with pytest.raises(ImportModelError, match="file is damaged"):
+        qdialect.compile(saved(tmp_path, b.finish("nothing")), fallback="framework")
+
+
+def test_what_nobody_runs_is_refused_with_both_reasons(tmp_path: Path) -> None:
+    b = Net()
+    custom = b.node("my.domain.Custom", b.convolution(b.image()))
+    with pytest.raises(ImportModelError) as caught:
+        qdialect.compile(saved(tmp_path, b.finish(custom, dtype=np.float32)), fallback="framework")
+    text = str(caught.value)
+    assert "my.domain.Custom ('t6'): operator is not supported" in text
+    assert "ONNX Runtime does not take it" in text

@@ -1,0 +1,62 @@
+"""Operators with graphs of their own, If, Loop and Scan: refused with the node, whatever their graphs hold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import GraphProto, TensorProto, helper
+from onnx_graphs import ModelBuilder
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.onnx import import_onnx
+
+
+def notes_of(content: bytes) -> list[str]:
+    with pytest.raises(ImportModelError, match="what is not supported") as caught:
+        import_onnx(content)
+    return [note.message for note in caught.value.diagnostics[0].notes]
+
+
+def graph(*names: str) -> GraphProto:
+    """The identity of each input."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in names]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_after"]) for name in names]
+    after = [helper.make_tensor_value_info(f"{name}_after", TensorProto.FLOAT, [4]) for name in names]
+    return helper.make_graph(nodes, "inner", info, after)
+
+
+def branch() -> GraphProto:
+    """A graph that reads the outer one."""
+    result = helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])
+    return helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "branch", [], [result])
+
+
+def model(kind: str, *constants: Any, **graphs: Any) -> bytes:
+    builder = ModelBuilder()
+    x = builder.input("x", [4])
+    inputs = [builder.constant(np.array(one)) for one in constants]
+    data = [] if kind == "If" else [x]
+    result = builder.node(kind, *inputs, *data, name="inner one", output="y", **graphs)
+    return builder.finish(result, dtype=np.float32)
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_branch_is_refused_where_its_condition_is_known_too(condition: bool) -> None:
+    content = model("If", condition, then_branch=branch(), else_branch=branch())
+    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]
+
+
+def test_a_loop_is_refused() -> None:
+    content = model("Loop", 3, True, body=graph("v"))
+    assert notes_of(content) == ["node 0 Loop ('inner one'): operator is not supported"]
+
+
+def test_a_scan_is_refused() -> None:
+    content = model("Scan", body=graph("v"), num_scan_inputs=1)
+    assert notes_of(content) == ["node 0 Scan ('inner one'): operator is not supported"]
+
+
+def test_what_is_within_an_unsupported_graph_is_not_listed() -> None:
+    inner = helper.make_graph([helper.make_node("Unique", ["x"], ["b"])], "branch", [], list(branch().output))
+    content = model("If", True, then_branch=inner, else_branch=branch())
+    assert notes_of(content) == ["node 0 If ('inner one'): operator is not supported"]

@@ -1,0 +1,148 @@
+"""Regions of a graph: convex, in order, as few and as large as they can be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qdialect.frontends.planning.partition import (
+    FOLLOWS,
+    TOO_SMALL,
+    Partition,
+    PartitionNode,
+    partition,
+)
+
+WORK = 1 << 20
+
+
+def node(name: str, *reads: str, refusal: str = "", products: int = WORK) -> PartitionNode:
+    return PartitionNode(name, reads, (name,), products, refusal=refusal, is_narrow=True)
+
+
+def refused(name: str, *reads: str) -> PartitionNode:
+    return node(name, *reads, refusal="operator is not supported")
+
+
+def shown(nodes: Sequence[PartitionNode], found: Partition) -> list[str]:
+    """One text a region: the names of its nodes, those of the framework in brackets."""
+    texts = [" ".join(nodes[index].title for index in part.nodes) for part in found.parts]
+    return [text if part.is_compiled else f"[{text}]" for text, part in zip(texts, found.parts, strict=True)]
+
+
+def regions(nodes: Sequence[PartitionNode], *outputs: str, crossing: int = WORK) -> list[str]:
+    return shown(nodes, partition(nodes, outputs, crossing))
+
+
+def test_an_unsupported_node_in_the_middle_at_the_beginning_and_at_the_end() -> None:
+    assert regions([node("a", "x"), refused("b", "a"), node("c", "b")], "c") == ["a", "[b]", "c"]
+    assert regions([refused("a", "x"), node("b", "a"), node("c", "b")], "c") == ["[a]", "b c"]
+    assert regions([node("a", "x"), node("b", "a"), refused("c", "b")], "c") == ["a b", "[c]"]
+
+
+def test_a_diamond_around_an_unsupported_node_is_not_one_region() -> None:
+    nodes = [node("top", "x"), node("left", "top"), refused("right", "top"), node("sum", "left", "right")]
+    found = partition(nodes, ["sum"])
+    assert shown(nodes, found) == ["top left", "[right]", "sum"]
+    assert [part.inputs for part in found.parts] == [("x",), ("top",), ("left", "right")]
+    assert [part.outputs for part in found.parts] == [("top", "left"), ("right",), ("sum",)]
+
+
+def test_branches_that_do_not_meet_share_their_regions() -> None:
+    nodes = [node("a", "x"), node("b", "y"), refused("c", "a"), refused("d", "b"), node("e", "c"), node("f", "d")]
+    assert regions(nodes, "e", "f") == ["a b", "[c d]", "e f"]
+
+
+def test_a_float_that_a_later_region_reads_is_computed_there() -> None:
+    quantized, lone = node("a", "x"), replace(node("conv", "a"), is_narrow=False)
+    nodes = [quantized, lone, refused("b", "a"), node("sum", "conv", "b")]
+    assert regions(nodes, "sum") == ["a", "[b]", "conv sum"]
+    assert regions(nodes, "sum", "conv") == ["a conv", "[b]", "sum"]
+
+
+def test_copies_are_made_where_they_are_read() -> None:
+    copy = replace(node("dq", "a"), is_copied=True, products=0)
+    nodes = [node("a", "x"), copy, node("conv", "dq"), refused("b", "dq"), node("sum", "conv", "b", "dq")]
+    found = partition(nodes, ["sum"])
+    assert shown(nodes, found) == ["a dq conv", "[dq b]", "dq sum"]
+    assert [part.inputs for part in found.parts] == [("x",), ("a",), ("a", "conv", "b")]
+    # A copy that the caller asks for is given once.
+    found = partition(nodes, ["sum", "dq"])
+    assert [part.outputs for part in found.parts] == [("a", "dq", "conv"), ("b",), ("sum",)]
+
+
+def test_a_quantized_group_stays_whole() -> None:
+    ends = replace(node("q", "b", products=0), ends_group=True)
+    nodes = [node("a", "x"), refused("b", "a"), ends, node("c", "q")]
+    found = partition(nodes, ["c"])
+    assert shown(nodes, found) == ["a", "[b q]", "c"]
+    assert found.reasons == {1: "operator is not supported", 2: FOLLOWS}
+
+
+def test_what_is_too_small_goes_with_its_neighbours() -> None:
+    nodes = [node("a", "x"), refused("b", "a"), node("c", "b", products=10), refused("d", "c"), node("e", "d")]
+    found = partition(nodes, ["e"], WORK)
+    assert shown(nodes, found) == ["a", "[b c d]", "e"]
+    assert found.reasons[2] == TOO_SMALL
+
+
+def test_what_is_too_small_above_goes_with_a_region_below() -> None:
+    nodes = [node("small", "x", products=10), refused("b", "x"), node("e", "small", "b")]
+    assert regions(nodes, "e") == ["[b]", "small e"]
+
+
+def test_small_networks_are_divided_too() -> None:
+    nodes = [node("a", "x", products=9), replace(refused("b", "a"), products=9), node("c", "b", products=9)]
+    assert regions(nodes, "c") == ["a", "[b]", "c"]
+
+
+def test_nothing_that_can_be_compiled() -> None:
+    found = partition([refused("a", "x")], ["a"])
+    assert [(part.is_compiled, part.inputs, part.outputs) for part in found.parts] == [(False, ("x",), ("a",))]
+
+
+def drawn(rng: np.random.Generator, count: int) -> list[PartitionNode]:
+    nodes: list[PartitionNode] = []
+    for index in range(count):
+        reads = {f"n{rng.integers(max(index - 9, 0), index)}" if index else "x" for _ in range(rng.integers(1, 4))}
+        one = node(f"n{index}", *sorted(reads), refusal="no" if rng.random() < 0.2 else "")
+        flags = {"is_copied": not one.refusal and rng.random() < 0.2, "is_narrow": rng.random() < 0.5}
+        products = int(rng.integers(0, 2 * WORK))
+        nodes.append(replace(one, **flags, products=products, ends_group=rng.random() < 0.1))
+    return nodes
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_graphs(seed: int) -> None:
+    """Regions run in order, hold every node, and none is refused in a compiled one."""
+    rng = np.random.default_rng(seed)
+    nodes = drawn(rng, int(rng.integers(1, 60)))
+    read = {name for one in nodes for name in one.reads}
+    outputs = [one.title for one in nodes if one.title not in read or rng.random() < 0.1]
+    found = partition(nodes, outputs, WORK)
+    known = {"x"}
+    for part in found.parts:
+        assert set(part.inputs) <= known
+        inside = set(part.inputs)
+        for index in part.nodes:
+            assert set(nodes[index].reads) <= inside
+            inside.update(nodes[index].gives)
+            assert not part.is_compiled or nodes[index].is_copied or index not in found.reasons
+        assert set(part.outputs) <= inside - set(part.inputs)
+        known.update(part.outputs)
+    assert set(outputs) <= known
+    held = [index for part in found.parts for index in part.nodes]
+    assert set(held) == set(range(len(nodes)))
+    assert all(held.count(index) == 1 for index, one in enumerate(nodes) if not one.is_copied)
+    assert all(index in found.reasons for index, one in enumerate(nodes) if one.refusal)
+
+
+def test_time_grows_with_the_number_of_nodes() -> None:
+    nodes = drawn(np.random.default_rng(0), 20_000)
+    start = time.perf_counter()
+    partition(nodes, [nodes[-1].title])
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,265 @@
+"""TFLite models that are compiled in parts: the same bits as LiteRT's reference kernels on the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder, flexbuffers
+from numpy.typing import NDArray
+from tflite_graphs import options
+
+import qdialect
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+
+Array = NDArray[Any]
+LITERT: Any = import_module("ai_edge_litert.interpreter")
+SCHEMA: Any = import_module("ai_edge_litert.schema_py_generated")
+Q = Quantization((0.05,), (3,))
+SHAPE = (1, 12, 12, 8)
+SAME = 0
+
+
+class Net(ModelWriter):
+    """Tensors are quantized images."""
+
+    def __init__(self) -> None:
+        super().__init__("test")
+        self._count = 0
+
+    def image(self) -> int:
+        return self.tensor("image", SHAPE, np.int8, Q)
+
+    def result(self, shape: Sequence[int] = SHAPE, dtype: type[np.generic] = np.int8) -> int:
+        self._count += 1
+        return self.tensor(f"t{self._count}", shape, dtype, Q if dtype is np.int8 else None)
+
+    def convolution(self, data: int, seed: int = 0) -> int:
+        drawn = np.random.default_rng(seed)
+        weights = drawn.integers(-127, 128, (8, 3, 3, 8)).astype(np.int8)
+        scales = tuple(float(s) for s in drawn.uniform(0.003, 0.006, 8).astype(np.float32))
+        kernel = self.constant(f"w{self._count}", weights, Quantization(scales, (0,) * 8))
+        bias = self.constant(
+            f"b{self._count}", np.arange(8, dtype=np.int32), Quantization(tuple(0.05 * s for s in scales), (0,) * 8)
+        )
+        result = self.result()
+        kind = tflite.BuiltinOptions.Conv2DOptions
+        self.operator(tflite.BuiltinOperator.CONV_2D, [data, kernel, bias], result, kind, convolution_options)
+        return result
+
+    def unsupported(self, data: int) -> int:
+        """A local response normalization of floats between two conversions."""
+        floats, normal, result = self.result(dtype=np.float32), self.result(dtype=np.float32), self.result()
+        self.operator(tflite.BuiltinOperator.DEQUANTIZE, [data], floats)
+        self.normalize(floats, normal)
+        self.operator(tflite.BuiltinOperator.QUANTIZE, [normal], result)
+        return result
+
+    def normalize(self, data: int, result: int) -> None:
+        kind = tflite.BuiltinOptions.LocalResponseNormalizationOptions
+        code = tflite.BuiltinOperator.LOCAL_RESPONSE_NORMALIZATION
+        self.operator(code, [data], result, kind, normalization_options)
+
+    def sum(self, lhs: int, rhs: int) -> int:
+        result = self.result()
+        self.operator(tflite.BuiltinOperator.ADD, [lhs, rhs], result, tflite.BuiltinOptions.AddOptions, options())
+        return result
+
+
+def convolution_options(builder: Builder) -> int:
+    tflite.Conv2DOptionsStart(builder)
+    tflite.Conv2DOptionsAddPadding(builder, SAME)
+    tflite.Conv2DOptionsAddStrideW(builder, 1)
+    tflite.Conv2DOptionsAddStrideH(builder, 1)
+    return tflite.Conv2DOptionsEnd(builder)
+
+
+def normalization_options(builder: Builder) -> int:
+    tflite.LocalResponseNormalizationOptionsStart(builder)
+    tflite.LocalResponseNormalizationOptionsAddRadius(builder, 1)
+    tflite.LocalResponseNormalizationOptionsAddBias(builder, 1.0)
+    tflite.LocalResponseNormalizationOptionsAddAlpha(builder, 0.5)
+    tflite.LocalResponseNormalizationOptionsAddBeta(builder, 0.75)
+    return tflite.LocalResponseNormalizationOptionsEnd(builder)
+
+
+def middle() -> bytes:
+    b = Net()
+    image = b.image()
+    return b.finish([image], [b.convolution(b.unsupported(b.convolution(image)))])
+
+
+def beginning() -> bytes:
+    b = Net()
+    image = b.image()
+    return b.finish([image], [b.convolution(b.unsupported(image))])
+
+
+def end() -> bytes:
+    b = Net()
+    image = b.image()
+    return b.finish([image], [b.unsupported(b.convolution(image))])
+
+
+def diamond() -> bytes:
+    b = Net()
+    image = b.image()
+    top = b.convolution(image)
+    return b.finish([image], [b.sum(b.convolution(top, 1), b.unsupported(top))])
+
+
+def many_outputs() -> bytes:
+    """Of both sides, and one that both read."""
+    b = Net()
+    image = b.image()
+    first = b.convolution(image)
+    second = b.unsupported(first)
+    return b.finish([image], [second, b.sum(first, second), first])
+
+
+NETWORKS: list[Callable[[], bytes]] = [middle, beginning, end, diamond, many_outputs]
+
+
+def with_detection(content: bytes) -> bytes:
+    """The model with a custom operator behind its result: boxes of a detector and their scores.
+
+    The result is the scores of 144 boxes in 8 classes, the first of which is the background.
+    """
+    model = SCHEMA.ModelT.InitFromObj(SCHEMA.Model.GetRootAs(content, 0))
+    graph = model.subgraphs[0]
+    scores = graph.outputs[0]
+    reshaped = added(graph, "scores", (1, 144, 8), SCHEMA.TensorType.INT8, graph.tensors[scores].quantization)
+    floats = added(graph, "floats", (1, 144, 8), SCHEMA.TensorType.FLOAT32)
+    boxes = added(graph, "boxes", (1, 144, 4), SCHEMA.TensorType.FLOAT32)
+    anchors = added(graph, "anchors", (144, 4), SCHEMA.TensorType.FLOAT32, buffer=len(model.buffers))
+    held = SCHEMA.BufferT()
+    held.data = memoryview(np.random.default_rng(3).uniform(0.1, 1, (144, 4)).astype(np.float32).tobytes())
+    model.buffers.append(held)
+    results = [
+        added(graph, name, shape, SCHEMA.TensorType.FLOAT32)
+        for name, shape in (("places", (1, 5, 4)), ("classes", (1, 5)), ("best", (1, 5)), ("count", (1,)))
+    ]
+    add_operator(model, SCHEMA.BuiltinOperator.RESHAPE, [scores], [reshaped], shape=(1, 144, 8))
+    add_operator(model, SCHEMA.BuiltinOperator.DEQUANTIZE, [reshaped], [floats])
+    custom = add_operator(model, SCHEMA.BuiltinOperator.CUSTOM, [boxes, floats, anchors], results)
+    said: dict[str, int | float] = {
+        "max_detections": 5,
+        "max_classes_per_detection": 1,
+        "num_classes": 7,
+        "nms_score_threshold": 0.1,
+        "nms_iou_threshold": 0.5,
+    }
+    custom.customOptions = list(
+        flexbuffers.Dumps(
+            said | dict.fromkeys(("y_scale", "x_scale"), 10.0) | dict.fromkeys(("h_scale", "w_scale"), 5.0)
+        )
+    )
+    graph.inputs, graph.outputs = [*graph.inputs, boxes], results
+    builder = Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def added(graph: Any, name: str, shape: Sequence[int], kind: int, quantization: Any = None, buffer: int = 0) -> int:
+    tensor = SCHEMA.TensorT()
+    tensor.name, tensor.shape, tensor.type = name, list(shape), kind
+    tensor.quantization, tensor.buffer = quantization, buffer
+    graph.tensors.append(tensor)
+    return len(graph.tensors) - 1
+
+
+def add_operator(
+    model: Any, code: int, inputs: list[int], outputs: list[int], shape: Sequence[int] | None = None
+) -> Any:
+    entry = SCHEMA.OperatorCodeT()
+    entry.builtinCode = entry.deprecatedBuiltinCode = code
+    entry.version = 1
+    if code == SCHEMA.BuiltinOperator.CUSTOM:
+        entry.customCode = "TFLite_Detection_PostProcess"
+    model.operatorCodes.append(entry)
+    operator = SCHEMA.OperatorT()
+    operator.opcodeIndex, operator.inputs, operator.outputs = len(model.operatorCodes) - 1, inputs, outputs
+    if shape is not None:
+        operator.builtinOptionsType = SCHEMA.BuiltinOptions.ReshapeOptions
+        operator.builtinOptions = SCHEMA.ReshapeOptionsT()
+        operator.builtinOptions.newShape = list(shape)
+    model.subgraphs[0].operators.append(operator)
+    return operator
+
+
+def saved(folder: Path, content: bytes) -> Path:
+    path = folder / "model.tflite"
+    path.write_bytes(content)
+    return path
+
+
+def image(seed: int = 5) -> Array:
+    return np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8)
+
+
+def whole(path: Path, *inputs: Array, kernels: str = "BUILTIN_REF") -> list[Array]:
+    """What LiteRT gives for the whole model, by its reference kernels unless others are named."""
+    kind = LITERT.OpResolverType[kernels]
+    interpreter = LITERT.Interpreter(model_path=str(path), experimental_op_resolver_type=kind)
+    interpreter.allocate_tensors()
+    for details, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(details["index"], array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
+
+
+def assert_equal(found: Any, wanted: Sequence[Array]) -> None:
+    for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_bits_are_those_of_the_whole_model(network: Callable[[], bytes], tmp_path: Path) -> None:
+    path = saved(tmp_path, network())
+    executable = qdialect.compile(path, fallback="framework")
+    assert {region.runner for region in executable.regions} == {"qdialect", "LiteRT"}
+    for seed in (1, 2):
+        assert_equal(executable(image(seed)), whole(path, image(seed)))
+
+
+def test_regions_tell_reasons_and_products(tmp_path: Path) -> None:
+    executable = qdialect.compile(saved(tmp_path, middle()), fallback="framework")
+    first, left, last = executable.regions
+    assert first.products == last.products == 12 * 12 * 8 * 9 * 8
+    ((title, reason),) = left.reasons.items()
+    assert title.startswith("node 2 LOCAL_RESPONSE_NORMALIZATION")
+    assert reason == "operator is not supported"
+    assert executable.inputs[0].scale == float(np.float32(Q.scales[0]))
+    assert executable.inputs[0].zero_point == Q.zero_points[0]
+
+
+def test_a_custom_operator_of_litert(tmp_path: Path) -> None:
+    b = Net()
+    given = b.image()
+    path = saved(tmp_path, with_detection(b.finish([given], [b.convolution(given)])))
+    executable = qdialect.compile(path, fallback="framework")
+    assert [region.runner for region in executable.regions] == ["qdialect", "LiteRT"]
+    boxes = np.random.default_rng(1).normal(size=(1, 144, 4)).astype(np.float32)
+    wanted = whole(path, image(), boxes)
+    assert wanted[-1].tolist() == [5]
+    assert_equal(executable(image(), boxes), wanted)
+
+
+def test_a_custom_operator_that_nobody_has(tmp_path: Path) -> None:
+    b = Net()
+    given = b.image()
+    content = with_detection(b.finish([given], [b.convolution(given)]))
+    changed = content.replace(b"TFLite_Detection_PostProcess", b"TFLite_Detection_PostProcesS")
+    with pytest.raises(qdialect.ImportModelError, match=r"(?s)CUSTOM:TFLite_Detection_PostProcesS.*LiteRT does not"):
+        qdialect.compile(saved(tmp_path, changed), fallback="framework")
+
+
+def test_the_delegate_runs_its_part_where_the_profile_names_it(tmp_path: Path) -> None:
+    path = saved(tmp_path, middle())
+    executable = qdialect.compile(path, profile="tflite-xnnpack", fallback="framework")
+    assert_equal(executable(image()), whole(path, image(), kernels="AUTO"))
