@@ -12,9 +12,12 @@ from qdialect.dialect import (
     BroadcastOp,
     DequantizeOp,
     F32Conv2DOp,
+    F32GruOp,
+    F32LstmOp,
     F32MatmulOp,
     F32MaxOp,
     F32MinOp,
+    F32RnnOp,
     F32SumOp,
     QuantizeOp,
     build,
@@ -71,6 +74,22 @@ def _f32_conv2d(d: Draw) -> Drawn:
     return types, lambda v: build(F32Conv2DOp, v[0], constant(weight), element="f32", **attributes).output
 
 
+def _f32_recurrence(d: Draw) -> Drawn:
+    op, hidden = d.one_of((F32GruOp, F32LstmOp, F32RnnOp)), d.channels()
+    steps, batch, width = d.integer(1, 5), d.integer(1, 10), op.gate_count * hidden
+    weights = (d.rng.normal(size=(hidden, width)) / hidden).astype(np.float32)
+    attributes: dict[str, Any] = {"reverse": d.flag(), "clip": d.one_of((0.0, 0.5))}
+    if op is F32GruOp:
+        attributes["reset_after"] = d.flag()
+    types = [tensor((steps, batch, width), "f32"), tensor((batch, op.state_count * hidden), "f32")]
+    types += [tensor((hidden,), "f32")] * attributes.get("reset_after", False)
+
+    def body(v: Sequence[ir.Value]) -> ir.Value:
+        return build(op, v[0], constant(weights), *v[1:], element="f32", **attributes).output
+
+    return types, body
+
+
 def _leaf(d: Draw, value: ir.Value, shape: Sequence[int]) -> ir.Value:
     element = element_of(value.type)
     if element != "f32":
@@ -97,4 +116,5 @@ F32_VALUES = {
     "f32_reduction": drawn_module(_f32_reduction),
     "f32_matmul": drawn_module(_f32_matmul),
     "f32_conv2d": drawn_module(_f32_conv2d),
+    "f32_recurrence": drawn_module(_f32_recurrence),
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from qdialect.frontends.onnx import import_onnx
 from qdialect.reference import interpreter
@@ -146,3 +147,9 @@ def spread(data: Array, weight: Array, window: Mapping[str, Any]) -> Array:
         columns = slice(x * strides[1], x * strides[1] + acc_range[1], dilation[1])
         result[n, first : first + outputs, rows, columns] += int(data[n, c, y, x]) * weight[c].astype(np.int64)
     return result[:, :, top : full[0] - bottom, left : full[1] - right]
+
+
+def evaluated(content: bytes, *inputs: Array) -> Array:
+    """The first output of a model with inputs ``x0``, ``x1``, ..., by onnx's reference."""
+    evaluator: Any = ReferenceEvaluator(content)
+    return evaluator.run(None, {f"x{i}": array for i, array in enumerate(inputs)})[0]

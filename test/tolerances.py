@@ -56,6 +56,12 @@ _ORT_SOFTMAX = Tolerance(
     0.1,
     "QLinearSoftmax multiplies by floor(1 / scale), ONNX Runtime's f32 softmax of several readers not",
 )
+_ORT_CELLS = Tolerance(
+    1, 0.01, "ONNX Runtime's sums and functions in a cell are a few units of the last place away, which decides ties"
+)
+_ORT_DYNAMIC_CELLS = Tolerance(
+    1, 0.5, "ONNX Runtime rounds the sequence and the hidden states to 8 bits first, here they stay f32"
+)
 _ORT_FUNCTIONS = Tolerance(1, 1 / 256, "ONNX Runtime's f32 function may be a unit in the last place away at a tie")
 
 _TORCH = {
@@ -81,17 +87,30 @@ _TORCH = {
 _ONNX = {
     **dict.fromkeys(
         (
-            *("AveragePool", "BatchNormalization", "ConvTranspose", "LayerNormalization", "LogSoftmax", "Pow"),
-            *("ReduceMean", "ReduceSum", "com.microsoft.QLinearAveragePool"),
+            *("AveragePool", "ConvTranspose", "GroupNormalization", "InstanceNormalization", "LayerNormalization"),
+            *("LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Pow", "RMSNormalization", "ReduceMean"),
+            *("ReduceSum", "SimplifiedLayerNormalization", "com.microsoft.GroupNorm"),
+            *("com.microsoft.QLinearAveragePool", "com.microsoft.SkipLayerNormalization"),
+            "com.microsoft.SkipSimplifiedLayerNormalization",
         ),
         _ORT_SUMS,
     ),
     **dict.fromkeys(("Add", "Conv", "Gemm", "MatMul", "Mul"), _ORT_LEFT_IN_FLOATS),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _ORT_CELLS),
+    "com.microsoft.DynamicQuantizeLSTM": _ORT_DYNAMIC_CELLS,
+    **dict.fromkeys(
+        (
+            *("Attention", "com.microsoft.Attention", "com.microsoft.FusedMatMul", "com.microsoft.MultiHeadAttention"),
+            *("com.microsoft.QAttention", "com.microsoft.TransposeMatMul"),
+        ),
+        _ORT_SUMS,
+    ),
     "Softmax": _ORT_SOFTMAX,
     **dict.fromkeys(
         (
             *("Celu", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Mish", "Selu", "Softplus"),
-            *("Softsign", "Swish", "Tanh", "com.microsoft.FastGelu", "com.microsoft.Gelu", "com.microsoft.QuickGelu"),
+            *("Softsign", "Swish", "Tanh", "com.microsoft.BiasGelu", "com.microsoft.FastGelu", "com.microsoft.Gelu"),
+            "com.microsoft.QuickGelu",
         ),
         _ORT_FUNCTIONS,
     ),

@@ -1,4 +1,7 @@
-"""`qnn-sink-transpose`: transposes move past element-wise ops, towards the results of the graph."""
+"""`qnn-sink-transpose`: transposes move past element-wise ops, towards the results of the graph.
+
+Between quantized and f32 values they move to the quantized side.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,15 @@ from qdialect.dialect import (
     AddOp,
     ClipOp,
     ConcatOp,
+    DequantizeOp,
     GatherOp,
     LutOp,
     MulOp,
     PadOp,
     QnnOp,
+    QuantizeOp,
     RequantizeOp,
+    ReshapeOp,
     SliceOp,
     TransposeOp,
     build,
@@ -34,6 +40,7 @@ from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
 Permutation = tuple[int, ...]
+_NARROW = ("i8", "ui8", "i16", "ui16")
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class SinkThroughUnary(_Sink):
 
     name: ClassVar[str] = "sink-through-unary"
     roots: ClassVar[tuple[str, ...]] = tuple(
-        op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, GatherOp, LutOp, PadOp, RequantizeOp, SliceOp)
+        op.OPERATION_NAME for op in (*UNARY_OPS, ClipOp, GatherOp, LutOp, PadOp, QuantizeOp, RequantizeOp, SliceOp)
     )
 
     def check(self, op: QnnOp) -> _Match | None:
@@ -76,7 +83,7 @@ class SinkThroughUnary(_Sink):
             return {name: _unpermuted(getattr(op, name), permutation) for name in ("low", "high")}
         if isinstance(op, SliceOp):
             return {name: _unpermuted(getattr(op, name), permutation) for name in ("begin", "size", "strides")}
-        if isinstance(op, RequantizeOp | GatherOp):
+        if isinstance(op, RequantizeOp | GatherOp | QuantizeOp):
             return {"axis": permutation[op.axis]}
         return {}
 
@@ -109,6 +116,37 @@ class SinkThroughBinary(_Sink):
         return {"axis": permutation[op.axis]} if isinstance(op, ConcatOp) else {}
 
 
+class HoistAboveDequantize(Pattern[DequantizeOp]):
+    """``move(dequantize(x))`` becomes ``dequantize(move(x))``: quantized values are a quarter of the bytes.
+
+    Reshapes, which transposes of extents of 1 have become, are hoisted too.  The f32 values stay as they are for their
+    other users, which dequantize at next to no cost.
+    """
+
+    name: ClassVar[str] = "hoist-above-dequantize"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.transpose", "qnn.reshape")
+
+    def check(self, op: TransposeOp | ReshapeOp) -> DequantizeOp | MatchFailure | None:
+        dequantize = produced_by(op.input, DequantizeOp)
+        if dequantize is None:
+            return None
+        element = element_of(dequantize.input.type)
+        if element not in _NARROW:
+            # Accumulators belong to the contraction before them.
+            return MatchFailure(f"must move values of 8 or 16 bits, but got {element}")
+        if isinstance(op, ReshapeOp) and max(len(dequantize.scales), len(dequantize.zero_points)) > 1:
+            return MatchFailure("must move values of one scale and zero point")
+        return dequantize
+
+    def rewrite(self, op: TransposeOp | ReshapeOp, match: DequantizeOp, rewriter: Rewriter) -> None:
+        is_transposed = isinstance(op, TransposeOp)
+        with rewriter.before(op):
+            moved = rebuilt(op, match.input, element=element_of(match.input.type)).output
+            axis = op.permutation.index(match.axis) if is_transposed else 0
+            dequantized = rebuilt(match, moved, axis=axis)
+        rewriter.replace(op, dequantized.output)
+
+
 def _unpermuted(values: Sequence[int], permutation: Permutation) -> tuple[int, ...]:
     """`values` of the result's dimensions in the order of the input's."""
     return tuple(values[permutation.index(i)] for i in range(len(permutation)))
@@ -126,10 +164,11 @@ def _constant_moved_back(value: ir.Value, permutation: Permutation) -> NDArray[A
 class SinkTransposePass(PatternPass):
     """Move transposes past element-wise ops, so that none stands between a convolution and its activation.
 
-    Inverse transposes that meet cancel; one that meets nothing ends at a result of the graph.
+    Inverse transposes that meet cancel; one that meets nothing ends at a result of the graph.  A transpose of what is
+    dequantized becomes one of the quantized values.
     """
 
     name: ClassVar[str] = "qnn-sink-transpose"
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary())
+        return (MergeTransposes(), RemoveIdentity(), SinkThroughUnary(), SinkThroughBinary(), HoistAboveDequantize())

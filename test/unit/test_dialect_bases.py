@@ -28,6 +28,7 @@ from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.f32_ops import F32ReduceOp
 from qdialect.dialect.integer_ops import IntegerReduceOp
 from qdialect.dialect.pool_ops import PoolOp
+from qdialect.dialect.recurrent_ops import F32RecurrentOp
 from qdialect.dialect.reduction_ops import ArgOp, ExtremeOp, RescaledReductionOp
 from qdialect.dialect.resize_ops import ResizeOp
 from qdialect.dialect.shape_ops import SameElementOp
@@ -188,6 +189,9 @@ F32_REDUCE = Family(
     Change({"input": "tensor<2x3x4xf32>"}, "tensor<2x4xf32>", OVER_AXES),
     tuple(axes_faults("C1", "f32")),
 )
+F32_RECURRENT = Family(
+    ops_of(F32RecurrentOp), Change(), (attributes("C3", "clip must be at least 0, but got -1.0", clip="-1.0 : f64"),)
+)
 INTEGER_REDUCE = Family(
     ops_of(IntegerReduceOp),
     Change({"input": "tensor<2x3x4xi64>"}, "tensor<2x4xi64>", OVER_AXES),
@@ -320,6 +324,7 @@ FAMILIES = (
     ARG,
     EXTREME,
     F32_REDUCE,
+    F32_RECURRENT,
     INTEGER_REDUCE,
     RESIZE,
     DENSE,

@@ -122,6 +122,22 @@ def test_reductions(keepdims: int) -> None:
         check(kind, [numbers(2, 5, 19)], formula, axes=[-1, 0], keepdims=keepdims)
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [[2, 3], [1], [1, 3]])
+def test_reductions_of_what_a_convolution_leaves(axes: list[int], keepdims: int) -> None:
+    """Its channels are last; where the axes allow it, the sums are taken there."""
+    x, w = drawn((1, 3, 6, 5), np.uint8), drawn((8, 3, 1, 1), np.int8, 1)
+    values, weights = f32_values(x, (0.02, 120)).astype(np.float64), f32_values(w[..., 0, 0], (0.001, 0))
+    model = ModelBuilder()
+    data = model.dequantize(model.input("x", x.shape, np.uint8), (0.02, 120))
+    exponential = model.node("Exp", model.node("Conv", data, model.weight(w, 0.001)))
+    content = model.finish(model.node("ReduceMean", exponential, axes=axes, keepdims=keepdims), dtype=np.float32)
+    transposes = str(import_onnx(content)).count("qnn.transpose")
+    assert transposes == 1 + keepdims
+    wanted = np.exp(np.einsum("nchw,oc->nohw", values, weights)).mean(tuple(axes), keepdims=bool(keepdims))
+    assert_floats_within(run_both(content, x), wanted, "formula")
+
+
 def test_a_sum_takes_its_axes_as_an_input() -> None:
     model = ModelBuilder()
     x = numbers(2, 5, 19)

@@ -16,6 +16,7 @@ FAMILIES = ("contractions", "elementwise", "movement", "resize", "softmax", "qdq
 CASES = {
     f"{family}.{name}": case for family in FAMILIES for name, case in recordings.read_family(f"onnx_{family}").items()
 }
+LAYERS = recordings.read_family("onnx_layers")
 SUMS = recordings.read_family("onnx_float_sums")
 
 
@@ -30,6 +31,11 @@ def check(case: Recording, tolerance: Tolerance) -> int:
 @pytest.mark.parametrize("case", CASES)
 def test_equals_the_recorded_output(case: str) -> None:
     assert check(CASES[case], EXACT) == 0
+
+
+@pytest.mark.parametrize("case", LAYERS)
+def test_layers_are_as_close_as_their_tolerance_says(case: str) -> None:
+    check(LAYERS[case], tolerance_of(".onnx", case.rpartition("_")[0]))
 
 
 @pytest.mark.parametrize("kind", sorted({case.partition("_")[0] for case in SUMS}))

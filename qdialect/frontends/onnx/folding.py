@@ -113,6 +113,9 @@ _SHAPES: dict[str, tuple[range, ResultShape]] = {
 }
 """The operators that are evaluated: how many inputs they have, and a shape with at least the elements of the result."""
 
+MOVEMENTS = ("Concat", "Gather", "Slice", "Squeeze", "Unsqueeze")
+"""Those that give elements of their inputs, quantized ones too."""
+
 _VALUES: dict[str, type[np.generic]] = {
     "value_float": np.float32,
     "value_floats": np.float32,

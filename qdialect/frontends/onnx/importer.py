@@ -18,7 +18,7 @@ from qdialect.frontends.common import (
     require,
 )
 from qdialect.frontends.onnx.extents import Extents
-from qdialect.frontends.onnx.folding import folded, folded_shape
+from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node
 from qdialect.frontends.onnx.operators import Call, planner_of
@@ -26,7 +26,7 @@ from qdialect.frontends.onnx.reader import read_graph
 from qdialect.frontends.onnx.schema import check_attributes
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
-from qdialect.frontends.planning.tensors import Constant, Plan, Tensor
+from qdialect.frontends.planning.tensors import Constant, Plan, Tensor, known_array
 
 _ELEMENTS = ("i1", "i8", "ui8", "i16", "ui16", "i32", "i64", "f32")
 
@@ -141,8 +141,14 @@ class OnnxPlanner(Planner[Node]):
         inputs = tuple(self._tensor(name) for name in node.inputs)
         if _asks_for_shape(node) and inputs[0] is not None:
             return Constant(folded_shape(node, inputs[0].shape))
-        array = folded(node, [_array_of(tensor) for tensor in inputs], self.plan.budget)
+        array = folded(node, self._known_arrays(node, inputs), self.plan.budget)
         return planner_of(node.kind)(Call(self.plan, node, inputs)) if array is None else Constant(array)
+
+    def _known_arrays(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Array | None]:
+        """What each input is known to hold; what moves dequantized weights leaves them to whoever reads them."""
+        if node.kind in MOVEMENTS:
+            return [tensor.array if isinstance(tensor, Constant) else None for tensor in inputs]
+        return [known_array(tensor) for tensor in inputs]
 
     def _tensor(self, name: str) -> Tensor | None:
         result = self.results[name] if name else None
@@ -168,7 +174,3 @@ class OnnxPlanner(Planner[Node]):
 
 def _asks_for_shape(node: Node) -> bool:
     return node.kind in ("Shape", "Size") and len(node.inputs) == len(node.outputs) == 1
-
-
-def _array_of(tensor: Tensor | None) -> Array | None:
-    return tensor.array if isinstance(tensor, Constant) else None

@@ -169,4 +169,6 @@ def _attribute(attribute: onnx.AttributeProto, folder: Path | None) -> Any:
     value: Any = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode()
+    if attribute.type == attribute.STRINGS:
+        return [entry.decode() for entry in value]
     return list(value) if attribute.type in (attribute.INTS, attribute.FLOATS) else value

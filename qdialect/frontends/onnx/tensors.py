@@ -10,7 +10,7 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, shape_of
 from qdialect.frontends.planning import tensors as planning
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, clip
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Table, clip
 from qdialect.profiles import ORT
 
 
@@ -18,12 +18,6 @@ class Quantized(planning.Quantized):
     """What a DequantizeLinear gives."""
 
     profile = ORT
-
-    def stored(self, emitter: Emitter) -> Emitted:
-        """Bytes in the model's order: to transpose them costs a quarter of what f32 values cost."""
-        if self.values.element not in EIGHT_BIT:
-            return emitter.either(self.values)
-        return emitter.to_channels_first(self.values), False
 
 
 @dataclass(frozen=True, eq=False)

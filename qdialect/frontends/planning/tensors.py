@@ -156,10 +156,6 @@ class Quantized(F32Tensor):
         """Other quantized values with the same parameters."""
         return replace(self, shape=values.shape, values=values)
 
-    def stored(self, emitter: Emitter) -> Emitted:
-        """The quantized values in the order of dimensions in which they are dequantized."""
-        return emitter.either(self.values)
-
     def _table(self) -> Table | None:
         is_computed = self.is_eight_bit and self.values.data is None
         return Table(self.shape, self, lambda f32_values: f32_values) if is_computed else None
@@ -175,8 +171,12 @@ class Quantized(F32Tensor):
         return look_up(plan, name, self, to, lambda f32_values: f32_values)
 
     def _f32(self, plan: Plan, name: str) -> Value:
+        if self.values.data is not None:
+            plan.budget.spend_constant(self.shape, np.dtype(np.float32).itemsize)
+            return Value(name, self.shape, "f32", data=self.f32_values())
+
         def emit(emitter: Emitter) -> Emitted:
-            values, is_channels_last = self.stored(emitter)
+            values, is_channels_last = emitter.either(self.values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
             parameters = {"scales": self.scales, "zero_points": self.zero_points, "axis": axis}
             return emitter.build(DequantizeOp, values, element="f32", **parameters), is_channels_last
@@ -224,6 +224,13 @@ class Table(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         return look_up(plan, name, self.source, to, self.function)
+
+
+def known_array(tensor: Tensor | None) -> Array | None:
+    """What a tensor is known to hold: a constant, or the f32 values of constant quantized values."""
+    if isinstance(tensor, Constant):
+        return tensor.array
+    return tensor.f32_values() if isinstance(tensor, Quantized) else None
 
 
 _ELEMENT_NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}

@@ -15,6 +15,7 @@ from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.handlers.axes import OverAxes
 from qdialect.lowering.kernels.elementwise import MapOperand
+from qdialect.lowering.kernels.folds import F32_PRODUCTS
 from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
@@ -25,10 +26,6 @@ _LANES, _ROWS = 16, 8
 
 def _add(body: Body, total: Value, value: Value) -> Value:
     return body.add(total, value)
-
-
-def _add_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
-    return _add(body, total, body.multiply(values[0], values[1]))
 
 
 def _times(body: Body, total: Value, value: Value) -> Value:
@@ -42,7 +39,6 @@ def _extreme(op: str, start: float) -> Fold:
     return Fold("f32", start, lambda body, total, values: join(body, total, values[0]), join)
 
 
-_PRODUCTS = Fold("f32", 0.0, _add_product, _add, is_ordered=True)
 _FOLDS: dict[type[F32ReduceOp], Fold] = {
     F32SumOp: Fold("f32", 0.0, lambda body, total, values: _add(body, total, values[0]), _add, is_ordered=True),
     F32ProdOp: Fold("f32", 1.0, lambda body, total, values: _times(body, total, values[0]), _times, is_ordered=True),
@@ -79,7 +75,7 @@ def _matmul(lowering: GraphLowering, op: F32MatmulOp) -> None:
         ],
         [],
         output,
-        _PRODUCTS,
+        F32_PRODUCTS,
         _total,
         _LANES,
         _ROWS,
@@ -113,7 +109,7 @@ def _conv2d(lowering: GraphLowering, op: F32Conv2DOp) -> None:
             ],
             [],
             MapOperand(output.source, output.strides, output.offset + group * across),
-            _PRODUCTS,
+            F32_PRODUCTS,
             _total,
             _LANES,
             _ROWS,

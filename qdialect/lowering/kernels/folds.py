@@ -33,6 +33,14 @@ MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minu
 """The smallest stored value, from 255 as a signless byte."""
 
 
+def _add_product(body: Body, total: Value, values: Sequence[Value]) -> Value:
+    return body.add(total, body.multiply(values[0], values[1]))
+
+
+F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b), is_ordered=True)
+"""The sum of products of two f32 operands, each product rounded before it is added, in order."""
+
+
 def emit_quotient(body: Body, total: Value, count: Value, division: Division, maximum: int) -> Value:
     """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `maximum`.
 

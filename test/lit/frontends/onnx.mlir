@@ -24,9 +24,9 @@
 // CHECK-SAME: min = 3 : i64
 // CHECK-NEXT: "qnn.add"
 // CHECK-SAME: arithmetic = "float_once"
+// CHECK-NEXT: "qnn.dequantize"
 // CHECK-NEXT: "qnn.transpose"
 // CHECK-SAME: permutation = array<i64: 0, 3, 1, 2>
-// CHECK-NEXT: "qnn.dequantize"
 // CHECK-NEXT: return
 
 // FUSED: "qnn.fused_conv2d"

@@ -61,3 +61,25 @@ func.func @conv(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x4x4x2xi32> {
   } : (tensor<1x4x4x2xui8>, tensor<2x1x1x2xi8>) -> tensor<1x4x4x2xi32>
   return %2 : tensor<1x4x4x2xi32>
 }
+
+// CHECK-LABEL: func.func @accumulators(
+// CHECK: qnn.dequantize
+// CHECK: qnn.transpose
+func.func @accumulators(%arg0: tensor<1x4x4x2xi32>) -> tensor<1x2x4x4xf32> {
+  %0 = "qnn.dequantize"(%arg0) {scales = array<f64: 0.5>, zero_points = array<i64: 0>}
+    : (tensor<1x4x4x2xi32>) -> tensor<1x4x4x2xf32>
+  // expected-remark @+1 {{[hoist-above-dequantize] 'qnn.transpose' must move values of 8 or 16 bits, but got i32}}
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x2xf32>) -> tensor<1x2x4x4xf32>
+  return %1 : tensor<1x2x4x4xf32>
+}
+
+// CHECK-LABEL: func.func @channels(
+// CHECK: qnn.dequantize
+// CHECK: qnn.reshape
+func.func @channels(%arg0: tensor<4x2xi8>) -> tensor<8xf32> {
+  %0 = "qnn.dequantize"(%arg0) {axis = 1 : i64, scales = array<f64: 0.5, 0.25>, zero_points = array<i64: 0>}
+    : (tensor<4x2xi8>) -> tensor<4x2xf32>
+  // expected-remark @+1 {{[hoist-above-dequantize] 'qnn.reshape' must move values of one scale and zero point}}
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 8>} : (tensor<4x2xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

@@ -90,3 +90,31 @@ func.func @pad(%arg0: tensor<1x2x4x4xui8>) -> tensor<1x5x6x5xui8> {
   } : (tensor<1x4x4x2xui8>) -> tensor<1x5x6x5xui8>
   return %1 : tensor<1x5x6x5xui8>
 }
+
+// CHECK-LABEL: func.func @between_quantized_and_f32_values(
+// CHECK: [[BYTES:%.*]] = "qnn.transpose"(%arg0){{.*}}tensor<1x2x4x4xui8>
+// CHECK: "qnn.dequantize"([[BYTES]]){{.*}}axis = 1 : i64
+// CHECK: [[QUANTIZED:%.*]] = "qnn.quantize"(%arg1){{.*}}axis = 3 : i64
+// CHECK: "qnn.transpose"([[QUANTIZED]]){{.*}}tensor<1x2x4x4xi8>
+func.func @between_quantized_and_f32_values(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<1x4x4x2xf32>)
+    -> (tensor<1x2x4x4xf32>, tensor<1x2x4x4xi8>) {
+  %0 = "qnn.dequantize"(%arg0) {axis = 3 : i64, scales = array<f64: 0.5, 0.25>, zero_points = array<i64: 7>}
+    : (tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xf32>
+  %1 = "qnn.transpose"(%0) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x2xf32>) -> tensor<1x2x4x4xf32>
+  %2 = "qnn.transpose"(%arg1) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x4x4x2xf32>) -> tensor<1x2x4x4xf32>
+  %3 = "qnn.quantize"(%2) {
+    axis = 1 : i64, nan = "min", rounding = "half_even", scales = array<f64: 0.5, 0.25>, scaling = "divide",
+    zero_points = array<i64: 7>
+  } : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xi8>
+  return %1, %3 : tensor<1x2x4x4xf32>, tensor<1x2x4x4xi8>
+}
+
+// CHECK-LABEL: func.func @reshape_of_f32_values(
+// CHECK: [[BYTES:%.*]] = "qnn.reshape"(%arg0){{.*}}tensor<1x2x1x1xui8>
+// CHECK: "qnn.dequantize"([[BYTES]])
+func.func @reshape_of_f32_values(%arg0: tensor<1x1x1x2xui8>) -> tensor<1x2x1x1xf32> {
+  %0 = "qnn.dequantize"(%arg0) {scales = array<f64: 0.5>, zero_points = array<i64: 7>}
+    : (tensor<1x1x1x2xui8>) -> tensor<1x1x1x2xf32>
+  %1 = "qnn.reshape"(%0) {shape = array<i64: 1, 2, 1, 1>} : (tensor<1x1x1x2xf32>) -> tensor<1x2x1x1xf32>
+  return %1 : tensor<1x2x1x1xf32>
+}

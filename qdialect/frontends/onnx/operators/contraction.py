@@ -14,7 +14,7 @@ from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, stored_axis
 from qdialect.frontends.planning.weight import LARGEST_BIAS
 from qdialect.profiles import ORT
 
@@ -66,10 +66,10 @@ class Contraction(F32Tensor):
         scales = tuple(float(scale) for scale in f32_scales(self.data, self.scales))
 
         def emit(emitter: Emitter) -> Emitted:
-            parameters = {"scales": scales, "zero_points": (0,), "axis": self.model_axis}
-            return emitter.build(
-                DequantizeOp, emitter.to_channels_first(accumulators), element="f32", **parameters
-            ), False
+            held, is_channels_last = emitter.either(accumulators)
+            axis = stored_axis(self.model_axis, len(self.shape), is_channels_last)
+            parameters = {"scales": scales, "zero_points": (0,), "axis": axis}
+            return emitter.build(DequantizeOp, held, element="f32", **parameters), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 

@@ -8,9 +8,9 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import F32MaxOp, F32MinOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.f32 import F32Builder
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emission, Emitter, Value
+from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.tensors import Computed, Tensor
 
 _LARGEST = 255.0

@@ -119,14 +119,15 @@ def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
     return np.full(_TABLE_SIZE, np.float32(data.flat[0]))
 
 
-def _binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
+def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
+    """The function that the operator `kind` computes of two tensors."""
     return Binary(broadcast_shape(lhs.shape, rhs.shape), kind, lhs, rhs)
 
 
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return _binary(call.node.kind, call.f32(0), call.f32(1))
+    return binary(call.node.kind, call.f32(0), call.f32(1))
 
 
 @imports(*_EXTREMES, "Sum")
@@ -135,7 +136,7 @@ def _of_many(call: Call) -> Tensor:
     call.count(1, len(call.inputs))
     kind = "Add" if call.node.kind == "Sum" else call.node.kind
     first, *others = (call.f32(index) for index in range(len(call.inputs)))
-    return reduce(lambda lhs, rhs: _binary(kind, lhs, rhs), others, first)
+    return reduce(lambda lhs, rhs: binary(kind, lhs, rhs), others, first)
 
 
 @imports("PRelu")
@@ -145,7 +146,7 @@ def _prelu(call: Call) -> Tensor:
     data, slope = call.f32(0), call.tensor(1)
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
-    qdq_group = _binary("PRelu", data, call.f32(1))
+    qdq_group = binary("PRelu", data, call.f32(1))
     require(
         qdq_group.shape == data.shape,
         f"slope must broadcast to {list(data.shape)}, but got {list(qdq_group.rhs.shape)}",
@@ -157,5 +158,5 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = _binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
+    qdq_group = binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.value(0).element))

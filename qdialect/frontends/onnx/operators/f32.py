@@ -15,30 +15,16 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.operators.reduction import reduced_shape
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
+from qdialect.frontends.onnx.operators.reduction import over_axes, reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
-from qdialect.frontends.planning.emitter import Emitter, channels_first, channels_last
-from qdialect.frontends.planning.tensors import Computed, Constant
+from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.tensors import Computed
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]
-
-
-class F32Builder:
-    """Float32 arithmetic of an emitter on tensors of one shape and numbers."""
-
-    def __init__(self, emitter: Emitter, shape: Shape) -> None:
-        self._emitter = emitter
-        self._shape = shape
-
-    def __call__(self, name: str, *operands: ir.Value | float) -> ir.Value:
-        """``arith.<name>f`` or ``math.<name>`` of tensors and numbers."""
-        values = [o if isinstance(o, ir.Value) else self._emitter.number(o, self._shape) for o in operands]
-        return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *values)
-
-
-_ARITHMETIC = ("addf", "subf", "mulf", "divf", "maximumf", "minimumf")
 
 
 def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) -> Computed:
@@ -53,7 +39,8 @@ def computed(call: Call, shape: Shape, operands: Sequence[int], build: Build) ->
     return Computed(shape, value)
 
 
-def _axis(call: Call, default: int, rank: int) -> int:
+def axis_of(call: Call, default: int, rank: int) -> int:
+    """The attribute `axis`, counted from the first dimension."""
     axis: int = call.attribute("axis", default)
     require(-rank <= axis < rank, f"axis must be in [-{rank}, {rank}), but got {axis}")
     return axis % rank
@@ -65,26 +52,20 @@ def _softmax(call: Call) -> Computed:
     call.count(1)
     shape = call.f32(0).shape
     is_flat = call.node.version < ALONG_AXIS
-    axis = _axis(call, 1 if is_flat else -1, len(shape))
+    axis = axis_of(call, 1 if is_flat else -1, len(shape))
     axes = tuple(range(axis, len(shape))) if is_flat else (axis,)
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
         s = F32Builder(emitter, shape)
-        largest = _reduce(emitter, F32MaxOp, values[0], axes)
-        distance = s("subf", values[0], emitter.broadcast(largest, shape))
+        largest = reduced(emitter, F32MaxOp, values[0], axes)
+        distance = s("subf", values[0], largest)
         raised = s("exp", distance)
-        total = _reduce(emitter, F32SumOp, raised, axes)
+        total = reduced(emitter, F32SumOp, raised, axes)
         if call.node.kind == "Softmax":
-            return s("divf", raised, emitter.broadcast(total, shape))
-        return s("subf", distance, emitter.broadcast(emitter.float_op("math.log", total), shape))
+            return s("divf", raised, total)
+        return s("subf", distance, emitter.float_op("math.log", total))
 
     return computed(call, shape, (0,), build)
-
-
-def _reduce(
-    emitter: Emitter, op_class: type[F32ReduceOp], value: ir.Value, axes: Shape, keep_dims: bool = True
-) -> ir.Value:
-    return emitter.build(op_class, value, element="f32", axes=axes, keep_dims=keep_dims)
 
 
 _REDUCTIONS: dict[str, type[F32ReduceOp]] = {
@@ -108,48 +89,49 @@ def _reduction(call: Call) -> Computed:
     after = reduced_shape(shape, axes, keep_dims)
     require(rank > 0, "input must have at least 1 dimension, but got 0")
 
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        total = _reduce(emitter, _REDUCTIONS[call.node.kind], values[0], axes, keep_dims)
+    source = call.f32(0).f32(call.plan, call.name)
+    count = float(math.prod(shape[axis] for axis in axes))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data, own, is_channels_last = over_axes(emitter, source, axes, keep_dims)
+        total = reduced(emitter, _REDUCTIONS[call.node.kind], data, own, keep_dims)
         if call.node.kind != "ReduceMean":
-            return total
-        return F32Builder(emitter, after)("divf", total, float(math.prod(shape[axis] for axis in axes)))
+            return total, is_channels_last
+        return F32Builder(emitter, shape_of(total.type))("divf", total, count), is_channels_last
 
-    return computed(call, after, (0,), build)
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))
 
 
-@imports_f32("LayerNormalization")
-def _layer_normalization(call: Call) -> Computed:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``, over the dimensions from the axis on."""
-    call.count(2, 3)
-    require(len(call.node.outputs) == 1, f"must have 1 output, but got {len(call.node.outputs)}")
-    shape = call.f32(0).shape
-    axes = tuple(range(_axis(call, -1, len(shape)), len(shape)))
-    count, epsilon = float(math.prod(shape[axis] for axis in axes)), call.attribute("epsilon", 1e-5)
-    has_bias = call.optional(2) is not None
+@imports_f32("MatMul", "com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
+def _matmul(call: Call) -> Computed:
+    """``alpha * A * B`` of matrices whose leading dimensions broadcast, each perhaps with its last two exchanged."""
+    call.count(2)
+    shapes = [call.f32(index).shape for index in range(2)]
+    is_fused = call.node.kind != "MatMul"
+    turns = [is_fused and call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    alpha = call.attribute("alpha", 1.0) if is_fused else 1.0
+    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    lhs, rhs = (
+        (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
+        for shape, turn in zip(shapes, turns, strict=True)
+    )
+    holds = len(lhs) >= 2 and len(rhs) >= 2 and lhs[-1] == rhs[-2]
+    require(holds, f"operands must be matrices that multiply, but got {list(lhs)} and {list(rhs)}")
+    leading = broadcast_shape(lhs[:-2], rhs[:-2])
+    after = (*leading, *lhs[-2:-1], *rhs[-1:])
 
     def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        s, row = F32Builder(emitter, shape), F32Builder(emitter, reduced_shape(shape, axes, keep_dims=True))
-        mean = row("divf", _reduce(emitter, F32SumOp, values[0], axes), count)
-        centred = s("subf", values[0], emitter.broadcast(mean, shape))
-        variance = row("divf", _reduce(emitter, F32SumOp, s("mulf", centred, centred), axes), count)
-        deviation = row("sqrt", row("addf", variance, epsilon))
-        normal = s("divf", centred, emitter.broadcast(deviation, shape))
-        scaled = s("mulf", normal, emitter.broadcast(values[1], shape))
-        return s("addf", scaled, emitter.broadcast(values[2], shape)) if has_bias else scaled
+        data, matrix = (
+            emitter.transpose(value, (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)) if turn else value
+            for value, turn, shape in zip(values, turns, shapes, strict=True)
+        )
+        data = emitter.broadcast(data, (*leading, *lhs[-2:]))
+        if len(rhs) > 2:
+            matrix = emitter.broadcast(matrix, (*leading, *rhs[-2:]))
+        product = emitter.build(F32MatmulOp, data, matrix, element="f32")
+        return product if alpha == 1 else F32Builder(emitter, after)("mulf", product, alpha)
 
-    return computed(call, shape, (0, 1, 2) if has_bias else (0, 1), build)
-
-
-@imports_f32("MatMul")
-def _matmul(call: Call) -> Computed:
-    call.count(2)
-    lhs, rhs = call.f32(0).shape, call.f32(1).shape
-    holds = len(lhs) >= 2 and len(rhs) >= 2 and rhs[:-2] in ((), lhs[:-2]) and lhs[-1] == rhs[-2]
-    columns = rhs[-1] if rhs else 1
-    require(holds, f"operands must be matrices, as many on the right or one, but got {list(lhs)} and {list(rhs)}")
-    return computed(
-        call, (*lhs[:-1], columns), (0, 1), lambda emitter, v: emitter.build(F32MatmulOp, *v, element="f32")
-    )
+    return computed(call, after, (0, 1), build)
 
 
 @imports_f32("Gemm")
@@ -170,8 +152,7 @@ def _gemm(call: Call) -> Computed:
         total = total if alpha == 1 else s("mulf", total, alpha)
         if not has_bias:
             return total
-        bias = emitter.broadcast(values[2], after)
-        return s("addf", total, bias if beta == 1 else s("mulf", bias, beta))
+        return s("addf", total, values[2] if beta == 1 else s("mulf", values[2], beta))
 
     return computed(call, after, (0, 1, 2) if has_bias else (0, 1), build)
 
@@ -180,11 +161,9 @@ def _gemm(call: Call) -> Computed:
 def _conv(call: Call) -> Computed:
     """Of images with constant weights."""
     call.count(2, 3)
-    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.tensor(1)
+    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.constant(1)
     require(len(shape) == 4 == len(kernel), f"input must have 4 dimensions, but got {len(shape)}")
-    require(isinstance(weight, Constant), "weight must be constant")
-    assert isinstance(weight, Constant)
-    taps, groups = np.ascontiguousarray(weight.array.transpose(0, 2, 3, 1)), call.attribute("group", 1)
+    taps, groups = np.ascontiguousarray(weight.transpose(0, 2, 3, 1)), call.attribute("group", 1)
     require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
     window = window_of(call, shape[2:], kernel[2:])
     after = (shape[0], kernel[0], *window.output)

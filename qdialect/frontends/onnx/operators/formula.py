@@ -127,10 +127,3 @@ def _gelu(call: Call) -> Tensor:
     kind: str = call.attribute("approximate", "none")
     require(kind in ("none", "tanh"), f"approximate must be none or tanh, but got {kind}")
     return applied(call, activations.gelu if kind == "none" else activations.gelu_tanh)
-
-
-@imports("com.microsoft.FastGelu")
-def _fast_gelu(call: Call) -> Tensor:
-    call.count(1, 2)
-    require(call.optional(1) is None, "input 1, bias, is not supported")
-    return applied(call, activations.gelu_tanh)

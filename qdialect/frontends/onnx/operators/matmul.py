@@ -45,7 +45,19 @@ def _qgemm(call: Call) -> Tensor:
 @imports("MatMul")
 def _matmul(call: Call) -> Tensor:
     call.count(2)
-    return _product(call.quantized(0), call.quantized(1))
+    return product_of(call.quantized(0), call.quantized(1))
+
+
+@imports("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
+def _fused_matmul(call: Call) -> Tensor:
+    """``alpha * A * B``, each perhaps with its last two dimensions exchanged."""
+    call.count(2)
+    alpha: float = call.attribute("alpha", 1.0)
+    require(alpha > 0, f"alpha must be positive, but got {alpha}")
+    turns = [call.attribute(name, 0) != 0 for name in ("transA", "transB")]
+    require(not any(call.attribute(f"transBatch{side}", 0) for side in "AB"), "transBatchA and transBatchB must be 0")
+    data = _scaled(data_of(call.quantized(0)), alpha)
+    return _Factors(data, call.quantized(1), *turns).product(None)
 
 
 @imports("QLinearMatMul")
@@ -55,7 +67,7 @@ def _qlinear_matmul(call: Call) -> Tensor:
     if is_by_matrix(call, 4, 5):
         qdq_group = product_by_matrix(call, left, values=3, scale=4, zero_point=5)
     else:
-        qdq_group = _product(left, dequantized(call, 3, 4, -1))
+        qdq_group = product_of(left, dequantized(call, 3, 4, -1))
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, qdq_group.data.values.element))
 
 
@@ -78,7 +90,7 @@ def integer_product(call: Call) -> Value:
     if is_by_matrix(call, 3):
         qdq_group = product_by_matrix(call, left, values=1, scale=None, zero_point=3)
     else:
-        qdq_group = _product(left, _along_columns(integers(call, 1, 3)))
+        qdq_group = product_of(left, _along_columns(integers(call, 1, 3)))
     return qdq_group.accumulators(call.plan, call.name)
 
 
@@ -87,7 +99,7 @@ def _corrected_product(call: Call, left: Value, point: Value) -> Value:
     right = _along_columns(integers(call, 1, 3))
     assert right.values.data is not None, "the caller has seen a constant"
     columns = (right.values.data.astype(np.int64) - np.array(right.zero_points)).sum(axis=0)
-    sums = _product(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
+    sums = product_of(Quantized(left.shape, left, (1.0,), (0,)), right).accumulators(call.plan, call.name)
     return corrected(call, sums, point, columns)
 
 
@@ -118,8 +130,14 @@ def _scaled(data: Quantized, alpha: float) -> Quantized:
     )
 
 
-def _product(left: Quantized, right: Quantized) -> Contraction:
+def product_of(left: Quantized, right: Quantized) -> Contraction:
+    """`left` times `right`; raises `UnsupportedError` where no integer op multiplies them."""
     return _Factors(data_of(left), right).product(None)
+
+
+def product_by_rows(left: Quantized, rows: Quantized) -> Contraction:
+    """`left` times the transpose of `rows` [N, K]; raises `UnsupportedError` where no integer op multiplies them."""
+    return _Factors(data_of(left), rows, transpose_rhs=True).product(None)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_pool import Pool
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.frontends.planning.window import Window
@@ -91,6 +92,7 @@ def _max_pool(call: Call) -> Tensor:
     window = pool_window(call, shape)
     for pad, extent in zip(window.padding, window.kernel_extent * 2, strict=True):
         require(pad < extent, f"pads must be less than the kernel's {extent}, but got {pad}")
+    Pool.of(window, shape[2:], call.plan.budget).check()
     return _pooled(call, _Pooling(window, (*shape[:2], *window.output)))
 
 

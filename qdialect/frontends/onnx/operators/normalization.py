@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -31,12 +32,11 @@ class Normalized(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(source)
-            shape = (*self.shape[:1], *self.shape[2:], *self.shape[1:2]) if is_channels_last else self.shape
-            channels = [1] * len(shape)
-            channels[-1 if is_channels_last else 1] = -1
+            shape = shape_of(value.type)
+            channels = (-1,) if is_channels_last else (-1, *(1 for _ in shape[2:]))
             for op, entries in (("arith.mulf", self.factor), ("arith.addf", self.offset)):
-                spread = np.broadcast_to(entries.reshape(channels), shape)
-                value = emitter.float_op(op, value, emitter.constant(spread))
+                spread = emitter.broadcast(emitter.constant(entries.reshape(channels)), shape)
+                value = emitter.float_op(op, value, spread)
             return value, is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
@@ -44,15 +44,19 @@ class Normalized(F32Tensor):
 
 @imports("BatchNormalization")
 def _batch_normalization(call: Call) -> Tensor:
-    """With factor ``scale / sqrt(variance + epsilon)`` and offset ``bias - mean * factor``, both in float32."""
+    """With factor ``1 / sqrt(variance + epsilon) * scale`` and offset ``bias - mean * factor``, each op in float32.
+
+    That is the order in which ONNX Runtime's kernel rounds.
+    """
     call.count(5)
     source = call.f32(0)
     require(call.attribute("training_mode", 0) == 0, "training_mode must be 0")
     require(len(source.shape) >= 2, f"input must have at least 2 dimensions, but got {len(source.shape)}")
     scale, bias, mean, variance = (_entries(call, index, source.shape[1]) for index in range(1, 5))
     with np.errstate(all="ignore"):
-        factor = scale / np.sqrt(variance + np.float32(call.attribute("epsilon", _DEFAULT_EPSILON)))
-    return Normalized(source.shape, source, factor, bias - mean * factor)
+        inverse = np.float32(1) / np.sqrt(variance + np.float32(call.attribute("epsilon", _DEFAULT_EPSILON)))
+        factor = inverse * scale
+        return Normalized(source.shape, source, factor, bias - mean * factor)
 
 
 def _entries(call: Call, index: int, channels: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from qdialect.frontends.common import Array, UnsupportedError, require
@@ -13,7 +13,17 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.plain import value_of_tensor
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Table, Tensor, known, quantize
+from qdialect.frontends.planning.tensors import (
+    Computed,
+    Constant,
+    F32Tensor,
+    Plan,
+    Table,
+    Tensor,
+    known,
+    known_array,
+    quantize,
+)
 from qdialect.registry import Registry
 
 T = TypeVar("T")
@@ -31,6 +41,10 @@ class Call:
     def name(self) -> str:
         """The name of the first output that is not omitted."""
         return next(filter(None, self.node.outputs))
+
+    def with_input(self, index: int, tensor: Tensor) -> Call:
+        """The same node with another tensor as input `index`."""
+        return replace(self, inputs=(*self.inputs[:index], tensor, *self.inputs[index + 1 :]))
 
     def count(self, minimum: int, maximum: int | None = None) -> None:
         """The node has `minimum` to `maximum` inputs."""
@@ -77,11 +91,11 @@ class Call:
         return tensor
 
     def constant(self, index: int) -> Array:
-        """Input `index`, which must be known."""
-        tensor = self.tensor(index)
-        if not isinstance(tensor, Constant):
+        """Input `index`, which must be known; constant quantized values that are dequantized are."""
+        array = known_array(self.tensor(index))
+        if array is None:
             raise UnsupportedError(f"input {index} must be constant")
-        return tensor.array
+        return array
 
     def integers(self, index: int) -> tuple[int, ...]:
         """The entries of input `index`, which must be known integers."""
@@ -107,11 +121,12 @@ def value_of(call: Call, index: int) -> Value:
 
 def number_of(tensor: Tensor, what: str) -> float:
     """The one entry of a tensor that must be known."""
-    if not isinstance(tensor, Constant):
+    array = known_array(tensor)
+    if array is None:
         raise UnsupportedError(f"{what} must be constant")
-    require(tensor.array.size == 1, f"{what} must have 1 entry, but got {tensor.array.size}")
-    require(tensor.array.dtype.kind in "biuf", f"{what} must be a number, but got {tensor.array.dtype}")
-    return float(tensor.array.ravel()[0])
+    require(array.size == 1, f"{what} must have 1 entry, but got {array.size}")
+    require(array.dtype.kind in "biuf", f"{what} must be a number, but got {array.dtype}")
+    return float(array.ravel()[0])
 
 
 Planner = Callable[[Call], Tensor | tuple[Tensor, ...]]

@@ -17,7 +17,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
 from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, Plan, Tensor, mapping
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, Tensor, mapping
 from qdialect.profiles import ORT
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.choices import HardswishMode, LeakyMode
@@ -113,8 +113,6 @@ def _bound(call: Call, index: int, name: str, default: float) -> float:
     tensor = call.optional(index)
     if tensor is None:
         return call.attribute(name, default)
-    if isinstance(tensor, Quantized) and tensor.f32_values() is not None:
-        tensor = Constant(np.asarray(tensor.f32_values()))
     bound = number_of(tensor, name)
     require(not math.isnan(bound), f"{name} must be a number, but got nan")
     return bound

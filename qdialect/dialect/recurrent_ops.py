@@ -1,0 +1,107 @@
+"""Recurrent cells over a sequence, in float32: what the sequence gives to the gates is a product before them.
+
+The gates of all time steps, ``x W + b``, are an operand, so that one contraction computes them for the whole sequence;
+the op adds the products with the hidden state.  Sums are taken as in `f32_matmul`, the sequence's part added last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from qdialect.dialect.attribute_kinds import BOOL, F64, choice
+from qdialect.dialect.fields import attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import FLOAT_1D, FLOAT_2D, FLOAT_3D, shape_of
+from qdialect.quant_math.recurrence import CellActivation
+
+_ACTIVATION = choice(CellActivation)
+
+
+class F32RecurrentOp(QnnOp):
+    """The states [T + 1, B, S * H] of a cell over T time steps; the S states of a cell lie side by side.
+
+    `gates` are [T, B, G * H] with the G gates side by side, `recurrence` [H, G * H], `initial` [B, S * H].  Row 0 of
+    the result is `initial` and row t + 1 follows time step t; with `reverse` row T is `initial` and row t follows
+    step t.  A `clip` above 0 limits each gate to [-clip, clip].
+
+    Constraints:
+      C1: recurrence must be [H, G * H] for the gates' last extent
+      C2: initial must be [B, S * H]
+      C3: clip must be at least 0
+    """
+
+    gate_count: ClassVar[int]
+    """G."""
+    state_count: ClassVar[int]
+    """S."""
+    gates = operand(FLOAT_3D)
+    recurrence = operand(FLOAT_2D)
+    initial = operand(FLOAT_2D)
+    reverse = attribute(BOOL, False)
+    clip = attribute(F64, 0.0)
+    output = result(FLOAT_3D)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        (steps, batch, width), recurrence, initial = shapes[:3]
+        hidden = recurrence[0]
+        holds = recurrence[1] == width == cls.gate_count * hidden
+        wanted = f"recurrence must be [H, {cls.gate_count} * H] for {width} gates"
+        require(holds, "C1", f"{wanted}, but got {list(recurrence)}")
+        wanted_initial = [batch, cls.state_count * hidden]
+        require(list(initial) == wanted_initial, "C2", f"initial must be {wanted_initial}, but got {list(initial)}")
+        return (steps + 1, batch, cls.state_count * hidden)
+
+    def check(self) -> None:
+        require(self.clip >= 0, "C3", f"clip must be at least 0, but got {self.clip}")
+
+    @property
+    def hidden(self) -> int:
+        """H."""
+        return shape_of(self.recurrence.type)[0]
+
+
+class F32LstmOp(F32RecurrentOp, name="f32_lstm"):
+    """Long short-term memory: gates i, f, g and o, states h and c.
+
+    ``c' = f(f) * c + f(i) * g(g)`` and ``h' = f(o) * h(c')`` with `gate_activation` f, `cell_activation` g and
+    `output_activation` h.
+    """
+
+    gate_count, state_count = 4, 2
+    gate_activation = attribute(_ACTIVATION, CellActivation.SIGMOID)
+    cell_activation = attribute(_ACTIVATION, CellActivation.TANH)
+    output_activation = attribute(_ACTIVATION, CellActivation.TANH)
+
+
+class F32GruOp(F32RecurrentOp, name="f32_gru"):
+    """Gated recurrent unit: gates z, r and n, state h.
+
+    ``h' = (1 - z) * n + z * h`` with `gate_activation` of z and r and `cell_activation` of n.  The products of n are
+    those of ``r * h``; with `reset_after`, r times those of h, to which `bias` [H] is added before.
+
+    Constraints:
+      C4: bias must have H entries and stand with reset_after
+    """
+
+    gate_count, state_count = 3, 1
+    gate_activation = attribute(_ACTIVATION, CellActivation.SIGMOID)
+    cell_activation = attribute(_ACTIVATION, CellActivation.TANH)
+    reset_after = attribute(BOOL, False)
+    bias = optional_operand(FLOAT_1D)
+
+    def check(self) -> None:
+        super().check()
+        if self.bias is None:
+            return
+        require(self.reset_after, "C4", "bias must stand with reset_after")
+        entries = shape_of(self.bias.type)[0]
+        require(entries == self.hidden, "C4", f"bias must have {self.hidden} entries, but got {entries}")
+
+
+class F32RnnOp(F32RecurrentOp, name="f32_rnn"):
+    """Simple recurrent cell: one gate, state ``h' = activation(gate)``."""
+
+    gate_count, state_count = 1, 1
+    activation = attribute(_ACTIVATION, CellActivation.TANH)

@@ -1,0 +1,290 @@
+"""Attention of ONNX and of com.microsoft, in float32; caches of earlier keys and values are refused.
+
+Products with constant quantized weights are those of integers, as everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
+from qdialect.frontends.onnx.operators.matmul import product_of
+from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_builder import F32Builder
+from qdialect.frontends.planning.f32_product import Product
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known
+from qdialect.frontends.slices import Slice, take_slices
+
+Emit = Callable[[Emitter], ir.Value]
+_FILTER = -10000.0
+
+
+@imports("com.microsoft.Attention")
+def _attention(call: Call) -> Tensor:
+    """Of one input, whose queries, keys and values are one product."""
+    call.count(2, 7)
+    _refuse(call, {4: "past", 6: "past_sequence_length"})
+    data, weights = call.f32(0), call.tensor(1)
+    if isinstance(data, Quantized) and isinstance(weights, Quantized):
+        return _self_attention(call, product_of(data, weights), mask=3, bias=5)
+    matrix = call.constant(1)
+    holds = matrix.dtype == np.float32 and matrix.ndim == 2 and data.shape[-1:] == matrix.shape[:1]
+    require(holds, f"weights must be an f32 matrix of {list(data.shape[-1:])} rows, but got {list(matrix.shape)}")
+    product = Product((*data.shape[:-1], matrix.shape[1]), data, matrix)
+    return _self_attention(call, product, mask=3, bias=5)
+
+
+@imports("com.microsoft.QAttention")
+def _qattention(call: Call) -> Tensor:
+    """The same with quantized input and weights."""
+    call.count(5, 9)
+    _refuse(call, {8: "past"})
+    data, weights = (_quantized(call, *indices) for indices in ((0, 3, 6), (1, 4, 7)))
+    return _self_attention(call, product_of(data, weights), mask=5, bias=9)
+
+
+def _refuse(call: Call, caches: Mapping[int, str]) -> None:
+    for index, name in caches.items():
+        require(call.optional(index) is None, f"input {index}, {name}, must be omitted")
+    require(call.attribute("do_rotary", 0) == 0, "do_rotary must be 0")
+
+
+def _quantized(call: Call, values: int, scale: int, zero_point: int) -> Quantized:
+    value, scales = call.value(values), scales_of(call, scale)
+    points, element = zero_points_of(call, zero_point, len(scales), value.element)
+    require(element == value.element, f"zero point must be {value.element}, but got {element}")
+    return Quantized(value.shape, value, scales, points, max(len(value.shape) - 1, 0))
+
+
+def _self_attention(call: Call, projection: F32Tensor, mask: int, bias: int) -> Tensor:
+    """Of the products [B, S, Q + K + V], to which input 2 is added."""
+    require(len(projection.shape) == 3, f"input must have 3 dimensions, but got {len(projection.shape)}")
+    batch, steps, width = projection.shape
+    heads = _heads(call, "num_heads")
+    sizes: Sequence[int] = call.attribute("qkv_hidden_sizes", list[int]()) or [width // 3] * 3
+    holds = len(sizes) == 3 and sum(sizes) == width and all(size >= 1 and size % heads == 0 for size in sizes)
+    require(
+        holds and sizes[0] == sizes[1], f"{heads} heads must divide queries, keys and values, but got {list(sizes)}"
+    )
+    how = Attention(_scale(call, sizes[0] // heads), call.attribute("unidirectional", 0) != 0)
+    biases = _biases(call, mask, bias, (batch, heads, steps, steps))
+    source = projection.f32(call.plan, call.name)
+    added = _added(call, 2, width)
+
+    def emit(emitter: Emitter) -> Emitted:
+        total = added(emitter, emitter.to_channels_first(source))
+        starts = (0, sizes[0], sizes[0] + sizes[1])
+        rows = Slice(0, 1, batch), Slice(0, 1, steps)
+        query, key, value = (
+            split_heads(emitter, take_slices(emitter, total, (*rows, Slice(start, 1, size))), heads)
+            for start, size in zip(starts, sizes, strict=True)
+        )
+        result = how.emit(emitter, query, key, value, [one(emitter) for one in biases])
+        return joined_heads(emitter, result), False
+
+    shape = (batch, steps, sizes[2])
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
+
+def _heads(call: Call, name: str) -> int:
+    heads: int = call.attribute(name, 0)
+    require(heads >= 1, f"{name} must be at least 1, but got {heads}")
+    return heads
+
+
+def _scale(call: Call, width: int) -> float:
+    """The attribute, or 1 / sqrt(width) where it is absent or 0."""
+    return call.attribute("scale", 0.0) or 1 / math.sqrt(width)
+
+
+def _added(call: Call, index: int, width: int) -> Callable[[Emitter, ir.Value], ir.Value]:
+    """Adds input `index`, [width], where it is given."""
+    if call.optional(index) is None:
+        return lambda _, value: value
+    tensor = call.f32(index)
+    require(tensor.shape == (width,), f"input {index} must have the shape [{width}], but got {list(tensor.shape)}")
+    bias = tensor.f32(call.plan, call.name)
+
+    def add(emitter: Emitter, value: ir.Value) -> ir.Value:
+        return F32Builder(emitter, tuple(ir.RankedTensorType(value.type).shape))(
+            "addf", value, emitter.to_channels_first(bias)
+        )
+
+    return add
+
+
+def _biases(call: Call, mask: int, bias: int, scores: Shape) -> list[Emit]:
+    """What is added to scores [B, N, S, L]: for a mask of integers, and a bias of floats."""
+    found: list[Emit] = []
+    if call.optional(mask) is not None:
+        found.append(_mask_bias(call, mask, scores))
+    if call.optional(bias) is not None:
+        found.append(_float_bias(call, call.f32(bias), bias, scores))
+    return found
+
+
+def _float_bias(call: Call, tensor: F32Tensor, index: int, scores: Shape) -> Emit:
+    holds = broadcast_shape(tensor.shape, scores) == scores
+    require(holds, f"input {index} must broadcast to {list(scores)}, but got {list(tensor.shape)}")
+    value = tensor.f32(call.plan, call.name)
+    return lambda emitter: emitter.to_channels_first(value)
+
+
+def _mask_bias(call: Call, index: int, scores: Shape) -> Emit:
+    """Lengths [B], or what counts by 1 and else 0: [B, L] or [B, S, L]; what does not count adds the filter's value."""
+    batch, _, steps, length = scores
+    tensor = call.tensor(index)
+    value = known(call.name, tensor.array) if isinstance(tensor, Constant) else tensor
+    if not isinstance(value, Value) or value.element != "i32":
+        raise UnsupportedError(f"input {index}, the mask, must be i32")
+    known_shapes: dict[Shape, Shape] = {
+        (batch,): (batch, 1, 1, 1),
+        (batch, length): (batch, 1, 1, length),
+        (batch, steps, length): (batch, 1, steps, length),
+    }
+    holds = value.shape in known_shapes
+    wanted = " or ".join(str(list(shape)) for shape in known_shapes)
+    require(holds, f"input {index}, the mask, must have the shape {wanted}, but got {list(value.shape)}")
+    spread, amount = known_shapes[value.shape], call.attribute("mask_filter_value", _FILTER)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        numbers = emitter.convert("arith.sitofp", emitter.reshape(emitter.to_channels_first(value), spread), "f32")
+        if len(value.shape) > 1:
+            s = F32Builder(emitter, spread)
+            return s("mulf", s("subf", 1.0, numbers), amount)
+        # 1 from the end of each row on.
+        s, places = F32Builder(emitter, (batch, 1, 1, length)), np.arange(1, length + 1, dtype=np.float32)
+        beyond = s("subf", emitter.constant(places), numbers)
+        return s("mulf", s("minimumf", s("maximumf", beyond, 0.0), 1.0), amount)
+
+    return emit
+
+
+@imports("com.microsoft.MultiHeadAttention")
+def _multi_head_attention(call: Call) -> Tensor:
+    """Of queries [B, S, N * K] and keys and values [B, L, N * K], or [B, N, L, K] as they are."""
+    call.count(3, 10)
+    _refuse(call, {6: "past_key", 7: "past_value", 8: "past_sequence_length", 9: "cache_indirection"})
+    heads = _heads(call, "num_heads")
+    shapes = [call.f32(index).shape for index in range(3)]
+    require(len(shapes[0]) == 3, f"input 0 must have 3 dimensions, but got {len(shapes[0])}")
+    widths = [_width(shape, heads, index) for index, shape in enumerate(shapes)]
+    _check_rows(shapes, heads)
+    scores = (shapes[0][0], heads, shapes[0][1], _length(shapes[1]))
+    how = Attention(_scale(call, widths[0] // heads), call.attribute("unidirectional", 0) != 0)
+    parts = _with_biases(call, widths) if call.optional(3) is not None else [_kept] * 3
+    return _attended(call, how, (heads,) * 3, parts, _biases(call, 4, 5, scores))
+
+
+def _kept(_: Emitter, value: ir.Value) -> ir.Value:
+    return value
+
+
+def _width(shape: Shape, heads: int, index: int) -> int:
+    """All heads of a row, of a tensor whose heads lie side by side or in a dimension of their own."""
+    require(len(shape) in (3, 4), f"input {index} must have 3 or 4 dimensions, but got {len(shape)}")
+    width = shape[2] if len(shape) == 3 else shape[1] * shape[3]
+    fits = width % heads == 0 if len(shape) == 3 else shape[1] == heads
+    require(fits, f"input {index} must have {heads} heads, but has the shape {list(shape)}")
+    return width
+
+
+def _length(shape: Shape) -> int:
+    return shape[1] if len(shape) == 3 else shape[2]
+
+
+def _check_rows(shapes: Sequence[Shape], heads: int) -> None:
+    query, key, value = shapes
+    require(len({shape[0] for shape in shapes}) == 1, f"inputs must have one batch, but got {query[0]} and {key[0]}")
+    holds = _length(key) == _length(value) and _width(query, heads, 0) == _width(key, heads, 1)
+    require(holds, f"keys and values must fit the queries, but got {list(query)}, {list(key)} and {list(value)}")
+
+
+def _with_biases(call: Call, widths: Sequence[int]) -> list[Callable[[Emitter, ir.Value], ir.Value]]:
+    """Adds to queries, keys and values their parts of input 3."""
+    array = call.constant(3)
+    holds = array.dtype == np.float32 and array.shape == (sum(widths),)
+    require(holds, f"input 3 must be {sum(widths)} entries of f32, but got {list(array.shape)} of {array.dtype}")
+    return [_constant_added(part) for part in np.split(array, np.cumsum(widths)[:2])]
+
+
+def _constant_added(entries: Array) -> Callable[[Emitter, ir.Value], ir.Value]:
+    def add(emitter: Emitter, value: ir.Value) -> ir.Value:
+        shape = tuple(ir.RankedTensorType(value.type).shape)
+        spread = entries if len(shape) == 3 else entries.reshape(shape[1], 1, shape[3])
+        return F32Builder(emitter, shape)("addf", value, emitter.constant(spread))
+
+    return add
+
+
+@imports("Attention")
+def _standard_attention(call: Call) -> Tensor:
+    """Of queries, keys and values with three dimensions, the heads side by side, or four.
+
+    Several heads of the queries may share one of the keys and values.
+    """
+    call.count(3, 7)
+    _refuse(call, {4: "past_key", 5: "past_value", 6: "nonpad_kv_seqlen"})
+    shapes = [call.f32(index).shape for index in range(3)]
+    counts = [_head_count(call, shape, index) for index, shape in enumerate(shapes)]
+    query, key, value = (
+        (shape[0], count, _length(shape), _width(shape, count, index) // count)
+        for index, (shape, count) in enumerate(zip(shapes, counts, strict=True))
+    )
+    holds = query[0] == key[0] == value[0] and query[3] == key[3] and key[1:3] == value[1:3] and query[1] % key[1] == 0
+    require(holds, f"keys and values must fit the queries, but got {list(query)}, {list(key)} and {list(value)}")
+    how = Attention(_scale(call, query[3]), call.attribute("is_causal", 0) != 0, call.attribute("softcap", 0.0))
+    scores = (*query[:3], key[2])
+    biases = [] if call.optional(3) is None else [_float_bias(call, _float_mask(call), 3, scores)]
+    return _attended(call, how, tuple(counts), [_kept] * 3, biases)
+
+
+def _head_count(call: Call, shape: Shape, index: int) -> int:
+    require(len(shape) in (3, 4), f"input {index} must have 3 or 4 dimensions, but got {len(shape)}")
+    return shape[1] if len(shape) == 4 else _heads(call, "kv_num_heads" if index else "q_num_heads")
+
+
+def _float_mask(call: Call) -> F32Tensor:
+    """Input 3: numbers to be added, or known truth values that say what counts."""
+    tensor = call.tensor(3)
+    if not isinstance(tensor, Constant) or tensor.array.dtype != np.bool_:
+        return call.f32(3)
+    array = np.where(tensor.array, np.float32(0), np.float32(LOWEST))
+    return Computed(array.shape, Value(call.name, array.shape, "f32", data=array))
+
+
+def _attended(
+    call: Call,
+    how: Attention,
+    counts: tuple[int, ...],
+    prepared: Sequence[Callable[[Emitter, ir.Value], ir.Value]],
+    biases: Sequence[Emit],
+) -> Tensor:
+    """Inputs 0 to 2 with `counts` heads each, changed by `prepared`; the result has the form of the queries."""
+    require(not any(call.node.outputs[1:]), "outputs after the first must be omitted")
+    sources = [call.f32(index).f32(call.plan, call.name) for index in range(3)]
+    shape = call.f32(0).shape
+    value_width = _width(call.f32(2).shape, counts[2], 2) // counts[2]
+    is_joined = len(shape) == 3
+    after = (*shape[:2], counts[0] * value_width) if is_joined else (*shape[:3], value_width)
+
+    def emit(emitter: Emitter) -> Emitted:
+        parts: list[ir.Value] = []
+        for source, count, change in zip(sources, counts, prepared, strict=True):
+            value = change(emitter, emitter.to_channels_first(source))
+            split = split_heads(emitter, value, count) if len(source.shape) == 3 else value
+            parts.append(repeated_heads(emitter, split, counts[0] // count))
+        query, key, values = parts
+        result = how.emit(emitter, query, key, values, [one(emitter) for one in biases])
+        return joined_heads(emitter, result) if is_joined else result, False
+
+    return Computed(after, call.plan.compute(call.name, after, "f32", emit))

@@ -1,0 +1,94 @@
+"""Pools of f32 values: MaxPool, AveragePool and their global forms."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import numpy as np
+
+from qdialect.dialect import F32MaxOp, F32SumOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.onnx.operators.registry import Call, imports_f32
+from qdialect.frontends.onnx.operators.window import declared_window, pool_window
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.f32_pool import Pool
+from qdialect.frontends.planning.tensors import Computed
+
+_COUNT_BYTES = np.dtype(np.float32).itemsize
+
+
+@imports_f32("MaxPool")
+def _max_pool(call: Call) -> Computed:
+    call.count(1)
+    return _pooled(call, None)
+
+
+@imports_f32("AveragePool")
+def _average_pool(call: Call) -> Computed:
+    """Sums divided by how many elements of the image, or of the padded image, each window has."""
+    call.count(1)
+    shape = call.f32(0).shape
+    pool = _pool_of(call, shape)
+    call.plan.budget.spend_constant(tuple(map(len, pool.positions)), _COUNT_BYTES)
+    return _pooled(call, _counts(call, pool))
+
+
+def _pool_of(call: Call, shape: Shape) -> Pool:
+    pool = Pool.of(pool_window(call, shape), shape[2:], call.plan.budget)
+    pool.check()
+    return pool
+
+
+def _counts(call: Call, pool: Pool) -> Array:
+    """How many taps count, of each window: f32 of shape [..., 1]."""
+    low, high = (0,) * len(pool.size), pool.size
+    if call.attribute("count_include_pad", 0):
+        # Not what `ceil_mode` adds to the padding.
+        window = declared_window(call, pool.size, tuple(call.attribute("kernel_shape", [0])))
+        low = tuple(-before for before in window.before)
+        high = tuple(extent + after for extent, after in zip(pool.size, window.after, strict=True))
+    by_dimension = [
+        np.array([sum(first <= tap < end for tap in taps) for taps in windows], dtype=np.float32)
+        for first, end, windows in zip(low, high, pool.positions, strict=True)
+    ]
+    return np.asarray(reduce(np.multiply.outer, by_dimension))[..., np.newaxis]
+
+
+def _pooled(call: Call, counts: Array | None) -> Computed:
+    """Maxima, or sums divided by `counts`."""
+    source = call.f32(0)
+    pool, value = _pool_of(call, source.shape), source.f32(call.plan, call.name)
+    shape = (*source.shape[:2], *map(len, pool.positions))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data = emitter.last(value)
+        if counts is None:
+            return pool.maxima(emitter, data), True
+        sums = pool.sums(emitter, data)
+        return F32Builder(emitter, shape_of(sums.type))("divf", sums, emitter.constant(counts)), True
+
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))
+
+
+@imports_f32("GlobalAveragePool", "GlobalMaxPool")
+def _global_pool(call: Call) -> Computed:
+    call.count(1)
+    source = call.f32(0)
+    rank, is_average = len(source.shape), call.node.kind == "GlobalAveragePool"
+    require(rank >= 3, f"input must have at least 3 dimensions, but got {rank}")
+    value = source.f32(call.plan, call.name)
+    shape = (*source.shape[:2], *(1 for _ in source.shape[2:]))
+
+    def emit(emitter: Emitter) -> Emitted:
+        data, is_channels_last = emitter.either(value)
+        axes = tuple(range(1, rank - 1)) if is_channels_last else tuple(range(2, rank))
+        found = reduced(emitter, F32SumOp if is_average else F32MaxOp, data, axes)
+        if not is_average:
+            return found, is_channels_last
+        count = float(math.prod(source.shape[2:]))
+        return F32Builder(emitter, shape_of(found.type))("divf", found, count), is_channels_last
+
+    return Computed(shape, call.plan.compute(call.name, shape, "f32", emit))

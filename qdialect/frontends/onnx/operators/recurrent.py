@@ -1,0 +1,222 @@
+"""LSTM, GRU, RNN and DynamicQuantizeLSTM: the gates of the whole sequence by one product, then a cell over time.
+
+A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
+from qdialect.frontends.common import Array, require
+from qdialect.frontends.onnx.operators.matmul import product_by_rows
+from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, Transposition, move
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.f32_product import Product
+from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
+from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
+from qdialect.frontends.slices import Slice
+from qdialect.quant_math.recurrence import CellActivation
+
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """An operator: its op, where each gate of the op stands among ONNX's, and its functions by their attributes."""
+
+    op_class: type[F32RecurrentOp]
+    gates: tuple[int, ...]
+    functions: tuple[tuple[str, CellActivation], ...]
+
+
+_SIGMOID, _TANH = CellActivation.SIGMOID, CellActivation.TANH
+_KINDS = {
+    "LSTM": _Kind(
+        F32LstmOp,
+        (0, 2, 3, 1),
+        (("gate_activation", _SIGMOID), ("cell_activation", _TANH), ("output_activation", _TANH)),
+    ),
+    "GRU": _Kind(F32GruOp, (0, 1, 2), (("gate_activation", _SIGMOID), ("cell_activation", _TANH))),
+    "RNN": _Kind(F32RnnOp, (0,), (("activation", _TANH),)),
+}
+_SEQUENCE_LENS, _INITIAL, _PEEPHOLES = 4, 5, 7
+
+
+@imports(*_KINDS)
+def _recurrent(call: Call) -> tuple[Tensor, ...]:
+    call.count(3, 8 if call.node.kind == "LSTM" else 6)
+    return _Layer(call, _KINDS[call.node.kind]).results(call.constant(1), call.constant(2))
+
+
+@imports("com.microsoft.DynamicQuantizeLSTM")
+def _dynamic_quantize_lstm(call: Call) -> tuple[Tensor, ...]:
+    """With the numbers that the weights stand for, [D, I, 4 * H] and [D, H, 4 * H]; data is not rounded to 8 bits."""
+    call.count(12)
+    weights = [_dequantized(call, index, parameters).transpose(0, 2, 1) for index, parameters in ((1, 8), (2, 10))]
+    return _Layer(call, _KINDS["LSTM"]).results(*weights)
+
+
+def _dequantized(call: Call, index: int, parameters: int) -> Array:
+    """Weights [D, K, N] with scales and zero points of each direction, or of each of its columns."""
+    values, scale, points = (call.constant(i) for i in (index, parameters, parameters + 1))
+    require(values.ndim == 3, f"input {index} must have 3 dimensions, but got {values.ndim}")
+    holds = scale.dtype == np.float32 and points.dtype == values.dtype and str(values.dtype) in ("int8", "uint8")
+    require(holds, f"input {index} must be i8 or ui8 with a zero point of its type and an f32 scale")
+    wanted = [(values.shape[0],), (values.shape[0], values.shape[2])]
+    require(scale.shape in wanted and points.shape in wanted, f"scale must have the shape {list(wanted[0])}")
+    scales, zeros = (one.reshape(values.shape[0], 1, -1) for one in (scale, points))
+    return (values.astype(np.int32) - zeros.astype(np.int32)).astype(np.float32) * scales
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A node whose inputs are those of an operator of `kind`."""
+
+    call: Call
+    kind: _Kind
+
+    def results(self, weights: Array, recurrence: Array) -> tuple[Tensor, ...]:
+        """All hidden states, then the last of each state; weights are [D, G * H, I], of the states [D, G * H, H]."""
+        self._check(weights, recurrence)
+        directions = self._directions
+        states = tuple(self._states(i, is_reverse, weights, recurrence) for i, is_reverse in enumerate(directions))
+        found: list[Tensor] = [self._arranged(sequence_of(states), (2, 0, 1, 3))]
+        for state in range(self.kind.op_class.state_count):
+            found.append(self._arranged(last_of(states, state), (1, 0, 2)))
+        return tuple(found)
+
+    @property
+    def _directions(self) -> tuple[bool, ...]:
+        """Of each, whether time runs backwards."""
+        direction: str = self.call.attribute("direction", "forward")
+        require(direction in _DIRECTIONS, f"direction must be {', '.join(_DIRECTIONS)}, but got {direction}")
+        return _DIRECTIONS[direction]
+
+    @property
+    def _sequence(self) -> F32Tensor:
+        """[T, B, I]."""
+        data = self.call.f32(0)
+        require(len(data.shape) == 3, f"input 0 must have 3 dimensions, but got {len(data.shape)}")
+        return _f32(self._moved(data, (1, 0, 2))) if self._is_batch_first else data
+
+    @property
+    def _is_batch_first(self) -> bool:
+        return self.call.attribute("layout", 0) != 0
+
+    def _moved(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+        shape = tuple(tensor.shape[axis] for axis in order)
+        return move(self.call.plan, self.call.name, tensor, Transposition(shape, order))
+
+    def _arranged(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+        return self._moved(tensor, order) if self._is_batch_first else tensor
+
+    def _check(self, weights: Array, recurrence: Array) -> None:
+        call, count = self.call, len(self._directions)
+        inputs = self._sequence.shape[2]
+        require(recurrence.ndim == 3, f"input 2 must have 3 dimensions, but got {recurrence.ndim}")
+        width = len(self.kind.gates) * recurrence.shape[2]
+        for index, array, last in ((1, weights, inputs), (2, recurrence, recurrence.shape[2])):
+            wanted = (count, width, last)
+            require(array.dtype == np.float32, f"input {index} must be f32, but got {array.dtype}")
+            require(array.shape == wanted, f"input {index} must hold {list(wanted)}, but got {list(array.shape)}")
+        require(call.attribute("input_forget", 0) == 0, "input_forget must be 0")
+        peepholes = call.optional(_PEEPHOLES)
+        require(peepholes is None or not np.any(call.constant(_PEEPHOLES)), "peepholes must be omitted or 0")
+
+    def _states(self, index: int, is_reverse: bool, weights: Array, recurrence: Array) -> States:
+        call, hidden = self.call, recurrence.shape[2]
+        order = np.arange(int(recurrence.shape[1])).reshape(-1, hidden)[list(self.kind.gates)].ravel()
+        sequence = self._sequence
+        products = self._products(sequence, weights[index][order], index, order)
+        attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
+        own, inner = self._bias(index, order)
+        cell = Cell(self.kind.op_class, own + inner, np.ascontiguousarray(recurrence[index][order].T), attributes)
+        if call.node.kind == "GRU" and call.attribute("linear_before_reset", 0):
+            last = slice(2 * hidden, None)
+            gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
+            cell = replace(cell, bias=gates, inner_bias=inner[last], attributes={**attributes, "reset_after": True})
+        initial = tuple(self._initial(_INITIAL + i, index, hidden) for i in range(self.kind.op_class.state_count))
+        return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
+
+    def _products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
+        """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
+        weights = self.call.tensor(1)
+        if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
+            return product_by_rows(sequence, _rows_of(weights, index, order))
+        matrix = np.ascontiguousarray(rows.T)
+        return Product((*sequence.shape[:2], matrix.shape[1]), sequence, matrix)
+
+    @property
+    def _clip(self) -> float:
+        clip: float = self.call.attribute("clip", 0.0)
+        require(0 <= clip < np.inf, f"clip must be at least 0, but got {clip}")
+        return clip
+
+    def _functions(self, index: int) -> dict[str, Any]:
+        """The activations of a direction; those of all directions are listed one after the other."""
+        functions = self.kind.functions
+        named: Sequence[str] = self.call.attribute("activations", [""])
+        if not any(named):
+            return dict(functions)
+        count = len(functions) * len(self._directions)
+        require(len(named) == count, f"activations must have {count} entries, but got {len(named)}")
+        own = named[index * len(functions) : (index + 1) * len(functions)]
+        known = {activation.value: activation for activation in CellActivation}
+        for name in own:
+            require(name.lower() in known, f"activations must be Sigmoid, Tanh or Relu, but got {name}")
+        return {attribute: known[name.lower()] for (attribute, _), name in zip(functions, own, strict=True)}
+
+    def _bias(self, index: int, order: Array) -> tuple[Array, Array]:
+        """Of the sequence's products and of those with the hidden state."""
+        if self.call.optional(3) is None:
+            return np.zeros(len(order), np.float32), np.zeros(len(order), np.float32)
+        bias, wanted = self.call.constant(3), (len(self._directions), 2 * len(order))
+        holds = bias.dtype == np.float32 and bias.shape == wanted
+        require(holds, f"input 3 must be f32 of shape {list(wanted)}, but got {bias.dtype} {list(bias.shape)}")
+        return bias[index][: len(order)][order], bias[index][len(order) :][order]
+
+    def _initial(self, position: int, index: int, hidden: int) -> F32Tensor:
+        """The initial states of a direction, [B, H]: zeros where the input is omitted."""
+        call, batch = self.call, self._sequence.shape[1]
+        if call.optional(position) is None:
+            zeros = np.zeros((batch, hidden), np.float32)
+            return Computed(zeros.shape, Value(call.name, zeros.shape, "f32", data=zeros))
+        given = self._arranged(call.f32(position), (1, 0, 2))
+        wanted = (len(self._directions), batch, hidden)
+        require(given.shape == wanted, f"input {position} must hold {list(wanted)}, but got {list(given.shape)}")
+        slices = (Slice(index, 1, 1), Slice(0, 1, batch), Slice(0, 1, hidden))
+        own = move(call.plan, call.name, given, Slicing((1, batch, hidden), slices))
+        return _f32(move(call.plan, call.name, own, Reshaping((batch, hidden))))
+
+    def _lengths(self, steps: int, batch: int) -> tuple[int, ...]:
+        """Of each sequence; all time steps where the input is omitted."""
+        if self.call.optional(_SEQUENCE_LENS) is None:
+            return (steps,) * batch
+        lengths = self.call.integers(_SEQUENCE_LENS)
+        holds = len(lengths) == batch and all(1 <= length <= steps for length in lengths)
+        require(holds, f"sequence_lens must be {batch} integers in [1, {steps}], but got {list(lengths)}")
+        return lengths
+
+
+def _rows_of(weights: Quantized, index: int, order: Array) -> Quantized:
+    """The rows of a direction in the order of the op's gates, by one scale or one for each of them."""
+    array = weights.values.data
+    assert array is not None, "the weights are known by now"
+    rows = array[index][order]
+    scales, points = weights.scales, weights.zero_points
+    if len(scales) > 1:
+        chosen: list[int] = [index] if weights.axis == 0 else order.tolist()
+        scales, points = tuple(scales[i] for i in chosen), tuple(points[i] for i in chosen)
+    return Quantized(rows.shape, replace(weights.values, shape=rows.shape, data=rows), scales, points)
+
+
+def _f32(tensor: Tensor) -> F32Tensor:
+    assert isinstance(tensor, F32Tensor)
+    return tensor

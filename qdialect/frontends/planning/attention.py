@@ -1,0 +1,80 @@
+"""Scaled dot-product attention in float32, as ops: products, a softmax of rows, and what is added before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32MatmulOp, F32MaxOp, F32SumOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+
+LOWEST = float(np.finfo(np.float32).min)
+"""What is added to a score that must not count; its exponential is 0."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """``softmax(q k^T * scale + biases) v``, each query limited to the keys up to its own where it is causal.
+
+    A `softcap` above 0 takes ``softcap * tanh(score / softcap)`` of the scaled scores.
+    """
+
+    scale: float
+    is_causal: bool = False
+    softcap: float = 0.0
+
+    def emit(
+        self, emitter: Emitter, query: ir.Value, key: ir.Value, value: ir.Value, biases: Sequence[ir.Value]
+    ) -> ir.Value:
+        """[B, N, S, D] of queries [B, N, S, K], keys [B, N, L, K] and values [B, N, L, D].
+
+        Biases broadcast to the scores [B, N, S, L].
+        """
+        turned = emitter.transpose(key, (0, 1, 3, 2))
+        product = emitter.build(F32MatmulOp, query, turned, element="f32")
+        shape = shape_of(product.type)
+        s = F32Builder(emitter, shape)
+        scores = s("mulf", product, self.scale)
+        if self.softcap:
+            scores = s("mulf", s("tanh", s("divf", scores, self.softcap)), self.softcap)
+        if self.is_causal:
+            later = np.triu(np.full(shape[2:], LOWEST, np.float32), 1)
+            scores = s("addf", scores, emitter.constant(later))
+        for bias in biases:
+            scores = s("addf", scores, bias)
+        return emitter.build(F32MatmulOp, softmax(emitter, scores, (3,)), value, element="f32")
+
+
+def softmax(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> ir.Value:
+    """``e^d / sum(e^d)`` over `axes`, with the distance d from the largest number."""
+    s = F32Builder(emitter, shape_of(value.type))
+    raised = s("exp", s("subf", value, reduced(emitter, F32MaxOp, value, axes)))
+    return s("divf", raised, reduced(emitter, F32SumOp, raised, axes))
+
+
+def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:
+    """[B, S, N * D] as [B, N, S, D]."""
+    batch, steps, width = shape_of(value.type)
+    return emitter.transpose(emitter.reshape(value, (batch, steps, heads, width // heads)), (0, 2, 1, 3))
+
+
+def joined_heads(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """[B, N, S, D] as [B, S, N * D]."""
+    batch, heads, steps, width = shape_of(value.type)
+    return emitter.reshape(emitter.transpose(value, (0, 2, 1, 3)), (batch, steps, heads * width))
+
+
+def repeated_heads(emitter: Emitter, value: ir.Value, times: int) -> ir.Value:
+    """[B, N, L, D] with each head `times` times, one beside the other."""
+    if times == 1:
+        return value
+    batch, heads, length, width = shape_of(value.type)
+    spread = emitter.broadcast(
+        emitter.reshape(value, (batch, heads, 1, length, width)), (batch, heads, times, length, width)
+    )
+    return emitter.reshape(spread, (batch, heads * times, length, width))

@@ -1,0 +1,28 @@
+"""Expressions of `qdialect.quant_math.expressions` in kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect.lowering.kernels.body_machine import emit_shared
+from qdialect.lowering.scalar_body import Body, Value
+from qdialect.quant_math.expressions import Expression, fold
+
+
+def emit_expression(body: Body, expression: Expression, *values: Value) -> Value:
+    """The function of f32 values, with the bits that it has of arrays, NaN included."""
+    return fold(
+        expression,
+        values,
+        None,
+        lambda number: body.constant(float(np.float32(number)), "f32"),
+        lambda op, operands: _emit_node(body, op, operands),
+    )
+
+
+def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
+    if op.startswith("math."):
+        return emit_shared(body, op, operands[0])
+    return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)

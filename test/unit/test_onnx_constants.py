@@ -1,0 +1,74 @@
+"""A constant that goes through a DequantizeLinear is a constant of f32 values for every operator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx_graphs import ModelBuilder, drawn, run
+
+from qdialect.frontends.onnx import import_onnx
+
+Array = NDArray[Any]
+SCALE = np.float32(0.125)
+ROW, ONE = (5,), ()
+
+OPERATORS: dict[str, tuple[tuple[int, ...], list[tuple[int, ...]], dict[str, Any]]] = {
+    "Add": ((2, 3, 5), [ROW], {}),
+    "BatchNormalization": ((2, 5, 3), [ROW, ROW, ROW, ROW], {}),
+    "Clip": ((2, 5), [ONE, ONE], {}),
+    "Concat": ((2, 5), [(2, 3)], {"axis": 1}),
+    "Conv": ((1, 3, 6, 6), [(4, 3, 3, 3), (4,)], {}),
+    "Div": ((2, 3, 5), [(3, 1)], {}),
+    "Gemm": ((2, 5), [(5, 3), (3,)], {}),
+    "LayerNormalization": ((2, 3, 5), [ROW, ROW], {}),
+    "MatMul": ((2, 3, 5), [(5, 4)], {}),
+    "Max": ((2, 5), [ROW, ONE], {}),
+    "PRelu": ((2, 3, 5), [(3, 1)], {}),
+    "Pow": ((2, 5), [ONE], {}),
+    "Sum": ((2, 5), [ROW, ROW], {}),
+}
+
+
+def model_of(kind: str, is_quantized: bool) -> bytes:
+    """`kind` on floats, its other operands constants that are positive."""
+    shape, constants, attributes = OPERATORS[kind]
+    b = ModelBuilder()
+    names = [b.input("x", shape)]
+    for seed, one in enumerate(constants):
+        quantized = np.asarray(drawn(one, np.int8, seed) | 1).clip(1, 127).astype(np.int8)
+        plain = quantized.astype(np.float32) * SCALE
+        names.append(b.weight(quantized, float(SCALE)) if is_quantized else b.constant(plain))
+    return b.finish(b.node(kind, *names, output="y", **attributes), dtype=np.float32)
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_both_forms_of_a_constant_are_one_module(kind: str) -> None:
+    assert str(import_onnx(model_of(kind, is_quantized=True))) == str(import_onnx(model_of(kind, is_quantized=False)))
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul", "Sub"])
+def test_a_function_of_constants_is_a_constant(kind: str) -> None:
+    """Of dequantized ones too: the sum is a weight like another."""
+    quantized = drawn((4, 3), np.int8)
+    b = ModelBuilder()
+    weight = b.node(kind, b.weight(quantized, float(SCALE)), b.weight(quantized[:1], 0.5))
+    content = b.finish(b.node("MatMul", b.input("x", (2, 4)), weight), dtype=np.float32)
+    assert "dequantize" not in str(import_onnx(content))
+    x = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
+    function = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract}[kind]
+    matrix = function(quantized.astype(np.float32) * SCALE, quantized[:1].astype(np.float32) * np.float32(0.5))
+    wanted = np.zeros((2, 3), np.float32)
+    for k in range(4):
+        wanted += x[:, k : k + 1] * matrix[k]
+    np.testing.assert_array_equal(run(content, x), wanted)
+
+
+@pytest.mark.parametrize("scale", [1.334e36, 1e-30])
+def test_a_constant_may_have_any_scale(scale: float) -> None:
+    """A mask of the smallest float is quantized with a scale beyond those of activations."""
+    b = ModelBuilder()
+    mask = b.weight(np.array([0, 255, 3], np.uint8), scale, zero_point=255)
+    content = b.finish(b.node("Add", b.input("x", (2, 3)), mask), dtype=np.float32)
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(content, x), x + np.array([-255, 0, -252], np.float32) * np.float32(scale))
