@@ -105,19 +105,19 @@ def test_zeros_of_both_signs_are_equal() -> None:
 
 def test_rows_of_a_quantized_table_stay_quantized() -> None:
     model, ids = ModelBuilder(), np.array([[3, 9, 0], [-1, 5, 5]])
-    codes = np.random.default_rng(0).integers(-128, 128, (10, 33)).astype(np.int8)
-    rows = model.node("Gather", model.weight(codes, 0.1), model.input("ids", ids.shape, np.int64))
+    values = np.random.default_rng(0).integers(-128, 128, (10, 33)).astype(np.int8)
+    rows = model.node("Gather", model.weight(values, 0.1), model.input("ids", ids.shape, np.int64))
     content = model.finish(model.quantize(rows, (0.1, 0), np.int8), dtype=np.int8)
     assert "f32" not in str(import_onnx(content)).replace("qnn.name", "")
-    np.testing.assert_array_equal(found_by(content, ids)[0], codes[ids])
+    np.testing.assert_array_equal(found_by(content, ids)[0], values[ids])
 
 
 def test_rows_of_a_table_with_a_scale_for_each() -> None:
     model, ids = ModelBuilder(), np.array([[3, 9, 0], [-1, 5, 5]])
-    codes = np.random.default_rng(0).integers(-128, 128, (10, 33)).astype(np.int8)
+    values = np.random.default_rng(0).integers(-128, 128, (10, 33)).astype(np.int8)
     scales = [float(2.0**-i) for i in range(10)]
-    rows = model.node("Gather", model.weight(codes, scales), model.input("ids", ids.shape, np.int64))
-    wanted = codes.astype(np.float32) * np.array(scales, np.float32)[:, np.newaxis]
+    rows = model.node("Gather", model.weight(values, scales), model.input("ids", ids.shape, np.int64))
+    wanted = values.astype(np.float32) * np.array(scales, np.float32)[:, np.newaxis]
     np.testing.assert_array_equal(found_by(model.finish(rows, dtype=np.float32), ids)[0], wanted[ids])
 
 

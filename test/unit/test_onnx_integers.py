@@ -67,7 +67,8 @@ def test_casts_between_all_types(source: Any) -> None:
 def test_casts_of_floats() -> None:
     """Of numbers that each type holds."""
     model, given, results = ModelBuilder(), dict[str, Array](), list[str]()
-    for target in TYPES:
+    targets: list[Any] = list(TYPES)
+    for target in targets:
         ends = (0, 1) if target in (np.bool_, np.float32) else (np.iinfo(target).min, np.iinfo(target).max)
         low, high = (max(min(int(end), 2**24), -(2**24)) for end in ends)
         name = f"x{len(given)}"
