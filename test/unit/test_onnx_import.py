@@ -158,14 +158,14 @@ def test_every_unsupported_node_is_named_at_once() -> None:
     b.node("Unique", "a", output="b")
     b.node("Relu", "b", output="c")
     b.node("Conv", data, b.weight(WEIGHT, 0.02), group=3, output="d")
-    b.node(f"{CONTRIB}.QAttention", data, output="e")
+    b.node(f"{CONTRIB}.Inverse", data, output="e")
     b.node("AveragePool", data, kernel_shape=[9, 9], output="f")
     b.node("Gemm", data, data, output="g", alpha=-0.5)
     assert notes_of(b.finish("c")) == [
         "node 1 StringNormalizer ('soft'): operator is not supported",
         "node 2 Unique ('b'): operator is not supported",
         "node 5 Conv ('d'): input must have 3 * 1 channels, but got 4",
-        "node 6 com.microsoft.QAttention ('e'): operator is not supported",
+        "node 6 com.microsoft.Inverse ('e'): operator is not supported",
         "node 7 AveragePool ('f'): kernel must fit into the padded input [8, 8], but is [9, 9]",
         "node 8 Gemm ('g'): alpha must be positive, but got -0.5",
     ]
