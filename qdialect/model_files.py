@@ -236,6 +236,6 @@ def open_shapes(path: Path) -> OpenShapes:
     What is no regular file cannot be read again, and so leaves nothing open.
     """
     kind = format_of(path)
-    shapes = kind.open_shapes(path) if kind.open_shapes and path.is_file() else {}
+    shapes: OpenShapes = kind.open_shapes(path) if kind.open_shapes and path.is_file() else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
 from qdialect.model_files import OpenShapes
-from qdialect.runtime.base import Executable, check_count
+from qdialect.runtime.base import Bound, Executable, check_count
 
 Array = NDArray[Any]
 Compile = Callable[[Mapping[str, int]], Executable]
@@ -45,7 +45,7 @@ class ShapedExecutable(Executable):
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         self._of(inputs).run(inputs, outputs)
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
         return self._of(inputs).bind(inputs, outputs)
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:

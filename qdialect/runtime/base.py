@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,22 @@ class Region:
     def is_compiled(self) -> bool:
         """Whether it runs as machine code of this package."""
         return self.runner == NATIVE
+
+
+class Bound(Protocol):
+    """A call on arrays that are known: `inputs` are read, `outputs` written."""
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """The arrays that a call reads."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        """The arrays that a call writes."""
+        ...
+
+    def __call__(self) -> None: ...
 
 
 class Executable(ABC):
@@ -85,7 +101,7 @@ class Executable(ABC):
         """
 
     @abstractmethod
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
         """A call on these arrays, to be made again and again: it reads what `inputs` hold then, and writes `outputs`.
 
         The arrays are kept alive, and must not be given other memory, as `resize` of NumPy does. Raises `InputError`

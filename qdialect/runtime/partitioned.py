@@ -10,7 +10,7 @@ import numpy as np
 
 from qdialect.diagnostics import InputError
 from qdialect.lowering.pipeline import Port
-from qdialect.runtime.base import Array, Executable, Region, check_array, check_count, empty
+from qdialect.runtime.base import Array, Bound, Executable, Region, check_array, check_count, empty
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -22,6 +22,19 @@ class RegionCall:
     region: Region
     compiled: Executable | None
     framework: Call | None
+
+
+@dataclass(frozen=True)
+class PartitionedBinding:
+    """A partitioned network and the arrays of its calls."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    write: Callable[[Sequence[Array], Sequence[Array]], None]
+    """Computes on the first and writes into the second."""
+
+    def __call__(self) -> None:
+        self.write(self.inputs, self.outputs)
 
 
 class PartitionedExecutable(Executable):
@@ -66,13 +79,12 @@ class PartitionedExecutable(Executable):
         self._check(inputs, outputs)
         self._write(inputs, outputs)
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
         self._check(inputs, outputs)
         for port, array in zip(self.inputs, inputs, strict=True):
             if not (array.flags.c_contiguous and array.flags.aligned):
                 raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
-        kept = tuple(inputs), tuple(outputs)
-        return lambda: self._write(*kept)
+        return PartitionedBinding(tuple(inputs), tuple(outputs), self._write)
 
     def times(self, inputs: Sequence[Array]) -> list[float]:
         """The seconds that each region takes in one call; raises `InputError` where an array does not fit."""

@@ -17,8 +17,8 @@ from qdialect._mlir import ir
 from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError, VerificationError
 from qdialect.reference import interpreter
-from qdialect.runtime import Executable, compile_module, memory
-from qdialect.runtime.executable import Binding
+from qdialect.runtime import compile_module, memory
+from qdialect.runtime.executable import Binding, CompiledExecutable
 
 IMAGE = "tensor<1x5x6x3xui8>"
 NAMES = """
@@ -42,7 +42,7 @@ def two_layers() -> ir.Module:
 
 
 @pytest.fixture(scope="module")
-def layer() -> Executable:
+def layer() -> CompiledExecutable:
     return compile_module(one_layer())
 
 
@@ -56,7 +56,7 @@ def expected(image: NDArray[Any]) -> NDArray[Any]:
     return interpreter.run(one_layer(), [image])[0]
 
 
-def test_one_result_is_an_array(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_one_result_is_an_array(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
     found = layer(image)
     assert isinstance(found, np.ndarray)
     assert found.dtype == expected.dtype
@@ -73,7 +73,9 @@ def test_several_results_are_a_tuple() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_results_are_arrays_of_their_own(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_results_are_arrays_of_their_own(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
     first = layer(image)
     layer(np.zeros_like(image))
     np.testing.assert_array_equal(first, expected)
@@ -93,7 +95,7 @@ def test_it_needs_neither_module_nor_context(image: NDArray[Any], expected: NDAr
     np.testing.assert_array_equal(executable(image), expected)
 
 
-def test_it_says_what_it_is_made_of(layer: Executable) -> None:
+def test_it_says_what_it_is_made_of(layer: CompiledExecutable) -> None:
     assert layer.kernels >= 1
     assert len(layer.calls) >= layer.kernels
     # 5 channels of 3x3x3 weights at the least.
@@ -140,24 +142,28 @@ def views(image: NDArray[Any]) -> dict[str, NDArray[Any]]:
 
 @pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
 def test_an_input_may_have_any_strides(
-    layer: Executable, image: NDArray[Any], expected: NDArray[Any], name: str
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any], name: str
 ) -> None:
     np.testing.assert_array_equal(layer(views(image)[name]), expected)
 
 
-def test_an_input_may_be_read_only(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_an_input_may_be_read_only(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
     frozen = image.copy()
     frozen.flags.writeable = False
     np.testing.assert_array_equal(layer(frozen), expected)
 
 
-def test_run_writes_into_the_callers_arrays(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_run_writes_into_the_callers_arrays(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
     output = np.zeros_like(expected)
     layer.run([image], [output])
     np.testing.assert_array_equal(output, expected)
 
 
-def test_an_output_may_be_part_of_an_array(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_an_output_may_be_part_of_an_array(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
     batch = np.zeros((3, *expected.shape), expected.dtype)
     layer.run([image], [batch[1]])
     np.testing.assert_array_equal(batch[1], expected)
@@ -178,7 +184,7 @@ def bad_inputs() -> dict[str, tuple[list[Any], str]]:
 
 
 @pytest.mark.parametrize("name", bad_inputs())
-def test_inputs_that_do_not_fit(layer: Executable, name: str) -> None:
+def test_inputs_that_do_not_fit(layer: CompiledExecutable, name: str) -> None:
     arrays, message = bad_inputs()[name]
     with pytest.raises(InputError, match=message):
         layer(*arrays)
@@ -198,7 +204,7 @@ def bad_outputs() -> dict[str, tuple[list[Any], str]]:
 
 
 @pytest.mark.parametrize("name", bad_outputs())
-def test_outputs_that_do_not_fit(layer: Executable, image: NDArray[Any], name: str) -> None:
+def test_outputs_that_do_not_fit(layer: CompiledExecutable, image: NDArray[Any], name: str) -> None:
     arrays, message = bad_outputs()[name]
     with pytest.raises(InputError, match=message):
         layer.run([image], arrays)
@@ -217,7 +223,7 @@ def test_arrays_of_a_call_must_not_overlap() -> None:
     executable.run(inputs, [first, block[550:700].reshape(1, 5, 6, 5)])
 
 
-def test_a_binding_reads_its_inputs_at_each_call(layer: Executable, image: NDArray[Any]) -> None:
+def test_a_binding_reads_its_inputs_at_each_call(layer: CompiledExecutable, image: NDArray[Any]) -> None:
     bound_image, output = np.zeros_like(image), np.zeros((1, 5, 6, 5), np.uint8)
     call = layer.bind([bound_image], [output])
     assert not output.any()
@@ -229,7 +235,7 @@ def test_a_binding_reads_its_inputs_at_each_call(layer: Executable, image: NDArr
     assert call.outputs[0] is output
 
 
-def test_bindings_and_calls_take_turns(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_bindings_and_calls_take_turns(layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]) -> None:
     other = random_inputs(one_layer(), 5)[0]
     first, second = np.zeros_like(expected), np.zeros_like(expected)
     bound = [layer.bind([image], [first]), layer.bind([other], [second])]
@@ -249,7 +255,9 @@ def test_a_binding_needs_neither_executable_nor_callers_arrays(image: NDArray[An
     np.testing.assert_array_equal(call.outputs[0], expected)
 
 
-def test_a_binding_may_read_what_is_read_only(layer: Executable, image: NDArray[Any], expected: NDArray[Any]) -> None:
+def test_a_binding_may_read_what_is_read_only(
+    layer: CompiledExecutable, image: NDArray[Any], expected: NDArray[Any]
+) -> None:
     frozen = image.copy()
     frozen.flags.writeable = False
     call = layer.bind([frozen], [np.zeros_like(expected)])
@@ -258,26 +266,28 @@ def test_a_binding_may_read_what_is_read_only(layer: Executable, image: NDArray[
 
 
 @pytest.mark.parametrize("name", ["fortran", "strided", "reversed"])
-def test_an_input_that_would_be_copied_cannot_be_bound(layer: Executable, image: NDArray[Any], name: str) -> None:
+def test_an_input_that_would_be_copied_cannot_be_bound(
+    layer: CompiledExecutable, image: NDArray[Any], name: str
+) -> None:
     with pytest.raises(InputError, match="input 'arg0' must be a contiguous and aligned array to be bound"):
         layer.bind([views(image)[name]], [np.zeros((1, 5, 6, 5), np.uint8)])
 
 
 @pytest.mark.parametrize("name", bad_inputs())
-def test_inputs_that_do_not_fit_cannot_be_bound(layer: Executable, name: str) -> None:
+def test_inputs_that_do_not_fit_cannot_be_bound(layer: CompiledExecutable, name: str) -> None:
     arrays, message = bad_inputs()[name]
     with pytest.raises(InputError, match=message):
         layer.bind(arrays, [np.zeros((1, 5, 6, 5), np.uint8)])
 
 
 @pytest.mark.parametrize("name", bad_outputs())
-def test_outputs_that_do_not_fit_cannot_be_bound(layer: Executable, image: NDArray[Any], name: str) -> None:
+def test_outputs_that_do_not_fit_cannot_be_bound(layer: CompiledExecutable, image: NDArray[Any], name: str) -> None:
     arrays, message = bad_outputs()[name]
     with pytest.raises(InputError, match=message):
         layer.bind([image], arrays)
 
 
-def test_arrays_that_overlap_cannot_be_bound(layer: Executable) -> None:
+def test_arrays_that_overlap_cannot_be_bound(layer: CompiledExecutable) -> None:
     block = np.zeros(239, np.uint8)
     with pytest.raises(InputError, match="output 'res0' must not share memory with input 'arg0'"):
         layer.bind([block[:90].reshape(1, 5, 6, 3)], [block[89:].reshape(1, 5, 6, 5)])
@@ -295,7 +305,7 @@ def test_words_must_be_aligned() -> None:
         executable.bind([odd], [np.zeros(4, np.int16)])
 
 
-def test_threads_share_bindings(layer: Executable) -> None:
+def test_threads_share_bindings(layer: CompiledExecutable) -> None:
     images = [random_inputs(one_layer(), seed)[0] for seed in range(4)]
     calls = [layer.bind([one], [np.zeros((1, 5, 6, 5), np.uint8)]) for one in images]
     with ThreadPoolExecutor(4) as pool:
@@ -304,7 +314,7 @@ def test_threads_share_bindings(layer: Executable) -> None:
         np.testing.assert_array_equal(call.outputs[0], interpreter.run(one_layer(), [one])[0])
 
 
-def test_threads_share_an_executable(layer: Executable) -> None:
+def test_threads_share_an_executable(layer: CompiledExecutable) -> None:
     module = one_layer()
     images = [random_inputs(module, seed)[0] for seed in range(8)]
     wanted = [interpreter.run(module, [one])[0] for one in images]
