@@ -12,12 +12,12 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
 from qdialect.frontends.onnx.operators.matmul import product_of
 from qdialect.frontends.onnx.operators.quantization import scales_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
+from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.f32_product import Product

@@ -12,10 +12,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.broadcasting import broadcast_shape
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.f32 import axis_of, computed
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_f32
+from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.normalization import affine, centred, group_normalized, mean_of, normalized
