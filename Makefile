@@ -15,6 +15,10 @@ INSTALLED := $(VENV)/.installed
 BENCH_VENV := .venv-bench
 BENCH := $(BENCH_VENV)/.installed
 BENCH_ARGS ?=
+# The tools that make the networks of the zoo, gigabytes as well.
+ZOO_VENV := .venv-zoo
+ZOO := $(ZOO_VENV)/.installed
+ZOO_ARGS ?=
 RECORD_ARGS ?=
 FUZZ_PROFILE ?= long
 
@@ -23,7 +27,7 @@ FIND_PYTHON = for python in "$${PYTHON:-}" python3 python3.11 python3.12 python3
 	[ -n "$$python" ] && "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo "$$python" && break; done || { echo "no Python >= 3.11 with the venv module found; set PYTHON" >&2; exit 1; }
 
-.PHONY: help setup demo bench record test lint types names docs docs-check lit unit wheel-check models fuzz clean
+.PHONY: help setup demo bench record zoo test lint types names docs docs-check lit unit wheel-check models fuzz clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +57,14 @@ bench: $(BENCH) ## Measure against other engines, write benchmarks/ (BENCH_ARGS:
 
 record: $(BENCH) ## Record frameworks for the tests (RECORD_ARGS: families, --check)
 	@$(BENCH_VENV)/bin/python -m tools.record $(RECORD_ARGS)
+
+$(ZOO): pyproject.toml
+	@python=$$($(FIND_PYTHON)); "$$python" -m venv $(ZOO_VENV)
+	$(ZOO_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[zoo]'
+	@touch $@
+
+zoo: $(ZOO) ## Quantize networks as users do, run them, write benchmarks/ZOO.md (ZOO_ARGS: options of tools/zoo)
+	@$(ZOO_VENV)/bin/python -m tools.zoo $(ZOO_ARGS)
 
 test: lint types names docs-check lit unit wheel-check ## Everything CI checks
 
@@ -88,4 +100,4 @@ fuzz: $(INSTALLED) ## Longer random campaigns (FUZZ_PROFILE=long)
 	$(BIN)/python -m pytest test/fuzz --hypothesis-profile=$(FUZZ_PROFILE)
 
 clean: ## Remove .venv and everything that was built
-	rm -rf $(VENV) $(BENCH_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(ZOO_VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

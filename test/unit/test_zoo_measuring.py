@@ -1,0 +1,100 @@
+"""tools/zoo/measuring.py: what is found out about a model, with frameworks that the test brings."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_graphs import ModelBuilder, drawn
+
+from qdialect.lowering.pipeline import Port
+from tools.zoo import frameworks
+from tools.zoo.frameworks.runner import Runner
+from tools.zoo.measuring import fitting, measured
+from tools.zoo.results import Result
+
+START = Result("dense", "qdq_u8s8", "crashed")
+SAMPLES = [(np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32),) for seed in (0, 1)]
+
+
+def _dense(path: Path, kind: str = "Relu") -> Path:
+    builder = ModelBuilder()
+    data = builder.dequantize(builder.quantize(builder.input("x", (2, 16)), (0.02, 128)), (0.02, 128))
+    product = builder.node("MatMul", data, builder.weight(drawn((16, 8), np.int8), 0.01))
+    result = builder.dequantize(builder.quantize(builder.node(kind, product), (0.1, 0)), (0.1, 0))
+    path.write_bytes(builder.finish(result, dtype=np.float32))
+    return path
+
+
+def _frameworks(monkeypatch: pytest.MonkeyPatch, runner: Runner | Exception) -> None:
+    """Every framework runs models like `runner`, or raises it."""
+
+    def load(*_: Any, **__: Any) -> Runner:
+        if isinstance(runner, Exception):
+            raise runner
+        return runner
+
+    monkeypatch.setattr(frameworks, "load", load)
+    monkeypatch.setattr(frameworks, "load_plain", load)
+
+
+def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _frameworks(monkeypatch, lambda inputs: [np.zeros((2, 8), np.float32)])
+    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES, is_timed=False)
+    assert (found.status, found.native_share, found.reasons, found.notes) == ("native", 1.0, (), ())
+    assert found.compile_seconds > 0
+    assert found.difference
+    assert found.difference.elements == 32
+    assert found.difference.different > 0
+    assert found.ours
+    assert found.framework
+    assert found.ours.maximum < 1e-6 < found.framework.mean
+    assert found.plain == found.framework
+    assert found.times == {}
+
+
+def test_engines_are_timed_and_those_that_fail_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _frameworks(monkeypatch, ValueError("not\nthere"))
+    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES, is_timed=True)
+    assert list(found.times) == ["qdialect"]
+    assert found.times["qdialect"] > 0
+    assert found.difference is None
+    assert found.framework is None
+    assert found.notes == tuple(
+        f"{name}: ValueError: not there"
+        for name in ("onnx_runtime", "without optimizations", "onnx_runtime", "open_vino")
+    )
+
+
+def test_every_engine_is_timed_on_the_inputs_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Sequence[Any]] = []
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        seen.append(inputs)
+        return [np.zeros((2, 8), np.float32)]
+
+    _frameworks(monkeypatch, run)
+    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES, is_timed=True)
+    assert list(found.times) == ["qdialect", "onnx_runtime", "open_vino"]
+    assert all(one[0].dtype == np.float32 for one in seen)
+
+
+def test_a_refused_model_has_its_reasons(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.onnx"
+    path.write_bytes(b"not a model")
+    found = measured(START, path, SAMPLES, is_timed=False)
+    assert found.status == "refused"
+    assert found.reasons[0].startswith("error: ")
+
+
+def test_samples_are_quantized_for_integer_inputs() -> None:
+    port = Port("x", (3,), np.dtype(np.int8), 0.5, 4)
+    (found,) = fitting((np.array([0.0, 1.0, 99.0], np.float32),), [port])
+    assert found.dtype == np.int8
+    assert found.tolist() == [4, 6, 127]
+
+
+def test_samples_that_fit_are_left_as_they_are() -> None:
+    sample = (np.array([1, 2], np.int64),)
+    assert fitting(sample, [Port("ids", (2,), np.dtype(np.int64), None, None)])[0] is sample[0]

@@ -1,0 +1,95 @@
+"""tools/zoo/report.py and distance.py: what the numbers of the report mean."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from tools.zoo.distance import Difference, Distance, difference, distance
+from tools.zoo.report import escaped, judgement, markdown, table
+from tools.zoo.results import Result, from_fields
+
+NEAR = Result(
+    "bert", "qdq_u8s8", "native", (), 1.0, 2.5, Difference(3, 20, 0.25), Distance(0.1, 0.2), Distance(0.1, 0.3)
+)
+
+
+def test_a_distance_is_a_share_of_the_range_of_each_output() -> None:
+    truth = [[np.array([0.0, 10.0]), np.array([0.0, 1.0])]]
+    found = [[np.array([0.0, 9.0]), np.array([0.5, 1.0])]]
+    assert distance(found, truth) == Distance((0.1 + 0.5) / 4, 0.5)
+
+
+def test_a_constant_output_has_an_absolute_distance() -> None:
+    truth = [[np.array([2.0, 2.0])]]
+    assert distance(truth, truth) == Distance(0.0, 0.0)
+    assert distance([[np.array([2.0, 3.0])]], truth).maximum > 1
+
+
+def test_differences_are_counted_over_all_samples() -> None:
+    one = [[np.array([1, 2, 3], np.int8)], [np.array([4, 5, 6], np.int8)]]
+    other = [[np.array([1, 2, 5], np.int8)], [np.array([4, 6, 6], np.int8)]]
+    assert difference(one, other) == Difference(2, 6, 0.5)
+
+
+@pytest.mark.parametrize("compare", [distance, difference])
+def test_results_of_other_shapes_are_refused(compare: type) -> None:
+    with pytest.raises(ValueError, match=r"output must have shape \(2,\), but got \(1,\)"):
+        compare([[np.zeros(1)]], [[np.zeros(2)]])
+
+
+def test_a_verdict_needs_both_distances() -> None:
+    assert judgement(replace(NEAR, framework=None)) == ""
+    assert judgement(NEAR) == "as near to the truth"
+
+
+@pytest.mark.parametrize(
+    ("ours", "what"), [((0.2, 0.3), "mean"), ((0.1, 0.4), "maximum"), ((0.2, 0.4), "mean and maximum")]
+)
+def test_what_is_further_is_named(ours: tuple[float, float], what: str) -> None:
+    assert judgement(replace(NEAR, ours=Distance(*ours))) == f"further from the truth ({what})"
+
+
+def test_a_framework_that_differs_from_itself_has_a_spread() -> None:
+    further = replace(NEAR, ours=Distance(0.15, 0.35))
+    assert judgement(replace(further, plain=Distance(0.2, 0.4))) == "within the framework's spread"
+    assert judgement(replace(further, plain=Distance(0.12, 0.4))) == "further from the truth (mean and maximum)"
+
+
+def test_the_rounding_of_an_f32_output_is_not_further() -> None:
+    assert judgement(replace(NEAR, ours=Distance(0.1 + 1e-7, 0.3 + 1e-7))) == "as near to the truth"
+
+
+def test_text_from_elsewhere_cannot_end_a_cell() -> None:
+    assert escaped("a|b\n<c>_d") == "a\\|b \\<c\\>\\_d"
+
+
+def test_a_result_survives_json() -> None:
+    for result in (NEAR, Result("mlp", "pt2e_x86", "not made", ("why",), times={"pytorch": 0.5})):
+        assert from_fields(json.loads(json.dumps(asdict(result)))) == result
+
+
+def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
+    timed = replace(NEAR, network="gpt2", times={"qdialect": 0.001, "onnx_runtime": 0.0025})
+    other = Result("resnet18", "pt2e_x86", "crashed", ("ended by SIGSEGV",))
+    page = markdown([NEAR, timed, other], {"cpu": "some"}, "small inputs")
+    head = "network | status | products compiled | compile s | elements different | largest | ours to truth | "
+    assert f"| {head}framework to truth | unoptimized to truth | verdict | qdialect | onnx_runtime |" in page
+    assert (
+        "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | 0.1, 0.2 | 0.1, 0.3 | - | as near to the truth | 1 | 2.5 |"
+        in page
+    )
+    assert f"| {head}framework to truth | unoptimized to truth | verdict |\n" in page
+    assert "### resnet18, pt2e_x86: crashed\n\n- ended by SIGSEGV\n" in page
+    assert "| all | 2 | 0 | 0 | 1 | 0 |" in page
+    assert "- as near to the truth: 2" in page
+
+
+def test_long_reasons_are_cut() -> None:
+    page = markdown([Result("mlp", "pt2e_x86", "refused", tuple(map(str, range(30))))], {}, "")
+    assert "- 19\n- and 10 more\n" in page
+
+
+def test_a_table_has_a_line_for_each_row() -> None:
+    assert table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"

@@ -1,0 +1,84 @@
+"""Every flow, by name; what a flow needs is imported when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tools.zoo.flows.files import Files
+from tools.zoo.flows.samples import CALIBRATION_SEEDS, TEST_SEEDS, drawn, save
+from tools.zoo.networks.network import Built, Network
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A way to quantize: of networks of `framework`, to a file with `suffix`."""
+
+    name: str
+    framework: str
+    """``torch`` or ``keras``."""
+    suffix: str
+    quantize: Callable[[Built, Network, Files, Path], None]
+    """Writes the last argument."""
+
+    def make(self, network: Network, files: Files, *, is_small: bool) -> Path:
+        """Build `network`, write its inputs and its quantized model; returns the model's path.
+
+        Raises whatever the tools of the framework raise.
+        """
+        files.folder.mkdir(parents=True, exist_ok=True)
+        built = network.build(is_small)
+        save(files.inputs, drawn(built.draw, TEST_SEEDS))
+        target = files.model(self.name, self.suffix)
+        # A file under its own name is whole.
+        partial_target = target.with_name(f"partial.{target.name}")
+        self.quantize(built, network, files, partial_target)
+        return partial_target.rename(target)
+
+
+def _float_onnx(built: Built, network: Network, files: Files) -> Path:
+    from tools.zoo.flows.onnx_export import export
+
+    if not files.float_onnx.exists():
+        export(built, network.exporter, files.float_onnx)
+    return files.float_onnx
+
+
+def _static(name: str, built: Built, network: Network, files: Files, target: Path) -> None:
+    from tools.zoo.flows.onnx_static import STATIC_FLOWS
+
+    source = _float_onnx(built, network, files)
+    STATIC_FLOWS[name].quantize(source, target, drawn(built.draw, CALIBRATION_SEEDS))
+
+
+def _dynamic(name: str, built: Built, network: Network, files: Files, target: Path) -> None:
+    from tools.zoo.flows.onnx_dynamic import DYNAMIC_FLOWS
+
+    DYNAMIC_FLOWS[name].quantize(_float_onnx(built, network, files), target)
+
+
+def _pt2e(name: str, built: Built, _: Network, __: Files, target: Path) -> None:
+    from tools.zoo.flows.pt2e import quantize
+
+    quantize(built, name, target, drawn(built.draw, CALIBRATION_SEEDS))
+
+
+def _tflite(name: str, built: Built, _: Network, __: Files, target: Path) -> None:
+    from tools.zoo.flows.keras_tflite import convert
+
+    convert(built, name, target, drawn(built.draw, CALIBRATION_SEEDS))
+
+
+STATIC = ("qdq_u8s8", "qdq_u8s8_tensor", "qdq_s8s8", "qoperator_u8s8")
+DYNAMIC = ("dynamic_s8", "dynamic_u8")
+PT2E = ("pt2e_x86", "pt2e_x86_dynamic", "pt2e_xnnpack")
+TFLITE = ("tflite_int8", "tflite_dynamic")
+
+FLOWS: Mapping[str, Flow] = {
+    **{name: Flow(name, "torch", ".onnx", partial(_static, name)) for name in STATIC},
+    **{name: Flow(name, "torch", ".onnx", partial(_dynamic, name)) for name in DYNAMIC},
+    **{name: Flow(name, "torch", ".pt2", partial(_pt2e, name)) for name in PT2E},
+    **{name: Flow(name, "keras", ".tflite", partial(_tflite, name)) for name in TFLITE},
+}

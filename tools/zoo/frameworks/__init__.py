@@ -1,0 +1,30 @@
+"""The frameworks that run a model beside the compiler, by the kind of its file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from tools.zoo.frameworks.runner import Runner
+
+# Suffix: the framework whose model it is, and the engines that are timed on it, each a module here.
+OWN = {".onnx": "onnx_runtime", ".tflite": "litert", ".pt2": "pytorch"}
+TIMED = {".onnx": ("onnx_runtime", "open_vino"), ".tflite": ("litert", "open_vino"), ".pt2": ("pytorch",)}
+
+
+def load(name: str, path: str, *, timed: bool = False) -> Runner:
+    """The model at `path` in the framework `name`, on one thread.
+
+    With `timed` it is set up for speed; otherwise for the results that count as the framework's.  Raises `ImportError`
+    where the framework is not installed, and whatever the framework raises for the model.
+    """
+    module: Any = import_module(f"{__name__}.{name}")
+    return module.load(path, timed=timed)
+
+
+def load_plain(path: str, suffix: str) -> Runner | None:
+    """The model in its framework without optimizations, where the framework has such a mode."""
+    if suffix != ".onnx":
+        return None
+    module: Any = import_module(f"{__name__}.onnx_runtime")
+    return module.load_plain(path)

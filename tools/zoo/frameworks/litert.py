@@ -1,0 +1,26 @@
+"""LiteRT: its reference kernels for results, its default delegate for times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.zoo.frameworks.runner import Array, Runner
+from tools.zoo.packages import imported
+
+
+def load(path: str, *, timed: bool) -> Runner:
+    """An interpreter of the model, by XNNPACK where it is `timed`."""
+    package = imported("ai_edge_litert.interpreter")
+    resolver = package.OpResolverType.AUTO if timed else package.OpResolverType.BUILTIN_REF
+    interpreter = package.Interpreter(path, experimental_op_resolver_type=resolver, num_threads=1)
+    interpreter.allocate_tensors()
+    sources = [details["index"] for details in interpreter.get_input_details()]
+    results = [details["index"] for details in interpreter.get_output_details()]
+
+    def run(inputs: Sequence[Array]) -> list[Array]:
+        for index, array in zip(sources, inputs, strict=True):
+            interpreter.set_tensor(index, array)
+        interpreter.invoke()
+        return [interpreter.get_tensor(index) for index in results]
+
+    return run

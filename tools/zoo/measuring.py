@@ -1,0 +1,119 @@
+"""One model beside its framework: compiled, run, compared, and both held against the truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import qdialect
+from qdialect.bench.timing import measure
+from qdialect.diagnostics import QDialectError
+from qdialect.lowering.pipeline import Port
+from tools.zoo import frameworks, truth
+from tools.zoo.distance import difference, distance
+from tools.zoo.flows.samples import Sample
+from tools.zoo.frameworks.runner import Array, Runner
+from tools.zoo.results import OURS, Result, Status
+
+_SECONDS = 1.0
+
+Outputs = list[list[Array]]
+
+
+def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: bool) -> Result:
+    """`start` with all that can be found out about the model at `path`; other engines' failures become notes."""
+    begin = time.perf_counter()
+    try:
+        executable = qdialect.compile(path, fallback="framework")
+    except QDialectError as error:
+        return replace(start, status="refused", reasons=tuple(error.render().splitlines()))
+    found = _described(replace(start, compile_seconds=time.perf_counter() - begin), executable)
+    inputs = [fitting(sample, executable.inputs) for sample in samples]
+    outputs = [_as_list(executable(*one)) for one in inputs]
+    found = _compared(found, path, inputs, outputs)
+    return _timed(found, path, executable, inputs[0], outputs[0]) if is_timed else found
+
+
+def _described(start: Result, executable: qdialect.Executable) -> Result:
+    left = [region for region in executable.regions if not region.is_compiled]
+    status: Status = "fallback" if left else "native"
+    reasons = tuple(f"{node}: {reason}" for region in left for node, reason in region.reasons.items())
+    total = sum(region.products for region in executable.regions)
+    compiled = sum(region.products for region in executable.regions if region.is_compiled)
+    share = compiled / total if total else float(not left)
+    return replace(start, status=status, reasons=reasons, native_share=share)
+
+
+def fitting(sample: Sample, ports: Sequence[Port]) -> Sample:
+    """A sample of f32 numbers as the network takes it: quantized where an input is an integer with a scale."""
+    return tuple(_fitting(array, port) for array, port in zip(sample, ports, strict=True))
+
+
+def _fitting(array: Array, port: Port) -> Array:
+    if array.dtype == port.dtype or port.scale is None:
+        return array
+    bounds = np.iinfo(port.dtype.name)
+    rounded = np.rint(array / port.scale) + (port.zero_point or 0)
+    return np.clip(rounded, bounds.min, bounds.max).astype(port.dtype)
+
+
+def _as_list(found: Array | tuple[Array, ...]) -> list[Array]:
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def _compared(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outputs) -> Result:
+    framework = frameworks.OWN[path.suffix]
+    theirs, notes = _outputs_of(framework, lambda: frameworks.load(framework, str(path)), inputs)
+    exact, more = _outputs_of("truth", lambda: truth.load(str(path), path.suffix), inputs)
+    plain, others = _outputs_of("without optimizations", lambda: frameworks.load_plain(str(path), path.suffix), inputs)
+    return replace(
+        start,
+        notes=(*start.notes, *notes, *more, *others),
+        difference=difference(outputs, theirs) if theirs else None,
+        ours=distance(outputs, exact) if exact else None,
+        framework=distance(theirs, exact) if theirs and exact else None,
+        plain=distance(plain, exact) if plain and exact else None,
+    )
+
+
+def _outputs_of(
+    name: str, load: Callable[[], Runner | None], inputs: Sequence[Sample]
+) -> tuple[Outputs, tuple[str, ...]]:
+    """The outputs of each sample, or none and the reason, if there is one."""
+    try:
+        runner = load()
+        return ([runner(one) for one in inputs] if runner else []), ()
+    # Whatever a framework raises is told in the report.
+    except Exception as error:
+        return [], (failure(name, error),)
+
+
+def failure(name: str, error: Exception) -> str:
+    """One line about what `name` raised."""
+    text = " ".join(str(error).split())
+    return f"{name}: {type(error).__name__}: {text[:200]}"
+
+
+def _timed(
+    start: Result, path: Path, executable: qdialect.Executable, sample: Sample, results: Sequence[Array]
+) -> Result:
+    times = {OURS: measure(executable.bind(sample, results), _SECONDS).median}
+    notes: list[str] = []
+    for name in frameworks.TIMED[path.suffix]:
+        try:
+            times[name] = _time(frameworks.load(name, str(path), timed=True), sample)
+        except Exception as error:
+            notes.append(failure(name, error))
+    return replace(start, times=times, notes=(*start.notes, *notes))
+
+
+def _time(runner: Runner, sample: Sample) -> float:
+    return measure(lambda: _call(runner, sample), _SECONDS).median
+
+
+def _call(runner: Runner, sample: Sample) -> None:
+    runner(sample)

@@ -1,0 +1,1 @@
+"""The float networks, each built with seeded random weights; nothing is downloaded."""

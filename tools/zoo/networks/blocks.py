@@ -1,0 +1,64 @@
+"""Layers that the detector and the segmentation networks share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class ConvNormSilu(nn.Module):
+    """Convolution without bias, batch norm, SiLU; the padding keeps the size at stride 1."""
+
+    def __init__(self, channels: int, filters: int, window: int = 1, stride: int = 1) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(channels, filters, window, stride, window // 2, bias=False)
+        self.norm = nn.BatchNorm2d(filters, eps=1e-3)
+
+    def forward(self, image: Tensor) -> Tensor:
+        return functional.silu(self.norm(self.convolution(image)))
+
+
+class Bottleneck(nn.Module):
+    """Two 3x3 convolutions, with a residual sum where `is_residual`."""
+
+    def __init__(self, channels: int, is_residual: bool) -> None:
+        super().__init__()
+        self.body = nn.Sequential(ConvNormSilu(channels, channels, 3), ConvNormSilu(channels, channels, 3))
+        self.is_residual = is_residual
+
+    def forward(self, image: Tensor) -> Tensor:
+        found: Tensor = self.body(image)
+        return image + found if self.is_residual else found
+
+
+class SplitBottlenecks(nn.Module):
+    """Half of the channels goes through `count` bottlenecks; every intermediate result is concatenated."""
+
+    def __init__(self, channels: int, filters: int, count: int, *, is_residual: bool = True) -> None:
+        super().__init__()
+        half = filters // 2
+        self.first = ConvNormSilu(channels, filters)
+        self.body = nn.ModuleList(Bottleneck(half, is_residual) for _ in range(count))
+        self.last = ConvNormSilu((2 + count) * half, filters)
+
+    def forward(self, image: Tensor) -> Tensor:
+        parts = list(self.first(image).chunk(2, 1))
+        for block in self.body:
+            parts.append(block(parts[-1]))
+        return self.last(torch.cat(parts, 1))
+
+
+class PyramidPooling(nn.Module):
+    """Three 5x5 max pools in a row, concatenated with what they pool."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = ConvNormSilu(channels, channels // 2)
+        self.last = ConvNormSilu(channels * 2, channels)
+
+    def forward(self, image: Tensor) -> Tensor:
+        parts: list[Tensor] = [self.first(image)]
+        for _ in range(3):
+            parts.append(functional.max_pool2d(parts[-1], 5, 1, 2))
+        return self.last(torch.cat(parts, 1))

@@ -1,0 +1,93 @@
+"""A detector of the YOLO kind with decoupled heads, and its decoding inside the network."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tools.zoo.networks.blocks import ConvNormSilu, PyramidPooling, SplitBottlenecks
+from tools.zoo.networks.inputs import images
+from tools.zoo.networks.network import Built, Network
+from tools.zoo.networks.settle import settle
+from tools.zoo.tensors import seed
+
+_BINS = 16
+_STRIDES = (8, 16, 32)
+
+
+class _Detector(nn.Module):
+    """Boxes (x, y, width, height) and class scores of shape (batch, 4 + classes, anchors)."""
+
+    def __init__(self, width: int = 16, classes: int = 20) -> None:
+        super().__init__()
+        first, second, third, fourth, fifth = (width << level for level in range(5))
+        self.stem = nn.Sequential(
+            ConvNormSilu(3, first, 3, 2), ConvNormSilu(first, second, 3, 2), SplitBottlenecks(second, second, 1)
+        )
+        self.to_third = nn.Sequential(ConvNormSilu(second, third, 3, 2), SplitBottlenecks(third, third, 2))
+        self.to_fourth = nn.Sequential(ConvNormSilu(third, fourth, 3, 2), SplitBottlenecks(fourth, fourth, 2))
+        self.to_fifth = nn.Sequential(
+            ConvNormSilu(fourth, fifth, 3, 2), SplitBottlenecks(fifth, fifth, 1), PyramidPooling(fifth)
+        )
+        self.up_fourth = SplitBottlenecks(fifth + fourth, fourth, 1, is_residual=False)
+        self.up_third = SplitBottlenecks(fourth + third, third, 1, is_residual=False)
+        self.shrink_third, self.shrink_fourth = ConvNormSilu(third, third, 3, 2), ConvNormSilu(fourth, fourth, 3, 2)
+        self.down_fourth = SplitBottlenecks(third + fourth, fourth, 1, is_residual=False)
+        self.down_fifth = SplitBottlenecks(fourth + fifth, fifth, 1, is_residual=False)
+        self.boxes = nn.ModuleList(_head(channels, 4 * _BINS) for channels in (third, fourth, fifth))
+        self.scores = nn.ModuleList(_head(channels, classes) for channels in (third, fourth, fifth))
+
+    def forward(self, image: Tensor) -> Tensor:
+        levels = self._levels(image)
+        boxes = torch.cat([head(level).flatten(2) for head, level in zip(self.boxes, levels, strict=True)], 2)
+        scores = torch.cat([head(level).flatten(2) for head, level in zip(self.scores, levels, strict=True)], 2)
+        return torch.cat([_decoded(boxes, levels), scores.sigmoid()], 1)
+
+    def _levels(self, image: Tensor) -> list[Tensor]:
+        third: Tensor = self.to_third(self.stem(image))
+        fourth: Tensor = self.to_fourth(third)
+        fifth: Tensor = self.to_fifth(fourth)
+        up_fourth: Tensor = self.up_fourth(torch.cat([_doubled(fifth), fourth], 1))
+        up_third: Tensor = self.up_third(torch.cat([_doubled(up_fourth), third], 1))
+        down_fourth: Tensor = self.down_fourth(torch.cat([self.shrink_third(up_third), up_fourth], 1))
+        down_fifth: Tensor = self.down_fifth(torch.cat([self.shrink_fourth(down_fourth), fifth], 1))
+        return [up_third, down_fourth, down_fifth]
+
+
+def _head(channels: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(ConvNormSilu(channels, 64, 3), ConvNormSilu(64, 64, 3), nn.Conv2d(64, outputs, 1))
+
+
+def _doubled(image: Tensor) -> Tensor:
+    return functional.interpolate(image, scale_factor=2, mode="nearest")
+
+
+def _decoded(boxes: Tensor, levels: list[Tensor]) -> Tensor:
+    """Each side of a box is the mean of a distribution over distances from its anchor."""
+    batch, _, anchors = boxes.shape
+    shares = boxes.view(batch, 4, _BINS, anchors).transpose(1, 2).softmax(1)
+    sides = (shares * torch.arange(float(_BINS)).view(1, _BINS, 1, 1)).sum(1)
+    left_top, right_bottom = sides.chunk(2, 1)
+    centers, strides = _anchors(levels)
+    low, high = centers - left_top, centers + right_bottom
+    return torch.cat([(low + high) / 2, high - low], 1) * strides
+
+
+def _anchors(levels: list[Tensor]) -> tuple[Tensor, Tensor]:
+    centers: list[Tensor] = []
+    strides: list[Tensor] = []
+    for level, stride in zip(levels, _STRIDES, strict=True):
+        height, width = level.shape[2:]
+        down, right = torch.meshgrid(torch.arange(height) + 0.5, torch.arange(width) + 0.5, indexing="ij")
+        centers.append(torch.stack([right, down]).view(2, -1))
+        strides.append(torch.full((1, height * width), float(stride)))
+    return torch.cat(centers, 1)[None], torch.cat(strides, 1)[None]
+
+
+def _build(is_small: bool) -> Built:
+    seed()
+    return settle(_Detector(), images(128 if is_small else 256))
+
+
+NETWORKS = (Network("yolo_decoded", _build),)

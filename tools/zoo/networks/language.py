@@ -1,0 +1,154 @@
+"""Transformers over token ids: BERT, DistilBERT and GPT-2 of the package transformers, and PyTorch's own encoder."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tools.zoo.networks.inputs import features, tokens
+from tools.zoo.networks.network import Built, Network
+from tools.zoo.packages import vision_package
+from tools.zoo.tensors import seed
+
+_VOCABULARY, _SMALL_VOCABULARY = 3000, 200
+_LENGTH, _SMALL_LENGTH = 64, 16
+_POSITIONS = 128
+_HEADS = 4
+# Initializers of language models are so small that every activation would be noise.
+_GAIN = 2.5
+
+
+class _Masked(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return self.model(input_ids=ids, attention_mask=mask).logits
+
+
+class _Unmasked(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.model(input_ids=ids).logits
+
+
+class _Body(nn.Module):
+    """An encoder on embeddings, as examples of vendors cut it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, embedded: Tensor) -> Tensor:
+        return self.model(inputs_embeds=embedded).logits
+
+
+class _Encoder(nn.Module):
+    """`nn.TransformerEncoder` over embedded ids with learned positions, norms first."""
+
+    def __init__(self, vocabulary: int, length: int, width: int = 96) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.positions = nn.Parameter(torch.randn(1, length, width) * 0.3)
+        layer = nn.TransformerEncoderLayer(width, _HEADS, 256, batch_first=True, activation="gelu", norm_first=True)
+        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.last = nn.Linear(width, 8)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.last(self.body(self.embedding(ids) + self.positions).mean(1))
+
+
+def _sizes(is_small: bool) -> tuple[int, int, int]:
+    """Width, vocabulary and length."""
+    return (64, _SMALL_VOCABULARY, _SMALL_LENGTH) if is_small else (128, _VOCABULARY, _LENGTH)
+
+
+def _spread(model: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() >= 2:
+                parameter.mul_(_GAIN)
+    return model
+
+
+def _eager(configuration: Any) -> Any:
+    """The attention that every exporter takes."""
+    configuration._attn_implementation = "eager"
+    return configuration
+
+
+def _bert_model(is_small: bool) -> nn.Module:
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, _ = _sizes(is_small)
+    configuration = package.BertConfig(
+        hidden_size=width,
+        num_hidden_layers=2,
+        num_attention_heads=_HEADS,
+        intermediate_size=4 * width,
+        vocab_size=vocabulary,
+        max_position_embeddings=_POSITIONS,
+    )
+    return _spread(package.BertForSequenceClassification(_eager(configuration)))
+
+
+def _bert(is_small: bool) -> Built:
+    _, vocabulary, length = _sizes(is_small)
+    return Built(_Masked(_bert_model(is_small)).eval(), tokens(vocabulary, length, masked=True))
+
+
+def _bert_body(is_small: bool) -> Built:
+    width, _, length = _sizes(is_small)
+    return Built(_Body(_bert_model(is_small)).eval(), features(length, width))
+
+
+def _distilbert(is_small: bool) -> Built:
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.DistilBertConfig(
+        dim=width,
+        n_layers=2,
+        n_heads=_HEADS,
+        hidden_dim=4 * width,
+        vocab_size=vocabulary,
+        max_position_embeddings=_POSITIONS,
+    )
+    model = _spread(package.DistilBertForSequenceClassification(_eager(configuration)))
+    return Built(_Masked(model).eval(), tokens(vocabulary, length, masked=True))
+
+
+def _gpt2(is_small: bool) -> Built:
+    seed()
+    package = vision_package("transformers")
+    width, vocabulary, length = _sizes(is_small)
+    configuration = package.GPT2Config(
+        n_embd=width, n_layer=2, n_head=_HEADS, vocab_size=vocabulary, n_positions=_POSITIONS, use_cache=False
+    )
+    model = _spread(package.GPT2LMHeadModel(_eager(configuration)))
+    return Built(_Unmasked(model).eval(), tokens(vocabulary, length, masked=False))
+
+
+def _encoder(is_small: bool) -> Built:
+    seed()
+    _, vocabulary, length = _sizes(is_small)
+    return Built(_Encoder(vocabulary, length).eval(), tokens(vocabulary, length, masked=False))
+
+
+NETWORKS = tuple(
+    Network(name, partial(build))
+    for name, build in (
+        ("bert", _bert),
+        ("bert_body", _bert_body),
+        ("distilbert", _distilbert),
+        ("gpt2", _gpt2),
+        ("encoder", _encoder),
+    )
+)

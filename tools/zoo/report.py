@@ -1,0 +1,143 @@
+"""The results as Markdown; all of it comes from the results, so that it can be written again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tools.zoo.distance import Distance
+from tools.zoo.results import OURS, STATUSES, Result
+
+_INTRODUCTION = """\
+# The zoo
+
+Written by `make zoo`; [docs/zoo.md](../docs/zoo.md) says how the models are made and measured and how to read the
+columns.
+"""
+_ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "pytorch")
+_ABSENT = "-"
+_SHOWN_REASONS = 20
+# An output in f32 is a rounding away from the truth, whoever computes it.
+_ROUNDING = 2.0**-23
+
+_Column = Callable[[Result], str]
+
+
+def markdown(results: Sequence[Result], machine: Mapping[str, str], sizes: str) -> str:
+    """The page; `sizes` says which form of the networks was made."""
+    facts = {**machine, "networks": sizes}
+    parts = [
+        _INTRODUCTION,
+        "## Machine\n",
+        table(("what", "value"), list(facts.items())),
+        "## Summary\n",
+        *_summary(results),
+        *_flows(results),
+        *_reasons(results),
+    ]
+    return "\n".join(parts)
+
+
+def _summary(results: Sequence[Result]) -> Iterator[str]:
+    flows = list(dict.fromkeys(result.flow for result in results))
+    counts = Counter((result.flow, result.status) for result in results)
+    rows = [(flow, *(str(counts[flow, status]) for status in STATUSES)) for flow in flows]
+    total = Counter(result.status for result in results)
+    yield table(("flow", *STATUSES), [*rows, ("all", *(str(total[status]) for status in STATUSES))])
+    judged = Counter([judgement(result) for result in results if judgement(result)])
+    yield from (f"- {what}: {count}" for what, count in sorted(judged.items()))
+    yield ""
+
+
+def judgement(result: Result) -> str:
+    """Whether we are further from the truth than the framework is; empty where one of the distances is unknown."""
+    ours, framework = result.ours, result.framework
+    if ours is None or framework is None:
+        return ""
+    further = _further(ours, framework)
+    if not further:
+        return "as near to the truth"
+    if result.plain is not None and not _further(ours, _furthest(framework, result.plain)):
+        return "within the framework's spread"
+    return f"further from the truth ({' and '.join(further)})"
+
+
+def _further(ours: Distance, other: Distance) -> list[str]:
+    pairs = (("mean", ours.mean, other.mean), ("maximum", ours.maximum, other.maximum))
+    return [name for name, found, limit in pairs if found > limit + _ROUNDING]
+
+
+def _furthest(one: Distance, other: Distance) -> Distance:
+    return Distance(max(one.mean, other.mean), max(one.maximum, other.maximum))
+
+
+def _flows(results: Sequence[Result]) -> Iterator[str]:
+    for flow in dict.fromkeys(result.flow for result in results):
+        own = [result for result in results if result.flow == flow]
+        timed = [engine for engine in _ENGINES if any(engine in result.times for result in own)]
+        columns: dict[str, _Column] = {**_COLUMNS, **{engine: _time_of(engine) for engine in timed}}
+        yield f"## {flow}\n"
+        yield table(tuple(columns), [[column(result) for column in columns.values()] for result in own])
+
+
+def _reasons(results: Sequence[Result]) -> Iterator[str]:
+    told = [result for result in results if result.reasons or result.notes]
+    if told:
+        yield "## What was not compiled, and why\n"
+    for result in told:
+        yield f"### {result.network}, {result.flow}: {result.status}\n"
+        lines = [*result.reasons, *result.notes]
+        yield from (f"- {escaped(line.strip())}" for line in lines[:_SHOWN_REASONS])
+        if len(lines) > _SHOWN_REASONS:
+            yield f"- and {len(lines) - _SHOWN_REASONS} more"
+        yield ""
+
+
+def escaped(text: str) -> str:
+    """Text from elsewhere as one line of Markdown that means only its letters."""
+    return "".join(f"\\{letter}" if letter in "\\|`*_<>[]" else letter for letter in " ".join(text.split()))
+
+
+def _share(result: Result) -> str:
+    return f"{100 * result.native_share:.3g} %" if result.status in ("native", "fallback") else _ABSENT
+
+
+def _seconds(result: Result) -> str:
+    return f"{result.compile_seconds:.1f}" if result.compile_seconds else _ABSENT
+
+
+def _different(result: Result) -> str:
+    found = result.difference
+    return _ABSENT if found is None else f"{found.different} of {found.elements}"
+
+
+def _largest(result: Result) -> str:
+    return _ABSENT if result.difference is None else f"{result.difference.maximum:.2g}"
+
+
+def _distance(found: Distance | None) -> str:
+    return _ABSENT if found is None else f"{found.mean:.3g}, {found.maximum:.3g}"
+
+
+def _time_of(engine: str) -> _Column:
+    return lambda result: f"{result.times[engine] * 1e3:.3g}" if engine in result.times else _ABSENT
+
+
+_COLUMNS: Mapping[str, _Column] = {
+    "network": lambda result: result.network,
+    "status": lambda result: result.status,
+    "products compiled": _share,
+    "compile s": _seconds,
+    "elements different": _different,
+    "largest": _largest,
+    "ours to truth": lambda result: _distance(result.ours),
+    "framework to truth": lambda result: _distance(result.framework),
+    "unoptimized to truth": lambda result: _distance(result.plain),
+    "verdict": lambda result: judgement(result) or _ABSENT,
+}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with an empty line behind it."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"

@@ -1,0 +1,56 @@
+"""What became of one model, as a file of its own: an interrupted run goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tools.zoo.distance import Difference, Distance
+
+OURS = "qdialect"
+"""The engine that is this compiler."""
+
+Status = Literal["native", "fallback", "refused", "crashed", "not made"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A network in a flow; what could not be measured is `None` or absent, with the reason in `notes`."""
+
+    network: str
+    flow: str
+    status: Status
+    reasons: tuple[str, ...] = ()
+    """Why nodes are run by the framework or refused, or why there is no model; a line each."""
+    native_share: float = 0.0
+    """Of the multiply-accumulates, the share that compiled code does."""
+    compile_seconds: float = 0.0
+    difference: Difference | None = None
+    """To the outputs of the framework."""
+    ours: Distance | None = None
+    framework: Distance | None = None
+    plain: Distance | None = None
+    """Of the framework without its optimizations."""
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    """Seconds of a call by engine."""
+    notes: tuple[str, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+
+def read(path: Path) -> Result:
+    """What `Result.write` wrote."""
+    return from_fields(json.loads(path.read_text()))
+
+
+def from_fields(fields: dict[str, Any]) -> Result:
+    """A result of the JSON object of one."""
+    kinds: dict[str, Any] = {"difference": Difference, "ours": Distance, "framework": Distance, "plain": Distance}
+    nested: dict[str, Any] = {name: kind(**fields[name]) for name, kind in kinds.items() if fields.get(name)}
+    lists: dict[str, Any] = {name: tuple(fields[name]) for name in ("reasons", "notes")}
+    return Result(**{**fields, **lists, **nested})

@@ -1,0 +1,69 @@
+"""Which networks are made in which flows: the table of what the compiler is to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.zoo.flows.registry import DYNAMIC, PT2E, STATIC, TFLITE
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model of the zoo."""
+
+    network: str
+    flow: str
+
+    @property
+    def name(self) -> str:
+        """As results and options name it."""
+        return f"{self.network}:{self.flow}"
+
+
+_STATIC = (
+    *("resnet18", "resnet50", "resnext50", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v4_small"),
+    *("efficientnet_b0", "shufflenet_v2_x1_0", "ghostnet_100", "squeezenet1_1", "densenet121", "googlenet"),
+    *("convnext_tiny", "vit_tiny", "swin_t", "mobilevit_s", "levit_128s", "fastvit_t8"),
+    *("yolo_decoded", "ssdlite320_head", "unet_bilinear", "unet_transpose", "deeplab_v3", "autoencoder"),
+    *("keywords_1d", "lstm", "gru_bidirectional", "mlp", "bert", "bert_body", "distilbert", "gpt2", "encoder"),
+)
+_DYNAMIC = ("bert", "distilbert", "gpt2", "encoder", "lstm", "mlp", "mobilenet_v2")
+_PT2E = (*("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vit_tiny", "bert", "unet_bilinear"),)
+# X86InductorQuantizer's dynamic form quantizes dense layers only.
+_PT2E_DYNAMIC = ("bert", "vit_tiny", "mlp")
+_TFLITE = (
+    *("keras_mobilenet_v2", "keras_mobilenet_v3_small", "keras_efficientnet_b0", "keras_nasnet_mobile"),
+    *("keras_convnext_tiny", "keras_transformer", "keras_unet", "keras_conv1d", "keras_keywords"),
+    # TensorFlow cannot calibrate loops, so that integer recurrent networks are those without.
+    *("keras2_lstm", "keras2_lstm_bidirectional", "keras_lstm_unrolled", "keras_gru_unrolled"),
+)
+_TFLITE_DYNAMIC = (
+    *("keras_transformer", "keras_conv1d", "keras_mobilenet_v3_small", "keras_lstm", "keras_gru", "keras2_lstm"),
+)
+
+_X86, _X86_DYNAMIC, _XNNPACK = PT2E
+_INTEGER, _DYNAMIC_RANGE = TFLITE
+
+
+def entries() -> list[Entry]:
+    """All of them, network by network, so that the float model of a network is exported once."""
+    rows = [
+        *((_STATIC, flow) for flow in STATIC),
+        *((_DYNAMIC, flow) for flow in DYNAMIC),
+        *((_PT2E, _X86), (_PT2E_DYNAMIC, _X86_DYNAMIC), (_PT2E, _XNNPACK)),
+        *((_TFLITE, _INTEGER), (_TFLITE_DYNAMIC, _DYNAMIC_RANGE)),
+    ]
+    order: dict[str, list[Entry]] = {}
+    for networks, flow in rows:
+        for network in networks:
+            order.setdefault(network, []).append(Entry(network, flow))
+    return [entry for found in order.values() for entry in found]
+
+
+def chosen(networks: list[str], flows: list[str]) -> list[Entry]:
+    """Those of `networks` and `flows`; an empty list stands for all."""
+    return [
+        entry
+        for entry in entries()
+        if (not networks or entry.network in networks) and (not flows or entry.flow in flows)
+    ]
