@@ -90,7 +90,7 @@ def division_of(
     """
     kind = format_of(path)
     # What is no regular file cannot be read again.
-    is_allowed = fallback != "none" and path.is_file() and _is_refusal(error)
+    is_allowed = fallback != "none" and path.is_file() and _is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():
@@ -124,7 +124,7 @@ def _told(runner: str, names: Sequence[str], nodes: int, products: int, total: i
     return f"{runner} runs {len(names)} of {nodes} nodes{share}: {shown}"
 
 
-def _is_refusal(error: QDialectError) -> bool:
+def _is_unsupported(error: QDialectError) -> bool:
     """Whether an error is about what is not supported, and not about a damaged file."""
     return isinstance(error, CompileError) or any(diagnostic.notes for diagnostic in error.diagnostics)
 

@@ -30,7 +30,7 @@ class ShapedExecutable(Executable):
     def __init__(self, first: Executable, declared: OpenShapes, compile_: Compile) -> None:
         """`first` is for the extents that are taken where nobody says others."""
         self.inputs, self.outputs, self.regions = first.inputs, first.outputs, first.regions
-        self.kernels, self.steps, self.threads = first.kernels, first.steps, first.threads
+        self.kernels, self.calls, self.threads = first.kernels, first.calls, first.threads
         self.constants_bytes, self.working_memory = first.constants_bytes, first.working_memory
         self._first = first
         self._declared = declared

@@ -11,7 +11,7 @@ from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
 from qdialect.frontends.onnx import import_onnx
 
 
-def test_every_offender_of_a_refused_model_is_in_the_text() -> None:
+def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:
     b = ModelBuilder()
     first = b.node("LRN", b.input("x", (1, 4, 2, 2)), size=3, name="first")
     b.node("NonZero", first, output="y", name="second")

@@ -77,13 +77,13 @@ def many_outputs() -> bytes:
     """One from each side, one in the middle, one quantized, and one twice used: on both sides."""
     b = Net()
     first = b.convolution(b.image())
-    codes = b.quantize(b.node("Relu", first), Y)
-    second = b.unsupported(b.dequantize(codes, Y))
+    quantized = b.quantize(b.node("Relu", first), Y)
+    second = b.unsupported(b.dequantize(quantized, Y))
     third = b.convolution(b.sum(first, second))
-    b.node("Identity", codes, output="codes")
+    b.node("Identity", quantized, output="quantized")
     for name, value in (("first", first), ("second", second), ("third", third)):
         b.node("Identity", value, output=name)
-    return outputs_of(b, {"first": np.float32, "second": np.float32, "codes": np.uint8, "third": np.float32})
+    return outputs_of(b, {"first": np.float32, "second": np.float32, "quantized": np.uint8, "third": np.float32})
 
 
 def outputs_of(b: ModelBuilder, types: dict[str, type[np.generic]]) -> bytes:

@@ -20,12 +20,12 @@ from qdialect.frontends.planning.partition import (
 WORK = 1 << 20
 
 
-def node(name: str, *reads: str, refusal: str = "", products: int = WORK) -> PartitionNode:
-    return PartitionNode(name, reads, (name,), products, refusal=refusal, is_narrow=True)
+def node(name: str, *reads: str, reason: str = "", products: int = WORK) -> PartitionNode:
+    return PartitionNode(name, reads, (name,), products, reason=reason, is_narrow=True)
 
 
 def refused(name: str, *reads: str) -> PartitionNode:
-    return node(name, *reads, refusal="operator is not supported")
+    return node(name, *reads, reason="operator is not supported")
 
 
 def shown(nodes: Sequence[PartitionNode], found: Partition) -> list[str]:
@@ -109,8 +109,8 @@ def drawn(rng: np.random.Generator, count: int) -> list[PartitionNode]:
     nodes: list[PartitionNode] = []
     for index in range(count):
         reads = {f"n{rng.integers(max(index - 9, 0), index)}" if index else "x" for _ in range(rng.integers(1, 4))}
-        one = node(f"n{index}", *sorted(reads), refusal="no" if rng.random() < 0.2 else "")
-        flags = {"is_copied": not one.refusal and rng.random() < 0.2, "is_narrow": rng.random() < 0.5}
+        one = node(f"n{index}", *sorted(reads), reason="no" if rng.random() < 0.2 else "")
+        flags = {"is_copied": not one.reason and rng.random() < 0.2, "is_narrow": rng.random() < 0.5}
         products = int(rng.integers(0, 2 * WORK))
         nodes.append(replace(one, **flags, products=products, ends_group=rng.random() < 0.1))
     return nodes
@@ -138,7 +138,7 @@ def test_drawn_graphs(seed: int) -> None:
     held = [index for part in found.parts for index in part.nodes]
     assert set(held) == set(range(len(nodes)))
     assert all(held.count(index) == 1 for index, one in enumerate(nodes) if not one.is_copied)
-    assert all(index in found.reasons for index, one in enumerate(nodes) if one.refusal)
+    assert all(index in found.reasons for index, one in enumerate(nodes) if one.reason)
 
 
 def test_time_grows_with_the_number_of_nodes() -> None:

@@ -32,14 +32,14 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         drawn = np.random.default_rng(2).integers(-127, 128, (SIZE, SIZE))
-        self.codes = nn.Buffer(torch.tensor(drawn).to(torch.int8))
+        self.weight = nn.Buffer(torch.tensor(drawn).to(torch.int8))
 
     def quantized(self, x: Tensor) -> Tensor:
         return dequantized(quantized(x, 0.03, 3, torch.int8), 0.03, 3, torch.int8)
 
     def layer(self, x: Tensor) -> Tensor:
         linear: Any = torch.ops.aten.linear.default
-        return self.quantized(linear(x, dequantized(self.codes, 0.0021371, 0, torch.int8)))
+        return self.quantized(linear(x, dequantized(self.weight, 0.0021371, 0, torch.int8)))
 
     def unsupported(self, x: Tensor) -> Tensor:
         return self.quantized(torch.cumprod(x, -1))

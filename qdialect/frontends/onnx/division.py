@@ -60,8 +60,8 @@ class OnnxDivision(Division):
         planner = OnnxPlanner(Graph(nodes, inputs, part.outputs, constants, {}), self.name, self._size)
         planned = planner.judge()
         if planner.offences:
-            refusals = refused_nodes(part, self.nodes, planner.refusals, planner.interface_refusals)
-            raise PartRefusedError(refusals or dict.fromkeys(part.nodes, planner.offences[0]))
+            reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
+            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.offences[0]))
         return module_of(planned, self.name, None)
 
     def runner(self, part: Part, threads: int) -> Runner:
@@ -111,18 +111,18 @@ class OnnxDivision(Division):
         for node in self._nodes:
             gives = tuple(filter(None, node.outputs))
             reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self._known)
-            refusal = self._planner.refusals.get(node.title, "")
+            reason = self._planner.reasons.get(node.title, "")
             # What reads constants alone is one: frameworks fold it.
-            is_copied = not refusal and (
+            is_copied = not reason and (
                 node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads)
             )
             if is_copied and all(name in copied for name in reads):
                 copied.update(gives)
-            found.append(self._partition_node(node, gives, reads, refusal, is_copied=is_copied))
+            found.append(self._partition_node(node, gives, reads, reason, is_copied=is_copied))
         return found
 
     def _partition_node(
-        self, node: Node, gives: Sequence[str], reads: Sequence[str], refusal: str, *, is_copied: bool
+        self, node: Node, gives: Sequence[str], reads: Sequence[str], reason: str, *, is_copied: bool
     ) -> PartitionNode:
         shapes = {name: self._shape(name) for name in (*node.inputs, *gives) if name}
         given = [(name, shapes[name]) for name in gives]
@@ -132,7 +132,7 @@ class OnnxDivision(Division):
             tuple(gives),
             products(node, [shapes.get(name) for name in node.inputs], shapes[gives[0]]),
             sum(math.prod(shape) for _, shape in given if shape is not None),
-            refusal,
+            reason,
             is_copied=is_copied,
             ends_group=node.kind.endswith("QuantizeLinear") and not node.kind.endswith("DequantizeLinear"),
             is_narrow=all((tensor := self._interface(name)) is not None and tensor.element != "f32" for name in gives),

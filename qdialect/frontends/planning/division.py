@@ -74,7 +74,7 @@ def divide(division: Division, compile_: Callable[[ir.Module], Compiled]) -> tup
     done: dict[Part, Compiled] = {}
     rounds = 0
     while True:
-        nodes = [replace(node, refusal=reasons.get(i, node.refusal)) for i, node in enumerate(division.nodes)]
+        nodes = [replace(node, reason=reasons.get(i, node.reason)) for i, node in enumerate(division.nodes)]
         found = partition(nodes, outputs)
         refused: dict[int, str] = {}
         for part in found.parts:
@@ -109,14 +109,14 @@ def _compile(
 def refused_nodes(
     part: Part,
     nodes: Sequence[PartitionNode],
-    refusals: Mapping[str, str],
-    interface_refusals: Mapping[str, str],
+    reasons: Mapping[str, str],
+    interface_reasons: Mapping[str, str],
 ) -> dict[int, str]:
     """Why nodes of a part cannot be compiled, by what a planner says of titles, and of inputs and outputs by name."""
-    found = {index: refusals[nodes[index].title] for index in part.nodes if nodes[index].title in refusals}
+    found = {index: reasons[nodes[index].title] for index in part.nodes if nodes[index].title in reasons}
     for index in part.nodes:
-        near = [name for name in (*nodes[index].reads, *nodes[index].gives) if name in interface_refusals]
+        near = [name for name in (*nodes[index].reads, *nodes[index].gives) if name in interface_reasons]
         at_edge = [name for name in near if name in nodes[index].gives or name in part.inputs]
         if at_edge and index not in found:
-            found[index] = f"'{at_edge[0]}' cannot leave its region: {interface_refusals[at_edge[0]]}"
+            found[index] = f"'{at_edge[0]}' cannot leave its region: {interface_reasons[at_edge[0]]}"
     return found

@@ -25,7 +25,7 @@ FOLLOWS = "ends the quantized group of a node that the framework runs"
 class PartitionNode:
     """A node as the partition sees it; names of constants are left out of `reads`.
 
-    `refusal` is why it cannot be compiled, empty where it can.  `is_copied`: it costs next to nothing, so that every
+    `reason` is why it cannot be compiled, empty where it can.  `is_copied`: it costs next to nothing, so that every
     region computes it for itself (a DequantizeLinear).  `ends_group`: it quantizes what the node before it computes,
     and a framework may fuse the two.  `is_narrow`: what it gives is quantized, so that it may well cross a boundary.
     """
@@ -35,7 +35,7 @@ class PartitionNode:
     gives: tuple[str, ...]
     products: int = 0
     elements: int = 0
-    refusal: str = ""
+    reason: str = ""
     is_copied: bool = False
     ends_group: bool = False
     is_narrow: bool = False
@@ -71,7 +71,7 @@ def partition(nodes: Sequence[PartitionNode], outputs: Sequence[str], crossing: 
     """
     graph = _Graph(nodes, outputs)
     least = least_work(nodes, crossing)
-    reasons = {index: node.refusal for index, node in enumerate(nodes) if node.refusal}
+    reasons = {index: node.reason for index, node in enumerate(nodes) if node.reason}
     while True:
         _follow(graph, reasons)
         levels = _levels(graph, reasons, least)

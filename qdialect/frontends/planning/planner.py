@@ -37,9 +37,9 @@ class Planner(ABC, Generic[N]):
         self.plan = plan
         self.results: dict[str, Result | None] = {}
         self.offences: list[str] = []
-        self.refusals: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
         """Why nodes are not planned, by their titles: those that are no offence read what is not known."""
-        self.interface_refusals: dict[str, str] = {}
+        self.interface_reasons: dict[str, str] = {}
         """Why names cannot be inputs or outputs."""
         self._elements = elements
 
@@ -59,14 +59,14 @@ class Planner(ABC, Generic[N]):
     def judged(
         self, inputs: Sequence[Interface], constants: Mapping[str, Array], nodes: Sequence[N], outputs: Sequence[str]
     ) -> Planned:
-        """The plan of a graph as far as it can be planned; what cannot is in `refusals` and `interface_refusals`.
+        """The plan of a graph as far as it can be planned; what cannot is in `reasons` and `interface_reasons`.
 
         What an unsupported node gives is taken for an input, where its type and shape are known, so that the nodes
         behind it are judged too.
         """
         self.results.update({name: Constant(array) for name, array in constants.items()})
         arguments = tuple(value for tensor in inputs for value in self._input(tensor))
-        refused = self.interface_refusals
+        refused = self.interface_reasons
         self.results.update({value.name: None if value.name in refused else _argument(value) for value in arguments})
         for node in nodes:
             self._visit(node)
@@ -101,7 +101,7 @@ class Planner(ABC, Generic[N]):
             with converting():
                 planned = self._planned_results(node, reads)
         except UnsupportedError as error:
-            self.refusals[node.title] = str(error)
+            self.reasons[node.title] = str(error)
             self.offences.append(f"{node.title}: {error}")
             planned = None
         self.results.update(self._assumed(node) if planned is None else planned)
@@ -112,8 +112,8 @@ class Planner(ABC, Generic[N]):
             return self.results_of(node)
         # What depends on an unsupported node may not be planned, but its operator can be unsupported too.
         self.check_operator(node)
-        reason = self.interface_refusals.get(unknown, "its type and shape are not known")
-        self.refusals[node.title] = f"reads '{unknown}': {reason}"
+        reason = self.interface_reasons.get(unknown, "its type and shape are not known")
+        self.reasons[node.title] = f"reads '{unknown}': {reason}"
         return None
 
     def _assumed(self, node: N) -> Mapping[str, Result]:
@@ -144,7 +144,7 @@ class Planner(ABC, Generic[N]):
     def _refuse_interface(self, name: str, offences: Sequence[str]) -> None:
         self.offences += offences
         if offences:
-            self.interface_refusals[name] = offences[0].partition(": ")[2]
+            self.interface_reasons[name] = offences[0].partition(": ")[2]
 
     def _value(self, name: str, result: Result) -> Value:
         if isinstance(result, tuple):

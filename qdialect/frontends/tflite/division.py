@@ -54,13 +54,13 @@ class TfliteDivision(Division):
     def module(self, part: Part) -> ir.Module:
         operators = tuple(self._fresh(self._graph.operators[index]) for index in part.nodes)
         inputs, outputs = (tuple(self._tensors[name] for name in names) for names in (part.inputs, part.outputs))
-        refusals: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for tensor in (*inputs, *outputs):
             name = self._names[tensor.index]
             offences = interface_offences("", [Interface(name, tensor.shape, tensor.element)], ELEMENTS)
-            refusals.update(dict.fromkeys([name] * len(offences), "".join(offences[:1]).partition(": ")[2]))
-        if refusals:
-            raise PartRefusedError(refused_nodes(part, self.nodes, {}, refusals))
+            reasons.update(dict.fromkeys([name] * len(offences), "".join(offences[:1]).partition(": ")[2]))
+        if reasons:
+            raise PartRefusedError(refused_nodes(part, self.nodes, {}, reasons))
         graph = Graph(self._graph.tensors, operators, inputs, outputs, self._budget())
         try:
             return import_graph(graph, self.name, self._profile)
@@ -94,8 +94,8 @@ class TfliteDivision(Division):
             # A tensor that nothing gives is a constant, or what an operator keeps from call to call.
             read = (t for t in operator.inputs if t is not None and t.data is None and t.index in self._computed)
             reads = tuple(dict.fromkeys(self._names[tensor.index] for tensor in read))
-            refusal = self._refusal(operator)
-            is_copied = not refusal and all(name in copied for name in reads)
+            reason = self._reason(operator)
+            is_copied = not reason and all(name in copied for name in reads)
             gives = tuple(self._names[tensor.index] for tensor in operator.outputs)
             copied.update(gives if is_copied else ())
             found.append(
@@ -105,14 +105,14 @@ class TfliteDivision(Division):
                     gives,
                     products(operator),
                     sum(math.prod(tensor.shape) for tensor in operator.outputs),
-                    refusal,
+                    reason,
                     is_copied=is_copied,
                     is_narrow=all(tensor.element != "f32" for tensor in operator.outputs),
                 )
             )
         return found
 
-    def _refusal(self, operator: Operator) -> str:
+    def _reason(self, operator: Operator) -> str:
         try:
             with converting():
                 plan(self._fresh(operator))

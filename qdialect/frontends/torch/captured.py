@@ -42,7 +42,7 @@ class CapturedDivision(Generic[Compiled]):
         self.module = _with_copies(module)
         """The whole graph; a dequantization is there once for each reader."""
         self.division = TorchDivision(read_captured(self.module, examples))
-        self.reasons = {i: node.refusal for i, node in enumerate(self.division.nodes) if node.refusal}
+        self.reasons = {i: node.reason for i, node in enumerate(self.division.nodes) if node.reason}
         """Why nodes of the division are not compiled, by their indices."""
         self._compile_ = compile_
         self._indices = {node.gives[0]: index for index, node in enumerate(self.division.nodes)}

@@ -59,8 +59,8 @@ class TorchDivision(Division):
         planner = TorchPlanner(Graph(nodes, taken, part.outputs, constants), self.name)
         planned = planner.judge()
         if planner.offences:
-            refusals = refused_nodes(part, self.nodes, planner.refusals, planner.interface_refusals)
-            raise PartRefusedError(refusals or dict.fromkeys(part.nodes, planner.offences[0]))
+            reasons = refused_nodes(part, self.nodes, planner.reasons, planner.interface_reasons)
+            raise PartRefusedError(reasons or dict.fromkeys(part.nodes, planner.offences[0]))
         return module_of(planned, self.name, None)
 
     def runner(self, part: Part, threads: int) -> Runner:
@@ -105,15 +105,15 @@ class TorchDivision(Division):
         found: list[PartitionNode] = []
         for node in self._nodes:
             reads = tuple(name for name in node.refs() if name not in self._known)
-            refusal = self._planner.refusals.get(node.title, "")
+            reason = self._planner.reasons.get(node.title, "")
             of_copies = all(name in copied for name in reads)
-            is_copied = not refusal and (node.kind.startswith(_DEQUANTIZE) or of_copies)
+            is_copied = not reason and (node.kind.startswith(_DEQUANTIZE) or of_copies)
             if is_copied and of_copies:
                 copied.add(node.name)
-            found.append(self._partition_node(node, reads, refusal, is_copied=is_copied))
+            found.append(self._partition_node(node, reads, reason, is_copied=is_copied))
         return found
 
-    def _partition_node(self, node: Node, reads: Sequence[str], refusal: str, *, is_copied: bool) -> PartitionNode:
+    def _partition_node(self, node: Node, reads: Sequence[str], reason: str, *, is_copied: bool) -> PartitionNode:
         tensor = self._interface(node.name)
         return PartitionNode(
             node.title,
@@ -121,7 +121,7 @@ class TorchDivision(Division):
             (node.name,),
             products(node, self._shape),
             sum(math.prod(output.shape) for output in node.outputs),
-            refusal,
+            reason,
             is_copied=is_copied,
             # One of several results stays with the node that gives them.
             ends_group=node.kind.startswith(_QUANTIZE) or node.kind == "getitem",
