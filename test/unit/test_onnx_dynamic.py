@@ -1,6 +1,6 @@
 """Quantization whose parameters are found at run time, as ONNX Runtime computes it."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -86,8 +86,9 @@ def names_of(content: bytes) -> list[str]:
 def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
     """All targets equal the specification's own evaluator, bit for bit."""
     evaluator = ReferenceEvaluator(onnx.load_from_string(content))
-    feeds = dict(zip(evaluator.input_names, inputs, strict=True))
-    for wanted, found in zip(evaluator.run(None, feeds), run(content, *inputs), strict=True):
+    feeds: dict[str, Any] = {str(name): array for name, array in zip(evaluator.input_names, inputs, strict=True)}
+    results = cast("list[Array]", evaluator.run(None, feeds))
+    for wanted, found in zip(results, run(content, *inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 

@@ -38,7 +38,7 @@ def test_every_version_of_the_operators(version: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_nodes_in_any_order(seed: int) -> None:
     model = onnx.load_from_string(convolution())
-    nodes = list(model.graph.node)
+    nodes: list[onnx.NodeProto] = list(model.graph.node)
     order = np.random.default_rng(seed).permutation(len(nodes))
     assert not np.array_equal(order, np.arange(len(nodes)))
     del model.graph.node[:]
