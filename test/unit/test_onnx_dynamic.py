@@ -1,6 +1,6 @@
 """Quantization whose parameters are found at run time, as ONNX Runtime computes it."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
@@ -85,9 +85,9 @@ def names_of(content: bytes) -> list[str]:
 
 def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
     """All targets equal the specification's own evaluator, bit for bit."""
-    evaluator = ReferenceEvaluator(onnx.load_from_string(content))
+    evaluator: Any = ReferenceEvaluator(onnx.load_from_string(content))
     feeds: dict[str, Any] = {str(name): array for name, array in zip(evaluator.input_names, inputs, strict=True)}
-    results = cast("list[Array]", evaluator.run(None, feeds))
+    results: list[Array] = evaluator.run(None, feeds)
     for wanted, found in zip(results, run(content, *inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
