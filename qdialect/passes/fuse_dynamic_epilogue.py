@@ -137,20 +137,19 @@ def _either_way(op: ir.OpView) -> Iterator[tuple[ir.Value, ir.Value]]:
 def _behind(accumulators: ir.Value) -> tuple[Contraction, ir.Value | None] | None:
     """The contraction and its zero point, where that is known at run time and its share is taken off afterwards."""
     found = producer(accumulators)
-    if isinstance(found, Conv2DOp | DenseOp):
+    if isinstance(found, Contraction):
         return found, None
     if found is None or found.operation.name != "arith.subi":
         return None
     contraction, share = (producer(value) for value in found.operation.operands)
     point = None if share is None else _zero_point(share, contraction)
-    return (contraction, point) if isinstance(contraction, Conv2DOp | DenseOp) and point is not None else None
+    return (contraction, point) if isinstance(contraction, Contraction) and point is not None else None
 
 
 def _zero_point(share: ir.OpView, contraction: ir.OpView | None) -> ir.Value | None:
     """The 8-bit zero point in ``broadcast(sums * broadcast(extended zero point))``."""
     product = producer(_source(share.operation.results[0]))
-    is_product = product is not None and product.operation.name == "arith.muli"
-    if not is_product or not isinstance(contraction, Conv2DOp | DenseOp):
+    if product is None or product.operation.name != "arith.muli" or not isinstance(contraction, Contraction):
         return None
     sums = _weight_sums(contraction)
     for value, factor in _either_way(product):

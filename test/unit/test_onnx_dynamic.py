@@ -85,9 +85,10 @@ def names_of(content: bytes) -> list[str]:
 
 def assert_as_onnx_says(content: bytes, *inputs: Array) -> None:
     """All targets equal the specification's own evaluator, bit for bit."""
-    evaluator = ReferenceEvaluator(onnx.load_from_string(content))
-    feeds = dict(zip(evaluator.input_names, inputs, strict=True))
-    for wanted, found in zip(evaluator.run(None, feeds), run(content, *inputs), strict=True):
+    evaluator: Any = ReferenceEvaluator(onnx.load_from_string(content))
+    feeds: dict[str, Any] = {str(name): array for name, array in zip(evaluator.input_names, inputs, strict=True)}
+    results: list[Array] = evaluator.run(None, feeds)
+    for wanted, found in zip(results, run(content, *inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -200,7 +201,7 @@ def test_operators_with_a_float_result(bias: bool, per_column: bool) -> None:
     assert names_of(content).count("qnn.dynamic_dense") == 1
 
 
-def reason(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int32, **attributes: Any) -> str:
+def message_of(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int32, **attributes: Any) -> str:
     content = model.finish(model.node(kind, *operands, **attributes), dtype=dtype)
     with pytest.raises(ImportModelError) as caught:
         import_onnx(content)
@@ -210,15 +211,15 @@ def reason(model: ModelBuilder, kind: str, *operands: str, dtype: type = np.int3
 def test_what_no_product_can_read_is_named() -> None:
     model = ModelBuilder()
     left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
-    text = reason(model, "MatMulInteger", left, right, model.input("z", (), np.int8))
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.int8))
     assert "zero point must be ui8, but got i8" in text
     model = ModelBuilder()
     left, right = (model.input(name, (4, 4), np.uint8) for name in "xw")
-    text = reason(model, "MatMulInteger", left, right, model.input("z", (4,), np.uint8))
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (4,), np.uint8))
     assert "zero point must have 1 entry, but got [4]" in text
     model = ModelBuilder()
     left, right = model.input("x", (2, 4, 5), np.uint8), model.input("w", (3, 5, 4), np.uint8)
-    text = reason(model, "MatMulInteger", left, right, model.input("z", (), np.uint8))
+    text = message_of(model, "MatMulInteger", left, right, model.input("z", (), np.uint8))
     assert "batches must broadcast, but got [2, 4, 5] and [3, 5, 4]" in text
     model = ModelBuilder()
     operands = [
@@ -226,5 +227,5 @@ def test_what_no_product_can_read_is_named() -> None:
         model.constant(drawn((4, 4), np.int8)),
         model.constant(np.ones(3, np.float32)),
     ]
-    text = reason(model, "com.microsoft.DynamicQuantizeMatMul", *operands, dtype=np.float32)
+    text = message_of(model, "com.microsoft.DynamicQuantizeMatMul", *operands, dtype=np.float32)
     assert "scale of the matrix must have 1 or 4 entries, but got [3]" in text

@@ -14,6 +14,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface
 from qdialect.frontends.onnx.extents import Extents, OpenShape
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
+from qdialect.frontends.onnx.sorting import in_order
 
 if TYPE_CHECKING:
     import onnx
@@ -70,7 +71,7 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     inputs = tuple(_input(value, extents) for value in graph.input if value.name not in known)
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
-    nodes = tuple(_node(index, node, folder, versions) for index, node in enumerate(graph.node))
+    nodes = in_order([_node(index, node, folder, versions) for index, node in enumerate(graph.node)])
     declared = {value.name: tensor for value in graph.value_info if (tensor := known_tensor(value.name, value.type))}
     return Graph(nodes, inputs, _texts([value.name for value in graph.output]), constants, unsupported, declared)
 

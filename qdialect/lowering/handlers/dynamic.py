@@ -56,7 +56,7 @@ def _contraction(
     lowering: GraphLowering, op: AnyDynamic, data: BufferSlot, window: Window, weights: CenteredWeights, groups: int
 ) -> Contraction:
     known = _known_number(op.zero_point)
-    start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
+    start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     epilogue = Epilogue((_RunTimeDequantize.of(lowering, op, weights),))
     bias = folded_bias(weights, start, point)
@@ -88,7 +88,7 @@ class _RunTimeDequantize(EpiloguePart):
             scales = np.float32(known) * scales
         if _known_number(op.zero_point) is not None:
             return cls(scales, None, bias, scale, None)
-        start: NDArray[np.int32] = np.zeros(weights.values.shape[0], np.int32)
+        start = np.zeros(shape_of(op.weight.type)[0], np.int32)
         sums = folded_bias(weights, start, -1)
         return cls(scales, sums, bias, scale, _row_parameter(lowering, "row_zero_point", op.zero_point))
 

@@ -1,0 +1,33 @@
+"""Nodes in an order in which they can be executed: a file may hold them in any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from qdialect.frontends.onnx.model import Node
+
+
+def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """`nodes`, each after those that give what it reads; of those that may come next, the first of the file.
+
+    Nodes on a cycle, and what depends on them, come last as they stand in the file.
+    """
+    giver = {name: index for index, node in reversed(list(enumerate(nodes))) for name in node.outputs if name}
+    waits = [{giver[name] for name in node.inputs if name in giver} for node in nodes]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for index, needed in enumerate(waits):
+        for other in needed:
+            readers[other].append(index)
+    ready = [index for index, needed in enumerate(waits) if not needed]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        found = heappop(ready)
+        order.append(found)
+        for reader in readers[found]:
+            waits[reader].discard(found)
+            if not waits[reader]:
+                heappush(ready, reader)
+    done = set(order)
+    return tuple(nodes[index] for index in (*order, *(i for i in range(len(nodes)) if i not in done)))
