@@ -54,6 +54,10 @@ class F32Builder:
         held = [v if isinstance(v, ir.Value) else self.spread(self._emitter.constant(_number(v))) for v in values]
         return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *held)
 
+    def filled(self, value: float) -> ir.Value:
+        """A tensor of one number."""
+        return self.spread(self._emitter.constant(_number(value)))
+
     def spread(self, value: ir.Value) -> ir.Value:
         """`value` repeated up to the shape."""
         if shape_of(value.type) == self._shape:
