@@ -18,11 +18,11 @@ from qdialect.quant_math.range_parameters import range_scale, range_zero_point
         (-100.25, 154.75, 1.0, -28.0),
         (-100.5, 154.5, 1.0, -28.0),
         (-130.5, 124.5, 1.0, 3.0),
-        (-np.inf, 1.0, np.inf, np.nan),
+        (-np.inf, 1.0, np.inf, 127.0),
     ],
 )
 def test_known_ranges(minimum: float, maximum: float, scale: float, zero_point: float) -> None:
-    """127 - 154.5 and 127 - 124.5 are ties, away from zero."""
+    """Ties, 127 - 154.5 and 127 - 124.5, go away from zero; a width of infinity leaves the other end."""
     ends = np.array([minimum], np.float32), np.array([maximum], np.float32)
     np.testing.assert_array_equal(range_scale(*ends), np.array([scale], np.float32))
     np.testing.assert_array_equal(range_zero_point(*ends), np.array([zero_point], np.float32))

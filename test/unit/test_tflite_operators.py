@@ -21,7 +21,7 @@ CASES = {
 # What only moves or renames quantized values and shapes is in test_tflite_import.
 MOVEMENTS = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}
 # What is computed on f32 values alone is in test_tflite_real.
-F32_VALUES = {"CEIL", "FLOOR", "ROUND", "SQUARE"}
+F32_VALUES = {"CEIL", "FLOOR", "FLOOR_DIV", "REDUCE_PROD", "ROUND", "SQUARE"}
 
 
 @pytest.mark.parametrize("case", CASES)
