@@ -12,7 +12,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands
 from qdialect.frontends.tflite.operators.f32 import activation_of
-from qdialect.frontends.tflite.operators.plain import Build, check_type, elementwise
+from qdialect.frontends.tflite.operators.plain import OfOne, OfTwo, binary, check_type, unary
 from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_integers
 
@@ -41,7 +41,7 @@ def _square_difference(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return s.op("arith.muli", difference, difference)
 
 
-_PAIRS: dict[str, Build] = {
+_PAIRS: dict[str, OfTwo] = {
     "ADD": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
     "DIV": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
     "FLOOR_DIV": _floor_divide,
@@ -60,10 +60,10 @@ def _pair(operator: Operator) -> Emission:
     check_type((*sides, operator.outputs[0]), INTEGERS)
     activation = activation_of(operator)
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
-    return elementwise(operator, sides, _PAIRS[operator.kind])
+    return binary(operator, sides, _PAIRS[operator.kind])
 
 
-_OF_ONE: dict[str, Build] = {
+_OF_ONE: dict[str, OfOne] = {
     "ABS": lambda s, x: s.op("math.absi", x),
     "NEG": lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1),
 }
@@ -73,7 +73,7 @@ _OF_ONE: dict[str, Build] = {
 def _of_one(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     check_type((data, operator.outputs[0]), INTEGERS)
-    return elementwise(operator, [data], _OF_ONE[operator.kind])
+    return unary(operator, data, _OF_ONE[operator.kind])
 
 
 _REDUCTIONS: dict[str, type[IntegerReduceOp]] = {

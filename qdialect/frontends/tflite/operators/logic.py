@@ -5,7 +5,7 @@ from __future__ import annotations
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.checks import operands, same_content
-from qdialect.frontends.tflite.operators.plain import check_type, elementwise
+from qdialect.frontends.tflite.operators.plain import binary, check_type, elementwise, unary
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 
 _COMPARISONS = {
@@ -24,21 +24,21 @@ def _comparison(operator: Operator) -> Emission:
     """Of floats no comparison with NaN holds but NOT_EQUAL."""
     sides, predicate = operands(operator, 2), _COMPARISONS[operator.kind]
     check_type(sides, ("f32", "i32", "i64", *(("i1",) if predicate in ("eq", "ne") else ())))
-    return elementwise(operator, sides, lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
+    return binary(operator, sides, lambda s, lhs, rhs: s.compare(predicate, lhs, rhs))
 
 
 @imports(*_LOGIC)
 def _logic(operator: Operator) -> Emission:
     sides, name = operands(operator, 2), _LOGIC[operator.kind]
     check_type(sides, ("i1",))
-    return elementwise(operator, sides, lambda s, lhs, rhs: s.op(name, lhs, rhs))
+    return binary(operator, sides, lambda s, lhs, rhs: s.op(name, lhs, rhs))
 
 
 @imports("LOGICAL_NOT")
 def _not(operator: Operator) -> Emission:
     (data,) = operands(operator, 1)
     check_type([data], ("i1",))
-    return elementwise(operator, [data], lambda s, x: s.op("arith.xori", x, 1))
+    return unary(operator, data, lambda s, x: s.op("arith.xori", x, 1))
 
 
 @imports("SELECT", "SELECT_V2")
@@ -50,4 +50,4 @@ def _select(operator: Operator) -> Emission:
     require(output.element in ("f32", "i32", "i64"), f"output must be f32, i32, i64, but got {output.element}")
     for tensor in (first, second):
         same_content(tensor, output)
-    return elementwise(operator, (condition, first, second), lambda s, *parts: s.select(*parts))
+    return elementwise(operator, (condition, first, second), lambda s, parts: s.select(*parts))

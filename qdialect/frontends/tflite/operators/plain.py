@@ -15,8 +15,10 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.registry import Emission
 
-Build = Callable[..., ir.Value]
-"""``build(arithmetic, *operands)``: what operands of one shape become."""
+Build = Callable[[Arithmetic, Sequence[ir.Value]], ir.Value]
+"""``build(arithmetic, operands)``: what operands of one shape become."""
+OfOne = Callable[[Arithmetic, ir.Value], ir.Value]
+OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 
 
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Emission:
@@ -29,9 +31,19 @@ def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> 
     require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(tensor.shape) for tensor in tensors]}")
 
     def emit(emitter: Emitter) -> ir.Value:
-        return build(Arithmetic(emitter), *(_spread(emitter, emitter.value(tensor), shape) for tensor in tensors))
+        return build(Arithmetic(emitter), [_spread(emitter, emitter.value(tensor), shape) for tensor in tensors])
 
     return emit
+
+
+def unary(operator: Operator, data: Tensor, build: OfOne) -> Emission:
+    """`elementwise` of one tensor."""
+    return elementwise(operator, [data], lambda s, operands: build(s, operands[0]))
+
+
+def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Emission:
+    """`elementwise` of two tensors."""
+    return elementwise(operator, sides, lambda s, operands: build(s, operands[0], operands[1]))
 
 
 def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
