@@ -53,6 +53,8 @@ _PAIRS: dict[str, OfTwo] = {
     "SUB": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
 }
 
+_QUOTIENTS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
+
 
 @imports_integers(*_PAIRS)
 def _pair(operator: Operator) -> Emission:
@@ -60,6 +62,8 @@ def _pair(operator: Operator) -> Emission:
     check_type((*sides, operator.outputs[0]), INTEGERS)
     activation = activation_of(operator)
     require(activation == tflite.ActivationFunctionType.NONE, f"fused activation {activation} is not supported")
+    divisor = sides[1].data if operator.kind in _QUOTIENTS else None
+    require(divisor is None or bool(divisor.all()), "divisor must not be 0")
     return binary(operator, sides, _PAIRS[operator.kind])
 
 
