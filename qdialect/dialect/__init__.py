@@ -35,6 +35,7 @@ from qdialect.dialect.integer_ops import IntegerReduceOp, IntMaxOp, IntMinOp, In
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
+from qdialect.dialect.range_ops import RangeScaleOp, RangeZeroPointOp
 from qdialect.dialect.recurrent_ops import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.reduction_ops import ArgMaxOp, ArgMinOp, L2NormalizeOp, ReduceMaxOp, ReduceMinOp, SumOp
 from qdialect.dialect.resize_ops import ResizeBilinearOp, ResizeNearestOp
@@ -150,6 +151,8 @@ __all__ = [
     "F32ReduceOp",
     "F32RnnOp",
     "F32SumOp",
+    "RangeScaleOp",
+    "RangeZeroPointOp",
     "RankOp",
     "Relu6Op",
     "ReduceMaxOp",

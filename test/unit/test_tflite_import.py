@@ -185,7 +185,7 @@ def test_everything_unsupported_is_named_at_once() -> None:
         "node 0 COS ('y'): operator is not supported",
         "node 1 ADD ('sum'): fused activation 4 is not supported",
         "node 2 WHERE ('p'): operator is not supported",
-        "output 'p': type must be i8, ui8, i32, i64 or f32, but got i16",
+        "output 'p': type must be i1, i8, ui8, i32, i64 or f32, but got i16",
     ]
 
 

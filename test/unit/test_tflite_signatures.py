@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tflite
+from litert import reference
+from tflite_graphs import options
 
 import qdialect
 from qdialect._mlir import ir
@@ -86,3 +88,30 @@ def test_a_model_without_signatures_refuses_one() -> None:
 def test_a_signature_of_a_subgraph_that_is_not_there_is_damage() -> None:
     with pytest.raises(ImportModelError, match="file is damaged: signature 'lower' has no subgraph 2"):
         import_tflite(two_graphs(2), signature="lower")
+
+
+def with_unsupported(code: int) -> Subgraph:
+    """A local response normalization, which LiteRT runs, behind an operator of ours."""
+    one = graph_of(code, 1.0)
+    writer = one.writer
+    image, normal = (writer.tensor(name, (1, 1, 1, 3), np.float32) for name in ("image", "normal"))
+    shape = writer.constant("shape", np.array([1, 1, 1, 3], np.int32))
+    writer.operator(CODE.RESHAPE, [*one.outputs, shape], image)
+    writer.operator(
+        CODE.LOCAL_RESPONSE_NORMALIZATION,
+        [image],
+        normal,
+        tflite.BuiltinOptions.LocalResponseNormalizationOptions,
+        options(1),
+    )
+    return Subgraph(writer, one.inputs, [normal])
+
+
+def test_a_signature_is_compiled_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "two.tflite"
+    graphs = [graph_of(CODE.MAXIMUM, 1.0), with_unsupported(CODE.MINIMUM)]
+    path.write_bytes(write_model(graphs, [Signature("lower", 1, {"number": 0}, {"normal": 4})]))
+    executable = qdialect.compile(path, signature="lower", fallback="framework")
+    found = executable(X)
+    (wanted,) = reference(write_model([with_unsupported(CODE.MINIMUM)]), [X])
+    np.testing.assert_array_equal(found, wanted)

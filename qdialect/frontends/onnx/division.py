@@ -113,9 +113,7 @@ class OnnxDivision(Division):
             reads = tuple(n for n in self._models.reads(gives[0]) if n in computed and n not in self._known)
             reason = self._planner.reasons.get(node.title, "")
             # What reads constants alone is one: frameworks fold it.
-            is_copied = not reason and (
-                node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads)
-            )
+            is_copied = not reason and (node.kind.endswith("DequantizeLinear") or all(name in copied for name in reads))
             if is_copied and all(name in copied for name in reads):
                 copied.update(gives)
             found.append(self._partition_node(node, gives, reads, reason, is_copied=is_copied))

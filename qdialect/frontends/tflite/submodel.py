@@ -25,7 +25,7 @@ def extract(
 ) -> bytes:
     """The model of `operators` of a subgraph, all by their numbers in the file.
 
-    Tensors keep their numbers, and operators their options, versions and names.  `constants` are tensors that
+    Tensors keep their numbers, and operators their options, versions and custom names.  `constants` are tensors that
     other operators compute in the file, `shapes` those of `inputs`, which the file may leave open.  Raises
     `ImportModelError` where the schema cannot read the file.
     """

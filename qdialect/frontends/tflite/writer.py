@@ -19,6 +19,7 @@ _LARGEST_OLD_CODE = 127
 _VERSIONS = {tflite.BuiltinOperator.BROADCAST_TO: 2}
 
 _TYPES: dict[np.dtype[Any], int] = {
+    np.dtype(np.bool_): tflite.TensorType.BOOL,
     np.dtype(np.float32): tflite.TensorType.FLOAT32,
     np.dtype(np.int8): tflite.TensorType.INT8,
     np.dtype(np.uint8): tflite.TensorType.UINT8,

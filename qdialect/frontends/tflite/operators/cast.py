@@ -18,6 +18,9 @@ _CONVERSIONS = {
     ("f32", "i64"): "arith.fptosi",
     ("i32", "i64"): "arith.extsi",
     ("i64", "i32"): "arith.trunci",
+    ("i1", "f32"): "arith.uitofp",
+    ("i1", "i32"): "arith.extui",
+    ("i1", "i64"): "arith.extui",
 }
 
 

@@ -54,6 +54,10 @@ class F32Builder:
         held = [v if isinstance(v, ir.Value) else self.spread(self._emitter.constant(_number(v))) for v in values]
         return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *held)
 
+    def filled(self, value: float) -> ir.Value:
+        """A tensor of one number."""
+        return self.spread(self._emitter.constant(_number(value)))
+
     def spread(self, value: ir.Value) -> ir.Value:
         """`value` repeated up to the shape."""
         if shape_of(value.type) == self._shape:
@@ -107,7 +111,8 @@ def _function(operator: Operator) -> Emission:
     return lambda emitter: emitter.expression(_FUNCTIONS[operator.kind], emitter.value(data))
 
 
-def _activation_of(operator: Operator) -> int:
+def activation_of(operator: Operator) -> int:
+    """The fused activation of a pair's operator; NONE where it cannot have one."""
     if operator.kind == "ADD":
         return read_options(operator, tflite.AddOptions, lambda options: options.FusedActivationFunction())
     if operator.kind == "SUB":
@@ -140,7 +145,7 @@ def _squared(s: F32Builder, value: ir.Value) -> ir.Value:
 
 @imports_f32(*_PAIRS)
 def _pair(operator: Operator) -> Emission:
-    activation = _activation_of(operator)
+    activation = activation_of(operator)
     f32_bounds(activation)
     combine = _PAIRS[operator.kind]
     return pairwise(operator, lambda s, lhs, rhs: s.clamp(combine(s, lhs, rhs), activation))

@@ -19,6 +19,8 @@ Planner = Callable[[Operator], Emission]
 
 _PLANNERS = Registry[Planner]("importer")
 _F32_PLANNERS = Registry[Planner]("float importer")
+_INTEGER_PLANNERS = Registry[Planner]("integer importer")
+_HYBRID_PLANNERS = Registry[Planner]("hybrid importer")
 
 
 def imports(*kinds: str) -> Callable[[Planner], Planner]:
@@ -31,16 +33,43 @@ def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
     return _F32_PLANNERS.register(*kinds)
 
 
+def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators whose first input is i32 or i64."""
+    return _INTEGER_PLANNERS.register(*kinds)
+
+
+def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators from float32 to float32 whose second input is i8."""
+    return _HYBRID_PLANNERS.register(*kinds)
+
+
 def plan(operator: Operator) -> Emission:
     """The emission of a node.
 
     Raises `UnsupportedError` where the node cannot be expressed and `ImportModelError` where its bytes are damaged.
     """
-    planners = _F32_PLANNERS if operator.kind in _F32_PLANNERS and _is_f32(operator) else _PLANNERS
-    planner = planners.get(operator.kind)
+    planner = _planners_of(operator).get(operator.kind)
     if planner is None:
         raise UnsupportedError("operator is not supported")
     return planner(operator)
+
+
+def _planners_of(operator: Operator) -> Registry[Planner]:
+    if operator.kind in _HYBRID_PLANNERS and _is_f32(operator) and _is_hybrid(operator):
+        return _HYBRID_PLANNERS
+    if operator.kind in _INTEGER_PLANNERS and _is_integer(operator):
+        return _INTEGER_PLANNERS
+    return _F32_PLANNERS if operator.kind in _F32_PLANNERS and _is_f32(operator) else _PLANNERS
+
+
+def _is_integer(operator: Operator) -> bool:
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.element in ("i32", "i64")
+
+
+def _is_hybrid(operator: Operator) -> bool:
+    second = operator.inputs[1] if len(operator.inputs) > 1 else None
+    return second is not None and second.element == "i8"
 
 
 def _is_f32(operator: Operator) -> bool:
@@ -50,4 +79,4 @@ def _is_f32(operator: Operator) -> bool:
 
 def supported_operators() -> tuple[str, ...]:
     """Schema names of all operators with a planner, sorted."""
-    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys()))
+    return tuple(sorted(_PLANNERS.keys() | _F32_PLANNERS.keys() | _INTEGER_PLANNERS.keys()))

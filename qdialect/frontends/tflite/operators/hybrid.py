@@ -1,0 +1,226 @@
+"""FULLY_CONNECTED and convolutions of float32 data and i8 weights: the data are quantized when the network runs.
+
+A fully connected layer quantizes each row by itself, a convolution each image, always around a zero point.  Padding is
+zero, which a zero point stands for exactly and which every range holds, so it is added before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import (
+    DynamicConv2DOp,
+    DynamicDenseOp,
+    F32MaxOp,
+    F32MinOp,
+    PadOp,
+    QuantizeOp,
+    RangeScaleOp,
+    RangeZeroPointOp,
+)
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import require
+from qdialect.frontends.slices import Slice, take_slices
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Shape, Tensor
+from qdialect.frontends.tflite.operators.activation_range import f32_bounds
+from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
+from qdialect.frontends.tflite.operators.f32 import F32Builder
+from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
+from qdialect.frontends.tflite.operators.window import explicit_padding
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import FloatRounding
+
+_LARGEST = 127.0
+_MAX_IMAGES = 64
+
+
+@dataclass(frozen=True)
+class _Quantized:
+    """i8 values, and the f32 scale and i8 zero point of each group of them."""
+
+    values: ir.Value
+    scale: ir.Value
+    zero_point: ir.Value
+
+
+def _to_integer(emitter: Emitter, value: ir.Value) -> ir.Value:
+    """The nearest i8, ties away from zero; zero where there is no number."""
+    how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_AWAY}
+    return emitter.build(QuantizeOp, value, element="i8", **how)
+
+
+def _ends(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
+    over = {"axes": axes, "keep_dims": True}
+    minimum = emitter.build(F32MinOp, value, element="f32", **over)
+    return minimum, emitter.build(F32MaxOp, value, element="f32", **over)
+
+
+def _asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Quantized:
+    """``half_away(zero_point + x * (1 / scale))`` in float32 (TFLite tensor_utils AsymmetricQuantizeFloats)."""
+    ends = _ends(emitter, value, axes)
+    scale = emitter.build(RangeScaleOp, *ends, element="f32")
+    zero_point = emitter.build(RangeZeroPointOp, *ends, element="f32")
+    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
+    scaled = s("mulf", value, s.spread(small("divf", small.filled(1.0), scale)))
+    quantized = _to_integer(emitter, s("addf", s.spread(zero_point), scaled))
+    return _Quantized(quantized, scale, _to_integer(emitter, zero_point))
+
+
+def _symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Quantized:
+    """``half_away(x * (127 / range))`` in float32, the range the largest magnitude (SymmetricQuantizeFloats)."""
+    minimum, maximum = _ends(emitter, value, axes)
+    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(minimum.type))
+    largest = small("maximumf", small("absf", minimum), small("absf", maximum))
+    one, is_positive = small.filled(1.0), emitter.compare(_GREATER, largest, small.filled(0.0))
+    scale = emitter.select(is_positive, small("divf", largest, _LARGEST), one)
+    factor = emitter.select(is_positive, small("divf", small.filled(_LARGEST), largest), one)
+    bounded = s("minimumf", s("maximumf", s("mulf", value, s.spread(factor)), -_LARGEST), _LARGEST)
+    zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
+    return _Quantized(_to_integer(emitter, bounded), scale, zero_point)
+
+
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
+
+
+def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
+    """The constant i8 weights, output channels first, which have scales for these and no zero points."""
+    taps = constant(weight, "weight")
+    require(taps.ndim == rank, f"weight must have {rank} dimensions, but got {taps.ndim}")
+    check_scales(weight, "weight")
+    fits = len(weight.scales) == 1 or weight.axis == axis
+    require(fits, f"weight scales must lie along axis {axis}, but got {weight.axis}")
+    require(not any(weight.zero_points), "i8 weight must have zero point 0")
+    return np.moveaxis(taps, axis, 0)
+
+
+def _bias(bias: list[Tensor], channels: int) -> Tensor | None:
+    for tensor in bias:
+        require(tensor.element == "f32", f"bias must be f32, but got {tensor.element}")
+        found = math.prod(tensor.shape)
+        require(found == channels, f"bias must have {channels} entries, but got {found}")
+    return bias[0] if bias else None
+
+
+@imports_hybrid("FULLY_CONNECTED")
+def _fully_connected(operator: Operator) -> Emission:
+    """``bias + float32(sum) * (scale * weight_scale)`` of each row."""
+
+    def read(options: tflite.FullyConnectedOptions) -> tuple[int, int, bool]:
+        return options.FusedActivationFunction(), options.WeightsFormat(), bool(options.AsymmetricQuantizeInputs())
+
+    activation, weights_format, is_asymmetric = read_options(operator, tflite.FullyConnectedOptions, read)
+    default = tflite.FullyConnectedOptionsWeightsFormat.DEFAULT
+    require(weights_format == default, f"weights format {weights_format} is not supported")
+    data, weight, *rest = operands(operator, 2, 3)
+    matrix = _weights(weight, 2, 0)
+    f32_bounds(activation)
+    channels, depth = matrix.shape
+    elements = math.prod(data.shape)
+    require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
+    bias, count = _bias(rest, channels), elements // depth
+
+    def emit(emitter: Emitter) -> ir.Value:
+        rows = emitter.reshape(emitter.value(data), (count, depth))
+        row = (_asymmetric if is_asymmetric else _symmetric)(emitter, rows, (1,))
+        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
+        parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
+        total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
+        total = F32Builder(emitter, (count, channels)).clamp(total, activation)
+        return emitter.reshape(total, operator.outputs[0].shape)
+
+    return emit
+
+
+@dataclass(frozen=True)
+class _Windows:
+    padding: int
+    activation: int
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+
+
+@imports_hybrid("CONV_2D")
+def _conv_2d(operator: Operator) -> Emission:
+    def read(options: tflite.Conv2DOptions) -> _Windows:
+        strides = (options.StrideH(), options.StrideW())
+        dilation = (options.DilationHFactor(), options.DilationWFactor())
+        return _Windows(options.Padding(), options.FusedActivationFunction(), strides, dilation)
+
+    return _convolution(operator, read_options(operator, tflite.Conv2DOptions, read), 0)
+
+
+@imports_hybrid("DEPTHWISE_CONV_2D")
+def _depthwise_conv_2d(operator: Operator) -> Emission:
+    def read(options: tflite.DepthwiseConv2DOptions) -> _Windows:
+        strides = (options.StrideH(), options.StrideW())
+        dilation = (options.DilationHFactor(), options.DilationWFactor())
+        return _Windows(options.Padding(), options.FusedActivationFunction(), strides, dilation)
+
+    return _convolution(operator, read_options(operator, tflite.DepthwiseConv2DOptions, read), 3)
+
+
+def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
+    """Every image has a scale and a zero point of its own."""
+    data, weight, *rest = operands(operator, 2, 3)
+    taps = _weights(weight, 4, axis)
+    if axis == 3:
+        require(taps.shape[1] == 1, f"weight must have a first dimension of 1, but got {taps.shape[1]}")
+        taps = np.moveaxis(taps, 1, 3)
+    channels, depth = taps.shape[0], taps.shape[3]
+    found = len(weight.scales)
+    require(found == channels, f"weight must have a scale for each of {channels} channels, but got {found}")
+    require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
+    images = data.shape[0]
+    require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
+    f32_bounds(windows.activation)
+    bias = _bias(rest, channels)
+    size, window = (data.shape[1], data.shape[2]), (taps.shape[1], taps.shape[2])
+    top, left, bottom, right = explicit_padding(windows.padding, size, window, windows.strides, windows.dilation)
+    border = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": 0}
+    how = {"strides": windows.strides, "dilation": windows.dilation, "groups": data.shape[3] // depth}
+
+    def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
+        padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
+        found, constant_taps = _asymmetric(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
+        start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
+        scaled = _scaled_once if axis else _scaled_twice
+        total = scaled(emitter, found, constant_taps, start, weight_scales=weight.scales, **how)
+        return F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        value = emitter.value(data)
+        results = [of_image(emitter, _image(emitter, value, data.shape, index)) for index in range(images)]
+        return results[0] if images == 1 else emitter.concatenate(results, 0)
+
+    return emit
+
+
+def _scaled_once(emitter: Emitter, image: _Quantized, taps: ir.Value, bias: ir.Value | None, **how: Any) -> ir.Value:
+    """``float32(sum) * (scale * weight_scale) + bias``, as depthwise kernels do."""
+    parts = (image.values, taps, image.scale, image.zero_point, bias)
+    return emitter.build(DynamicConv2DOp, *parts, element="f32", **how)
+
+
+def _scaled_twice(
+    emitter: Emitter, image: _Quantized, taps: ir.Value, bias: ir.Value | None, weight_scales: Any, **how: Any
+) -> ir.Value:
+    """``float32(sum) * weight_scale * scale + bias``."""
+    parts = (image.values, taps, emitter.constant(np.array(1, np.float32)), image.zero_point)
+    total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", **how)
+    s = F32Builder(emitter, shape_of(total.type))
+    scales = emitter.constant(np.array(weight_scales, np.float32))
+    scaled = s("mulf", s("mulf", total, s.spread(scales)), s.spread(image.scale))
+    return scaled if bias is None else s("addf", scaled, s.spread(bias))
+
+
+def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
+    return take_slices(emitter, value, (Slice(index, 1, 1), *(Slice(0, 1, extent) for extent in shape[1:])))

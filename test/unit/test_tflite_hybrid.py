@@ -1,0 +1,130 @@
+"""Float32 data and i8 weights: quantized when the network runs, with the bits of LiteRT's reference kernels."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder
+from litert import reference
+from numpy.typing import NDArray
+
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.tflite import import_tflite
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+KIND = tflite.BuiltinOperator
+OPTIONS = tflite.BuiltinOptions
+RELU = tflite.ActivationFunctionType.RELU
+Array = NDArray[Any]
+
+
+def drawn(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).normal(1, 3, shape).astype(np.float32)
+
+
+def quantized_weight(writer: ModelWriter, shape: Sequence[int], axis: int, scales: int) -> int:
+    random = np.random.default_rng(7)
+    data = random.integers(-127, 128, shape).astype(np.int8)
+    parameters = Quantization(tuple(random.uniform(0.01, 0.05, scales).tolist()), (0,) * scales, axis)
+    return writer.constant("weight", data, parameters)
+
+
+def check(content: bytes, *inputs: Array) -> None:
+    module = import_tflite(content)
+    (wanted,) = reference(content, inputs)
+    np.testing.assert_array_equal(interpreter.run(module, inputs)[0], wanted)
+    for target in ("host", "generic"):
+        np.testing.assert_array_equal(compile_module(module, target=target)(*inputs), wanted)
+
+
+def dense_options(is_asymmetric: bool, activation: int = 0) -> Callable[[Builder], int]:
+    def write(builder: Builder) -> int:
+        builder.StartObject(4)
+        builder.PrependInt8Slot(0, activation, 0)
+        builder.PrependBoolSlot(3, is_asymmetric, False)
+        return builder.EndObject()
+
+    return write
+
+
+def dense(rows: int, is_asymmetric: bool, scales: int = 5, has_bias: bool = True, activation: int = 0) -> bytes:
+    writer = ModelWriter("fully connected")
+    x, weight = writer.tensor("x", (rows, 37), np.float32), quantized_weight(writer, (5, 37), 0, scales)
+    inputs = [x, weight, *([writer.constant("bias", drawn(1, 5))] if has_bias else [])]
+    y = writer.tensor("y", (rows, 5), np.float32)
+    option = OPTIONS.FullyConnectedOptions, dense_options(is_asymmetric, activation)
+    writer.operator(KIND.FULLY_CONNECTED, inputs, y, *option)
+    return writer.finish([x], [y])
+
+
+@pytest.mark.parametrize("is_asymmetric", [False, True])
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("scales", [1, 5])
+def test_fully_connected(is_asymmetric: bool, rows: int, scales: int) -> None:
+    check(dense(rows, is_asymmetric, scales), drawn(2, rows, 37))
+
+
+@pytest.mark.parametrize("is_asymmetric", [False, True])
+def test_fully_connected_without_a_bias_and_with_an_activation(is_asymmetric: bool) -> None:
+    check(dense(3, is_asymmetric, has_bias=False, activation=RELU), drawn(3, 3, 37))
+
+
+@pytest.mark.parametrize("is_asymmetric", [False, True])
+def test_rows_whose_ranges_are_special(is_asymmetric: bool) -> None:
+    """Nothing but zero; of one sign; as far to either side, where the zero point is a tie; tiny; far apart."""
+    x = drawn(4, 6, 37)
+    x[0], x[1], x[2] = 0, np.abs(x[1]) + 1, -np.abs(x[2]) - 1
+    x[3] = np.clip(x[3], -2.5, 2.5)
+    x[3, :2], x[4], x[5, 0] = (-2.5, 2.5), x[4] * np.float32(1e-30), 1e6
+    check(dense(6, is_asymmetric), x)
+
+
+def test_zero_points_of_many_ties() -> None:
+    sides = np.random.default_rng(5).uniform(0.1, 9, 500).astype(np.float32)
+    x = np.zeros((500, 37), np.float32)
+    x[:, 0], x[:, 1], x[:, 2] = sides, -sides, sides / 3
+    check(dense(500, True), x)
+
+
+def window_options(stride: int, padding: int, slots: int, dilation: int = 1) -> Callable[[Builder], int]:
+    """Of CONV_2D, whose activation is field 3, or DEPTHWISE_CONV_2D with the multiplier before it."""
+
+    def write(builder: Builder) -> int:
+        builder.StartObject(slots)
+        builder.PrependInt8Slot(0, padding, 0)
+        builder.PrependInt32Slot(1, stride, 0)
+        builder.PrependInt32Slot(2, stride, 0)
+        if slots == 7:
+            builder.PrependInt32Slot(3, 1, 0)
+        for slot in (slots - 2, slots - 1):
+            builder.PrependInt32Slot(slot, dilation, 1)
+        return builder.EndObject()
+
+    return write
+
+
+def convolution(kind: int, batch: int, stride: int, padding: int, scales: int = 6) -> bytes:
+    writer, is_depthwise = ModelWriter("convolution"), kind == KIND.DEPTHWISE_CONV_2D
+    x = writer.tensor("x", (batch, 9, 7, 6), np.float32)
+    weight = quantized_weight(writer, (1, 3, 3, 6) if is_depthwise else (6, 3, 3, 6), 3 if is_depthwise else 0, scales)
+    y = writer.tensor("y", (), np.float32)
+    table = OPTIONS.DepthwiseConv2DOptions if is_depthwise else OPTIONS.Conv2DOptions
+    inputs = [x, weight, writer.constant("bias", drawn(1, 6))]
+    writer.operator(kind, inputs, y, table, window_options(stride, padding, 7 if is_depthwise else 6))
+    return writer.finish([x], [y])
+
+
+@pytest.mark.parametrize("kind", [KIND.CONV_2D, KIND.DEPTHWISE_CONV_2D])
+@pytest.mark.parametrize(("batch", "stride", "padding"), [(1, 1, 0), (1, 2, 1), (3, 2, 0)])
+def test_convolutions(kind: int, batch: int, stride: int, padding: int) -> None:
+    check(convolution(kind, batch, stride, padding), drawn(6, batch, 9, 7, 6))
+
+
+def test_a_convolution_of_one_scale_is_refused() -> None:
+    with pytest.raises(ImportModelError) as caught:
+        import_tflite(convolution(KIND.CONV_2D, 1, 1, 0, scales=1))
+    assert "weight must have a scale for each of 6 channels, but got 1" in caught.value.render()
