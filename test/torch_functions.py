@@ -34,8 +34,8 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
     """The reference and compiled code give what PyTorch does, and with its types."""
     module = import_torch(torch.export.export(Function(function), given))
     arrays = [one.numpy() for one in given]
-    wanted = function(*given)
-    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    result = function(*given)
+    wanted: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
     compiled = qdialect.compile(module)(*arrays)
     for found in (run(module, arrays), compiled if isinstance(compiled, tuple) else (compiled,)):
         for one, tensor in zip(found, wanted, strict=True):

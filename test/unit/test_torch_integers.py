@@ -61,7 +61,10 @@ def test_of_integers(name: str) -> None:
 
 
 def test_of_booleans() -> None:
-    check(lambda mask: (mask.logical_xor(mask[:1]), mask.to(torch.int64) + 1), IDS > 2)
+    def joined(mask: Tensor) -> tuple[Tensor, ...]:
+        return torch.logical_xor(mask, mask[:1]), mask.to(torch.int64) + 1
+
+    check(joined, IDS > 2)
 
 
 def test_gather() -> None:
@@ -72,6 +75,9 @@ def test_gather() -> None:
 
 
 def test_indices_outside_name_the_nearest_element() -> None:
-    module = import_torch(torch.export.export(Function(lambda i: nnf.embedding(i, TABLE)), (IDS.clamp(0, 8),)))
+    def rows(i: Tensor) -> Tensor:
+        return nnf.embedding(i, TABLE)
+
+    module = import_torch(torch.export.export(Function(rows), (IDS.clamp(0, 8),)))
     far = np.full(IDS.shape, 10**12)
     assert np.array_equal(run(module, [far])[0], np.broadcast_to(TABLE.numpy()[8], (*IDS.shape, 6)))
