@@ -18,8 +18,7 @@ _ALL_BUT_SIGN = 2**31 - 1
 
 def keys_of(site: Site, source: Tensor, is_largest: bool) -> Value:
     """Integers in the order of the numbers of `source`; in the opposite order unless `is_largest`."""
-    is_ordered = isinstance(source, Quantized) and len(source.scales) == 1
-    value = source.values if is_ordered else value_of_tensor(site, source)
+    value = _ordered_value(site, source)
     element = "i64" if value.element == "i64" else "i32"
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
@@ -27,6 +26,13 @@ def keys_of(site: Site, source: Tensor, is_largest: bool) -> Value:
         return key if is_largest else s.op("arith.xori", key, -1)
 
     return unary(site, value, element, build)
+
+
+def _ordered_value(site: Site, source: Tensor) -> Value:
+    """A tensor as a value; of numbers with one scale their quantized values, which have their order."""
+    if isinstance(source, Quantized) and len(source.scales) == 1:
+        return source.values
+    return value_of_tensor(site, source)
 
 
 def _float_key(s: Arithmetic, x: ir.Value) -> ir.Value:

@@ -41,8 +41,8 @@ def decompose(node: Node, tensors: Mapping[str, Output]) -> Decomposition:
     The names of the parts begin with that of the node.  Raises `UnsupportedError` where PyTorch knows no simpler form.
     """
     schema = schema_of(node.kind)
-    known = node.kind.startswith("aten.") and schema is not None and not is_in_place(node.kind)
-    require(known, "operator is not supported")
+    if schema is None or not node.kind.startswith("aten.") or is_in_place(node.kind):
+        raise UnsupportedError("operator is not supported")
     names = node.refs()
     module = _traced(node, names, tensors)
     try:

@@ -102,6 +102,6 @@ class Graph:
     """Nodes in the order of execution; parameters and buffers are constants."""
 
     nodes: tuple[Node, ...]
-    outputs: tuple[str, ...]
     inputs: tuple[Interface, ...]
+    outputs: tuple[str, ...]
     constants: Mapping[str, Array]

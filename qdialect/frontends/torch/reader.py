@@ -93,7 +93,8 @@ def _graph(graph: Any, module: Any, inputs: Sequence[Interface], constants: dict
             outputs = tuple(_result(result) for result in _flat(node.args[0]))
         elif node.op in _CALLS and not _is_number(_value(node)):
             nodes.append(_node(node))
-    return Graph(*functional(nodes, outputs), tuple(inputs), constants)
+    pure, results = functional(nodes, outputs)
+    return Graph(pure, tuple(inputs), results, constants)
 
 
 def _flat(results: Any) -> list[Any]:

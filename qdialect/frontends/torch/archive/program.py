@@ -71,7 +71,8 @@ class _Reader:
         for node in self.graph["nodes"].items():
             self._node(node)
         outputs = tuple(self._output(output) for output in self.graph["outputs"].items())
-        return Graph(*functional(self.nodes, outputs), tuple(inputs), constants)
+        pure, results = functional(self.nodes, outputs)
+        return Graph(pure, tuple(inputs), results, constants)
 
     def _input(self, spec: Field, inputs: list[Interface], constants: dict[str, Array]) -> None:
         kind, held = spec.union()

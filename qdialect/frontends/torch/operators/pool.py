@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from qdialect.dialect import MaxPool2DOp
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
-from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_pool import Pool
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan
@@ -60,7 +61,10 @@ class Largest(F32Tensor):
         return plan.compute(name, self.shape, values.element, emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        raise UnsupportedError("maxima of floats must be quantized")
+        source = self.source.f32(plan, name)
+        pool = Pool.of(self.window, self.source.shape[2:], plan.budget)
+        pool.check()
+        return plan.compute(name, self.shape, "f32", lambda emitter: (pool.maxima(emitter, emitter.last(source)), True))
 
 
 @imports("max_pool2d.default", "max_pool2d_with_indices.default")

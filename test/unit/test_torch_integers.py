@@ -1,0 +1,83 @@
+"""PyTorch operators on integers and booleans, which are inputs and results too, against what PyTorch computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as nnf
+from torch import Tensor
+from torch_functions import Function, check, drawn
+
+from qdialect.frontends.torch import import_torch
+from qdialect.reference.interpreter import run
+
+IDS = torch.tensor(np.random.default_rng(1).integers(-4, 9, (3, 5)))
+TABLE = drawn(2, 9, 6)
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "embedding": lambda i: nnf.embedding(i.clamp(0, 8), TABLE),
+    "index": lambda i: TABLE[i],
+    "index_of_pairs": lambda i: TABLE[i.clamp(0, 5), i.clamp(0, 5) % 6],
+    "sum_of_terms": lambda i: (i + 3) * 2 - i,
+    "reversed_difference": lambda i: 3 - i,
+    "quotient": lambda i: i // 3,
+    "remainder": lambda i: i % 3,
+    "negative": lambda i: -i,
+    "magnitude": torch.abs,
+    "clamp": lambda i: i.clamp(-1, 4),
+    "equal": lambda i: i == 3,
+    "less": lambda i: i < 3.5,
+    "mask": lambda i: (i > 3).float(),
+    "and": lambda i: (i > 3) & (i < 7),
+    "not": lambda i: ~(i > 3),
+    "logical_not": torch.logical_not,
+    "where": lambda i: torch.where(i > 3, i, 0),
+    "masked_fill": lambda i: i.masked_fill(i == 3, -1),
+    "any": lambda i: (i > 7).any(1),
+    "all": lambda i: (i > -5).all(),
+    "sum": lambda i: i.sum(1),
+    "count": lambda i: (i > 3).sum(1),
+    "largest": lambda i: i.amax(1),
+    "argmax": lambda i: i.argmax(1),
+    "cumsum": lambda i: torch.cumsum(i, 1),
+    "one_hot": lambda i: nnf.one_hot(i.clamp(0, 8), 9),
+    "to_f32": lambda i: i.to(torch.float32) * 0.5,
+    "to_narrow": lambda i: i.to(torch.int32).to(torch.int8),
+    "shape": lambda i: i.reshape(5, 3).t().unsqueeze(0)[:, 1:],
+    "expand": lambda i: i.unsqueeze(1).expand(3, 2, 5),
+    "joined_types": lambda i: i * 0.5,
+    "compared_types": lambda i: i > torch.tensor(2, dtype=torch.int32),
+    "full": lambda i: i + torch.full((5,), 7) + torch.ones(5, dtype=torch.int32),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_of_integers(name: str) -> None:
+    check(CASES[name], IDS)
+
+
+def test_of_booleans() -> None:
+    def joined(mask: Tensor) -> tuple[Tensor, ...]:
+        return torch.logical_xor(mask, mask[:1]), mask.to(torch.int64) + 1
+
+    check(joined, IDS > 2)
+
+
+def test_gather() -> None:
+    def gathered(x: Tensor, i: Tensor) -> Tensor:
+        return torch.gather(x, 1, i)
+
+    check(gathered, drawn(3, 3, 9), IDS.clamp(0, 8))
+
+
+def test_indices_outside_name_the_nearest_element() -> None:
+    def rows(i: Tensor) -> Tensor:
+        return nnf.embedding(i, TABLE)
+
+    module = import_torch(torch.export.export(Function(rows), (IDS.clamp(0, 8),)))
+    far = np.full(IDS.shape, 10**12)
+    assert np.array_equal(run(module, [far])[0], np.broadcast_to(TABLE.numpy()[8], (*IDS.shape, 6)))
