@@ -35,7 +35,7 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
     module = import_torch(torch.export.export(Function(function), given))
     arrays = [one.numpy() for one in given]
     result = function(*given)
-    wanted: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
+    wanted: Any = result if isinstance(result, tuple) else (result,)
     compiled = qdialect.compile(module)(*arrays)
     for found in (run(module, arrays), compiled if isinstance(compiled, tuple) else (compiled,)):
         for one, tensor in zip(found, wanted, strict=True):

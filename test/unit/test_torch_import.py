@@ -151,11 +151,15 @@ def test_all_unsupported_nodes_are_listed() -> None:
     assert second == "node 'nextafter' aten.nextafter: operator is not supported"
 
 
+def _angle(x: Tensor) -> Tensor:
+    return torch.atan2(x, x)
+
+
 def test_an_unsupported_node_is_named_with_its_module() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = nn.Sequential(Lambda(lambda x: torch.atan2(x, x)))
+            self.inner = nn.Sequential(Lambda(_angle))
 
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(f32_values(x))

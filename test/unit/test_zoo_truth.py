@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from onnx import load_from_string
-from onnx_graphs import CONTRIB, ModelBuilder, codes_of, convolved, drawn, f32_values
+from onnx_graphs import CONTRIB, ModelBuilder, convolved, drawn, f32_values, quantized_of
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_models import dequantized, network, quantized
@@ -130,7 +130,7 @@ def test_operators_of_com_microsoft_quantize_the_exact_result() -> None:
     result = builder.parameters((0.3, 5), np.uint8)
     found = builder.node(f"{CONTRIB}.QLinearAdd", "x", *parameters, *result)
     x, y = drawn((9,), np.uint8, 1), drawn((9,), np.uint8, 2)
-    wanted = codes_of(f32_values(x, (0.1, 10)) + f32_values(y, (0.2, 20)), (0.3, 5))
+    wanted = quantized_of(f32_values(x, (0.1, 10)) + f32_values(y, (0.2, 20)), (0.3, 5))
     assert _truth(builder, found, x, y, dtype=np.uint8).tolist() == wanted.tolist()
 
 
