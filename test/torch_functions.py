@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.utils._pytree as pytree
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 
@@ -34,8 +35,7 @@ def check(function: Callable[..., Any], *given: Tensor) -> None:
     """The reference and compiled code give what PyTorch does, and with its types."""
     module = import_torch(torch.export.export(Function(function), given))
     arrays = [one.numpy() for one in given]
-    result = function(*given)
-    wanted: Any = result if isinstance(result, tuple) else (result,)
+    wanted: list[Tensor] = pytree.tree_leaves(function(*given))
     compiled = qdialect.compile(module)(*arrays)
     for found in (run(module, arrays), compiled if isinstance(compiled, tuple) else (compiled,)):
         for one, tensor in zip(found, wanted, strict=True):
