@@ -85,6 +85,8 @@ def _random(rng: np.random.Generator, type_: ir.Type) -> Array:
     dtype, shape = NUMPY_DTYPES[element_of(type_)], shape_of(type_)
     if dtype.kind == "f":
         return rng.normal(size=shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, size=shape).astype(dtype)
     info = np.iinfo(dtype.name)
     values = rng.integers(info.min, info.max, size=shape, dtype=dtype, endpoint=True)
     if dtype.itemsize == 1 and values.size >= 256:

@@ -119,6 +119,9 @@ def _differs(wanted: Array, got: Array) -> NDArray[np.bool_]:
     if wanted.dtype.kind == "f":
         # Bit for bit, but any NaN is NaN.
         return (wanted.view(np.int32) != got.view(np.int32)) & ~(np.isnan(wanted) & np.isnan(got))
+    if wanted.dtype.kind == "b":
+        # Bytes of 0 and 1: any other that stands for a true value is wrong.
+        return np.asarray(wanted.view(np.uint8) != got.view(np.uint8))
     return np.asarray(wanted != got)
 
 
