@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDialectError, Severity
+from qdialect.files import is_regular
 from qdialect.frontends.planning.division import Division, OpenInterface, divide
 from qdialect.frontends.planning.partition import Part, Partition
 from qdialect.lowering.pipeline import Port
@@ -90,7 +91,7 @@ def division_of(
     """
     kind = format_of(path)
     # What is no regular file cannot be read again.
-    is_allowed = fallback != "none" and path.is_file() and _is_unsupported(error)
+    is_allowed = fallback != "none" and is_regular(path) and _is_unsupported(error)
     if not is_allowed or kind.framework is None or kind.divide is None:
         raise error
     if kind.framework.is_installed():

@@ -23,6 +23,14 @@ def read_bytes(path: Path, error: type[QDialectError] = ParseError) -> bytes:
         raise error(f"cannot read '{path}': {_reason(path, problem)}") from problem
 
 
+def is_regular(path: Path) -> bool:
+    """Whether `path` names a regular file; never raises, whatever the path is."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def _check(path: Path) -> None:
     found = path.stat()
     if (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)) and not _is_bounded(found):

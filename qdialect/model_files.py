@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
+from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
 from qdialect.frontends.common import GraphNode
@@ -236,6 +237,6 @@ def open_shapes(path: Path) -> OpenShapes:
     What is no regular file cannot be read again, and so leaves nothing open.
     """
     kind = format_of(path)
-    shapes: OpenShapes = kind.open_shapes(path) if kind.open_shapes and path.is_file() else {}
+    shapes: OpenShapes = kind.open_shapes(path) if kind.open_shapes and is_regular(path) else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}

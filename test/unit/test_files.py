@@ -25,6 +25,15 @@ def test_the_null_device_is_empty() -> None:
     assert files.read_bytes(Path(os.devnull)) == b""
 
 
+@pytest.mark.parametrize("name", ["absent", "x" * 5000, "a\0b", "model.onnx/x", "circle/x", "", "pipe"])
+def test_what_is_no_regular_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    os.mkfifo(tmp_path / "pipe")
+    assert files.is_regular(tmp_path / "model.onnx")
+    assert not files.is_regular(tmp_path / name)
+
+
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
