@@ -165,14 +165,20 @@ def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] =
     builder = Builder(1 << 20)
     operator_codes = sorted(set[int]().union(*(subgraph.writer.operator_codes for subgraph in subgraphs)))
     # Buffer 0 is empty by convention and stands for "computed".
-    contents, written = [b""], list[int]()
+    contents, firsts = [b""], list[int]()
     for one in subgraphs:
-        written.append(one.writer.write(builder, operator_codes, one.inputs, one.outputs, len(contents)))
+        firsts.append(len(contents))
         contents += one.writer.contents
     buffers = _table_vector(builder, [_write_buffer(builder, content) for content in contents])
+    written = [
+        one.writer.write(builder, operator_codes, one.inputs, one.outputs, first)
+        for one, first in zip(subgraphs, firsts, strict=True)
+    ]
     subgraph_vector = _table_vector(builder, written)
     code_vector = _table_vector(builder, [_write_code(builder, code) for code in operator_codes])
-    signature_vector = _table_vector(builder, [_write_signature(builder, signature) for signature in signatures])
+    written_signatures = [_write_signature(builder, signature) for signature in signatures]
+    # An empty vector would take bytes of the file too.
+    signature_vector = _table_vector(builder, written_signatures) if written_signatures else None
     description = builder.CreateString(subgraphs[0].writer.description)
     tflite.ModelStart(builder)
     tflite.ModelAddVersion(builder, _SCHEMA_VERSION)
@@ -180,7 +186,7 @@ def write_model(subgraphs: Sequence[Subgraph], signatures: Sequence[Signature] =
     tflite.ModelAddSubgraphs(builder, subgraph_vector)
     tflite.ModelAddDescription(builder, description)
     tflite.ModelAddBuffers(builder, buffers)
-    if signatures:
+    if signature_vector is not None:
         tflite.ModelAddSignatureDefs(builder, signature_vector)
     builder.Finish(tflite.ModelEnd(builder), _IDENTIFIER)
     return bytes(builder.Output())
