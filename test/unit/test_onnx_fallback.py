@@ -99,7 +99,9 @@ def outputs_of(b: ModelBuilder, types: dict[str, type[np.generic]]) -> bytes:
 def behind_a_custom_domain() -> bytes:
     """What a node of another domain gives has no schema here; ONNX Runtime knows its type."""
     b = Net()
-    inner = b.node("com.microsoft.BiasGelu", b.convolution(b.image()), b.constant(np.ones(12, np.float32)))
+    mask = b.constant(np.random.default_rng(3).integers(0, 2, (1, 8, 12, 12)).astype(np.int32))
+    pool: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    inner = b.node("com.microsoft.MaxpoolWithMask", b.convolution(b.image()), mask, **pool)
     return b.finish(b.convolution(b.requantized(inner)), dtype=np.float32)
 
 
