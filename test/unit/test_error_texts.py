@@ -63,9 +63,9 @@ def test_a_node_behind_a_refused_one_is_judged_with_its_type() -> None:
 def test_types_are_named() -> None:
     b = ModelBuilder()
     b.node("Cast", b.dequantize(b.input("x", (1, 4), np.uint8), (0.5, 3)), to=10, output="y")
-    b.node("Not", b.input("mask", (1, 4), np.bool_), output="z")
+    b.node("Neg", b.input("wide", (1, 4), np.float64), output="z")
     with pytest.raises(ImportModelError) as caught:
         import_onnx(b.finish("y", "z", dtype=np.float16))
     text = str(caught.value)
     assert "casts to float16" in text
-    assert "input 'mask': type must be i8, ui8, i16, ui16, i32, i64 or f32, but got bool" in text
+    assert "input 'wide': type must be i1, i8, ui8, i16, ui16, i32, i64 or f32, but got double" in text

@@ -210,7 +210,7 @@ def offence(kind: str, *operands: Array | None, shape: tuple[int, ...] = (1, 4, 
         ("operand shapes must broadcast, but got [1, 4, 8, 8] and [3]", "Add", [np.ones(3, np.float32)], {}),
         ("input 1 must be f32, but got int64", "Add", [np.ones(1, np.int64)], {}),
         (
-            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, but casts to element type 11",
+            "must cast to one of i1, i8, ui8, i16, ui16, i32, i64, f32, but casts to double",
             "Cast",
             [],
             {"to": 11},
