@@ -122,6 +122,7 @@ FLOATS: Mapping[str, FloatTolerance] = {
     "pair": FloatTolerance(1e-6, 0),
     "function": FloatTolerance(1e-6, 1e-7),
     "formula": FloatTolerance(2e-6, 2e-6),
+    "gelu": FloatTolerance(0, 4.8e-7),
     "softmax": FloatTolerance(2e-6, 0),
     "sum": FloatTolerance(1e-5, 0),
     "layer": FloatTolerance(1e-5, 1e-5),

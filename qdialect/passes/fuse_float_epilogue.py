@@ -164,7 +164,7 @@ def _activated(epilogue: _Epilogue, value: ir.Value) -> ir.Value | MatchFailure:
     if found is None:
         return value
     if not found.is_closed:
-        return MatchFailure(f"needs the steps of its {found.activation} alone, but something else uses one of them")
+        return MatchFailure(f"must use the ops of its {found.activation} alone, but another op uses one of them")
     epilogue.activation, epilogue.alpha = found.activation, found.alpha
     return found.source
 

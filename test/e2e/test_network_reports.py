@@ -60,7 +60,7 @@ NETWORKS = {
     "vww_96_int8": Network(31, 46, 28, {"qnn.avg_pool2d": 1}, SOFTMAX),
     "onnx/mobilenet_v2_torch_qat_qdq": Network(724, 75, 53, {"qnn.mean": 1}, {}),
     "onnx/ort_conv_follow_convtrans_s8": Network(12, 9, 3, {}, {}),
-    "onnx/ort_qdq_with_multi_consumer_dq_nodes": Network(39, 15, 6, {}, {}),
+    "onnx/ort_qdq_with_multi_consumer_dq_nodes": Network(39, 15, 6, {}, {"f32": 1}),
     "onnx/tract_qsigmoid_1": Network(9, 3, 0, {}, {}),
     "onnx/tract_qtdnn_qlinearconv": Network(10, 3, 1, {}, {}),
 }

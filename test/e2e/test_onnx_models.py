@@ -68,7 +68,7 @@ FUSED: dict[str, tuple[list[str], list[str]]] = {
     ),
     RESIDUAL: (
         ["qnn.quantize", "qnn.transpose"],
-        ["qnn.transpose", "qnn.dequantize", "qnn.transpose", "qnn.dequantize", "arith.addf"],
+        ["qnn.dequantize", "qnn.dequantize", "arith.addf", "qnn.transpose", "qnn.transpose", "qnn.dequantize"],
     ),
 }
 

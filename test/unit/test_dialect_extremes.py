@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
 from qdialect.diagnostics import VerificationError
-from qdialect.dialect import OPS, ConstantOp, FusedMatMulOp, FusedOp, MatMulOp, QnnOp, build
+from qdialect.dialect import (
+    OPS,
+    ConstantOp,
+    F32GruOp,
+    F32LstmOp,
+    F32RnnOp,
+    FusedMatMulOp,
+    FusedOp,
+    MatMulOp,
+    QnnOp,
+    build,
+)
 from qdialect.dialect import attribute_kinds as kinds
 from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import EPILOGUE
@@ -48,6 +59,15 @@ OWN_GEOMETRY = {
     "qnn.resize_bilinear": {"size": (3, 5)},
     "qnn.resize_nearest": {"size": (3, 5)},
     "qnn.slice": {"strides": (1, 1, 1, 1)},
+}
+# T = B = 2, H = 4.
+OWN_SHAPES = {
+    op_class.OPERATION_NAME: {
+        "gates": (2, 2, op_class.gate_count * 4),
+        "recurrence": (4, op_class.gate_count * 4),
+        "initial": (2, op_class.state_count * 4),
+    }
+    for op_class in (F32GruOp, F32LstmOp, F32RnnOp)
 }
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 
@@ -114,12 +134,13 @@ class Case:
 
     def operands(self, with_residual: bool) -> list[ir.Value]:
         values: list[ir.Value] = []
+        shapes = SHAPES | OWN_SHAPES.get(self.op_class.OPERATION_NAME, {})
         for field in self.op_class.operand_fields:
             if isinstance(field, OptionalOperandField) and not with_residual:
                 continue
             elements = field.constraint.elements
             element = self.element if self.element in elements else self.one_of(elements)
-            shape = SHAPES.get(field.name, (2, 4, 2, 4))
+            shape = shapes.get(field.name, (2, 4, 2, 4))
             if field.name == "weight" and issubclass(self.op_class, MatMulOp | FusedMatMulOp):
                 shape = (4, 4, 4)
             shape = shape if field.constraint.rank != 2 else (shape[0], shape[-1])

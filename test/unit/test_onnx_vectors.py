@@ -33,7 +33,9 @@ EXACT = [
     "clip_default_int8_inbounds",
     "clip_default_int8_inbounds_expanded",
     "clip_default_int8_max",
+    "clip_default_int8_max_expanded",
     "clip_default_int8_min",
+    "clip_default_int8_min_expanded",
     "clip_default_max",
     "clip_default_max_expanded",
     "clip_default_min",
@@ -138,11 +140,7 @@ REFUSED = {
         "quantizelinear_uint2",
         "quantizelinear_uint4",
     ],
-    "input 0 must be f32, but got i": [
-        "clip_default_int8_max_expanded",
-        "clip_default_int8_min_expanded",
-    ],
-    "casts to ui8": [
+    "input 1 must be constant": [
         "dynamicquantizelinear_expanded",
         "dynamicquantizelinear_max_adjusted_expanded",
         "dynamicquantizelinear_min_adjusted_expanded",
