@@ -31,6 +31,7 @@ from qdialect.diagnostics import (
     VerificationError,
 )
 from qdialect.dialect import build
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.model_files import ImportOptions, open_shapes, read_model
 from qdialect.passes.pass_base import CompositePass, Pass
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
@@ -85,9 +86,10 @@ def compile(
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
       CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
-    from qdialect.fallback import FallbackWarning, compile_file, summary
-    from qdialect.runtime import compile_module
-    from qdialect.shaped import ShapedExecutable
+    with LATE_IMPORTS:
+        from qdialect.fallback import FallbackWarning, compile_file, summary
+        from qdialect.runtime import compile_module
+        from qdialect.shaped import ShapedExecutable
 
     if isinstance(model, ir.Module):
         return compile_module(model, target=target, threads=threads)
@@ -114,7 +116,8 @@ def __getattr__(name: str) -> object:
         return _version()
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
-    return getattr(import_module(_LOADED_LATE[name]), name)
+    with LATE_IMPORTS:
+        return getattr(import_module(_LOADED_LATE[name]), name)
 
 
 def _version() -> str:

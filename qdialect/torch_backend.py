@@ -37,7 +37,8 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
     dialect cannot express, every one a note; `CompileError` for a module that cannot be lowered.
     """
     # What compiles is loaded when it is used.
-    from qdialect.runtime import compile_module
+    with LATE_IMPORTS:
+        from qdialect.runtime import compile_module
 
     for example in examples:
         device = str(getattr(example, "device", "cpu"))
@@ -63,9 +64,10 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
 
 def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Call:
     """The captured graph with compiled regions in it."""
-    from qdialect.fallback import FallbackWarning, captured_summary
-    from qdialect.frontends.torch.captured import CapturedDivision
-    from qdialect.runtime import compile_module
+    with LATE_IMPORTS:
+        from qdialect.fallback import FallbackWarning, captured_summary
+        from qdialect.frontends.torch.captured import CapturedDivision
+        from qdialect.runtime import compile_module
 
     captured = CapturedDivision(module, examples, compile_module)
     for fused in captured.fuse():
