@@ -1,0 +1,17 @@
+"""Imports at first use, which a fork waits for."""
+
+from __future__ import annotations
+
+import os
+from threading import RLock
+
+LATE_IMPORTS = RLock()
+"""Held while a function that users call imports what it runs; never taken by a module while it is imported itself.
+
+Python has a lock for every module that is being imported.  The thread that imports does not survive a fork, and the
+child would wait for that lock for ever.
+"""
+
+os.register_at_fork(
+    before=LATE_IMPORTS.acquire, after_in_parent=LATE_IMPORTS.release, after_in_child=LATE_IMPORTS.release
+)
