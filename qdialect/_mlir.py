@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-from torch_mlir.dialects import arith, ext, irdl
+from torch_mlir.dialects import arith, builtin, ext, irdl
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector
@@ -63,6 +63,7 @@ __all__ = [
     "ExecutionEngine",
     "announce_dialect",
     "arith",
+    "builtin",
     "dialect_module",
     "ext",
     "func",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.reader import captured_inputs, read_captured
+from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.frontends.torch.captured import Fused

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from qdialect.diagnostics import PipelineError
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.passes import options
 from qdialect.passes.pass_base import Pass
 
@@ -59,17 +60,19 @@ def lookup(name: str) -> type[Pass] | None:
 
 def all_passes() -> Mapping[str, type[Pass]]:
     """Every pass by name, in the order of the names."""
-    for package in _PACKAGES:
-        for module in pkgutil.iter_modules(import_module(package).__path__):
-            import_module(f"{package}.{module.name}")
+    with LATE_IMPORTS:
+        for package in _PACKAGES:
+            for module in pkgutil.iter_modules(import_module(package).__path__):
+                import_module(f"{package}.{module.name}")
     return MappingProxyType(dict(sorted(_registered.items())))
 
 
 def _import_module_of(name: str) -> None:
     module = name.removeprefix("qnn-").replace("-", "_")
-    for package in _PACKAGES:
-        if find_spec(f"{package}.{module}"):
-            import_module(f"{package}.{module}")
+    with LATE_IMPORTS:
+        for package in _PACKAGES:
+            if find_spec(f"{package}.{module}"):
+                import_module(f"{package}.{module}")
 
 
 def _check_defaults(pass_class: type[Pass]) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from qdialect import target as targets
-from qdialect._mlir import ir
+from qdialect._mlir import dialect_module, ir
 from qdialect.context import verify
 from qdialect.diagnostics import CompileError
+from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.executable import CompiledExecutable
 from qdialect.target import Target
 from qdialect.threads import checked
+
+_MET_IN_LOWERING = ("bufferization", "linalg", "tensor", "ub")
+"""Dialects that nothing here imports: the bindings do, where they meet an op."""
 
 
 def check_target(target: Target) -> None:
@@ -40,9 +46,17 @@ def compile_module(
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
     a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
     """
+    _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
     check_target(chosen)
     if wanted > 1:
         openmp.addresses()
     verify(module)
     return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+
+
+@cache
+def _load_dialects() -> None:
+    with LATE_IMPORTS:
+        for namespace in _MET_IN_LOWERING:
+            dialect_module(namespace)
