@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs._mlir import register_dialect, register_op_adaptor, register_operation
-from torch_mlir.dialects import arith, builtin, ext, irdl
+from torch_mlir.dialects import arith, ext, irdl
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import func, llvm, math, memref, quant, scf, transform, vector
@@ -32,6 +32,8 @@ _LATE = {
     "vector_transform": "dialects.transform.vector",
 }
 _PACKAGE = ir.__name__.rpartition(".")[0]
+# The bindings import it at the first op or attribute: not then, when another thread may fork.
+import_module(f"{_PACKAGE}.dialects.builtin")
 
 
 def __getattr__(name: str) -> object:
@@ -63,7 +65,6 @@ __all__ = [
     "ExecutionEngine",
     "announce_dialect",
     "arith",
-    "builtin",
     "dialect_module",
     "ext",
     "func",

@@ -13,6 +13,7 @@ from qdialect.files import is_regular
 from qdialect.frameworks import eager, litert, onnx_runtime
 from qdialect.frameworks.framework import Framework
 from qdialect.frontends.common import GraphNode
+from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
     from qdialect.frontends.planning.division import Division
@@ -68,103 +69,120 @@ class Format:
 
 
 def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
-    from qdialect.frontends.tflite import import_tflite
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import import_tflite
 
     return import_tflite(path, profile=options.profile, signature=options.signature)
 
 
 def _tflite_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    from qdialect.frontends.tflite import nodes_of
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import nodes_of
 
     return nodes_of(path, signature=options.signature)
 
 
 def _tflite_operators() -> Sequence[str]:
-    from qdialect.frontends.tflite import supported_operators
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import supported_operators
 
     return supported_operators()
 
 
 def _tflite_profiles() -> Sequence[str]:
-    from qdialect.frontends.tflite import PROFILES
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite import PROFILES
 
     return PROFILES
 
 
 def _load_onnx(path: Path, options: ImportOptions) -> ir.Module:
-    from qdialect.frontends.onnx import import_onnx
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import import_onnx
 
     return import_onnx(path, batch=options.batch, dims=options.dims)
 
 
 def _onnx_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    from qdialect.frontends.onnx import nodes_of
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import nodes_of
 
     return nodes_of(path, batch=options.batch, dims=options.dims)
 
 
 def _onnx_operators() -> Sequence[str]:
-    from qdialect.frontends.onnx import supported_operators
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx import supported_operators
 
     return supported_operators()
 
 
 def _open_onnx(path: Path) -> OpenShapes:
-    from qdialect.frontends.onnx.reader import open_shapes
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.reader import open_shapes
 
     return open_shapes(path.read_bytes())
 
 
 def _divide_onnx(path: Path, options: ImportOptions) -> Division:
-    from qdialect.frontends.onnx.division import OnnxDivision
+    with LATE_IMPORTS:
+        from qdialect.frontends.onnx.division import OnnxDivision
 
     return OnnxDivision(path, batch=options.batch, dims=options.dims)
 
 
 def _load_mlir(path: Path, _: ImportOptions) -> ir.Module:
-    from qdialect.frontends.tosa import import_tosa
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import import_tosa
 
     return import_tosa(path)
 
 
 def _mlir_nodes(path: Path, _: ImportOptions) -> Sequence[GraphNode]:
-    from qdialect.frontends.tosa import nodes_of
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import nodes_of
 
     return nodes_of(path)
 
 
 def _tosa_operators() -> Sequence[str]:
-    from qdialect.frontends.tosa import supported_operators
+    with LATE_IMPORTS:
+        from qdialect.frontends.tosa import supported_operators
 
     return supported_operators()
 
 
 def _load_torch(path: Path, options: ImportOptions) -> ir.Module:
-    from qdialect.frontends.torch import import_torch
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import import_torch
 
     return import_torch(path, trust=options.trust)
 
 
 def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
-    from qdialect.frontends.torch import nodes_of
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import nodes_of
 
     return nodes_of(path, trust=options.trust)
 
 
 def _torch_operators() -> Sequence[str]:
-    from qdialect.frontends.torch import supported_operators
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch import supported_operators
 
     return supported_operators()
 
 
 def _divide_tflite(path: Path, options: ImportOptions) -> Division:
-    from qdialect.frontends.tflite.division import TfliteDivision
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite.division import TfliteDivision
 
     return TfliteDivision(path, profile=options.profile, signature=options.signature)
 
 
 def _divide_torch(path: Path, options: ImportOptions) -> Division:
-    from qdialect.frontends.torch.division import TorchDivision
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch.division import TorchDivision
 
     return TorchDivision(path, trust=options.trust)
 
