@@ -214,6 +214,25 @@ finally:
     thread.join()
 """
 
+FORK_IN_AN_IMPORT = """
+reached = threading.Event()
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1] and not reached.is_set():
+            reached.set()
+            time.sleep(0.5)
+sys.meta_path.insert(0, Slow())
+def work():
+    found = qdialect.compile(qdialect.parse(text(16)))(np.arange(-8, 8, dtype=np.int8))
+    assert found.tolist() == [-5] * 4 + list(range(-4, 8)), found
+thread = threading.Thread(target=work)
+thread.start()
+assert reached.wait(20)
+ended = child_ends(work)
+thread.join()
+assert ended
+"""
+
 CHILD_AND_PARENT = """
 from qdialect.runtime import memory
 for size in (1 << 10, 1 << 22):
@@ -296,3 +315,8 @@ assert library.omp_get_max_active_levels() == levels
 )
 def test_forks_and_handlers(program: str) -> None:
     output_of(PROLOGUE + program)
+
+
+@pytest.mark.parametrize("name", ["qdialect.runtime", "qdialect.passes.tosa", "torch_mlir.dialects.linalg"])
+def test_a_fork_in_an_import(name: str) -> None:
+    output_of(PROLOGUE + FORK_IN_AN_IMPORT, name)
