@@ -40,7 +40,7 @@ class PartitionedBinding:
 class PartitionedExecutable(Executable):
     """Compiled regions and regions of a framework, one after the other; arrays go from one to the next as they are.
 
-    Its `kernels`, `steps` and sizes of memory are those of the compiled regions together.
+    Its `kernels`, `calls` and sizes of memory are those of the compiled regions together.
     """
 
     def __init__(
