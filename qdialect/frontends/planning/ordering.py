@@ -54,7 +54,7 @@ def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, las
     extreme = plan.compute(name, after, keys.element, largest)
     along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
     outside = -1 if last else shape[axis]
-    places = ternary(
+    positions = ternary(
         site,
         [keys, extreme, constant_of(site, along)],
         "i64",
@@ -62,7 +62,7 @@ def extreme_index(site: Site, source: Tensor, axis: int, *, keep_dims: bool, las
     )
 
     def index(emitter: Emitter) -> Emitted:
-        op_class, data = IntMaxOp if last else IntMinOp, emitter.to_channels_first(places)
+        op_class, data = IntMaxOp if last else IntMinOp, emitter.to_channels_first(positions)
         return emitter.build(op_class, data, element="i64", axes=(axis,), keep_dims=keep_dims), False
 
     kept = after if keep_dims else (*shape[:axis], *shape[axis + 1 :])

@@ -162,8 +162,8 @@ def _mask_bias(call: Call, index: int, scores: Shape) -> Emit:
             s = F32Builder(emitter, spread)
             return s("mulf", s("subf", 1.0, numbers), amount)
         # 1 from the end of each row on.
-        s, places = F32Builder(emitter, (batch, 1, 1, length)), np.arange(1, length + 1, dtype=np.float32)
-        beyond = s("subf", emitter.constant(places), numbers)
+        s, positions = F32Builder(emitter, (batch, 1, 1, length)), np.arange(1, length + 1, dtype=np.float32)
+        beyond = s("subf", emitter.constant(positions), numbers)
         return s("mulf", s("minimumf", s("maximumf", beyond, 0.0), 1.0), amount)
 
     return emit
