@@ -1,11 +1,14 @@
 """Depthwise convolutions: compiled for every target, they give what the reference gives."""
 
+import re
+
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, check, ends, tensor
 from graphs import graph
 from numpy.typing import NDArray
 
+from qdialect import PassManager, parse
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, build
 from qdialect.dialect.constants import constant
@@ -85,3 +88,28 @@ def test_weights_at_both_ends_of_nine_bits() -> None:
     values[3, 1, 1] = values[4, 0, 0] = 255
     values[5, 2, 1] = 0
     check(convolution(1, "i8", values, tuple(255 if channel % 2 else 0 for channel in range(24))))
+
+
+REQUANTIZED = """
+func.func @main(%x: tensor<1x7x9x64xui8>) -> tensor<1x7x9x64xui8> {{
+  %w = "qnn.constant"() {{value = dense<3> : tensor<64x3x3x1xi8>}} : () -> tensor<64x3x3x1xi8>
+  %0 = "qnn.conv2d"(%x, %w) {{input_scale = 0.5 : f64, input_zero_point = 7 : i64, weight_scales = array<f64: {0}>,
+    padding = array<i64: 1, 1, 1, 1>, groups = 64 : i64}}
+    : (tensor<1x7x9x64xui8>, tensor<64x3x3x1xi8>) -> tensor<1x7x9x64xi32>
+  %1 = "qnn.requantize"(%0) {{input_scale = 0.5 : f64, weight_scales = array<f64: {0}>, output_scale = 2.0 : f64,
+    output_zero_point = 3 : i64, axis = 3 : i64, rounding = "fixed64_up", multiplier = "f64"}}
+    : (tensor<1x7x9x64xi32>) -> tensor<1x7x9x64xui8>
+  return %1 : tensor<1x7x9x64xui8>
+}}
+"""
+
+
+def test_multipliers_of_channels_are_multiplied_as_words() -> None:
+    """Even and odd lanes apart: nothing of 64 bits is wider than a register."""
+    scales = ", ".join(str(0.01 + 0.001 * channel) for channel in range(64))
+    module = parse(REQUANTIZED.format(scales))
+    PassManager("fuse-qnn").run(module)
+    text = str(lower(module, TARGETS["avx512vbmi"], Phase.X86).module)
+    assert "vpdpbusd" in text
+    assert set(re.findall(r"arith\.muli .* : (vector<\S*xi64>)", text)) == {"vector<8xi64>"}
+    check(module)

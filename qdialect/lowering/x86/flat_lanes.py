@@ -19,6 +19,8 @@ from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, is_tile
 
 _CAST = "vector.shape_cast"
 _ELEMENT_WISE = ("arith.", "math.")
+# They stay next to what they widen: a cast between the two would hide a product of extended words.
+_WIDENINGS = ("arith.extsi", "arith.extui")
 
 
 def flatten_lanes(module: ir.Module) -> None:
@@ -93,12 +95,21 @@ def _flat(value: ir.Value, user: ir.Operation) -> ir.Value:
             return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, splat))
         if op and op.name == "vector.broadcast" and not isinstance(op.operands[0].type, ir.VectorType):
             return vector.broadcast(type_, op.operands[0])
-        if op and op.name == "vector.broadcast" and is_tile(op.operands[0].type):
+        if op and _is_spread(op):
             return vector.broadcast(type_, _flat(op.operands[0], op))
+        if op and op.name in _WIDENINGS:
+            return ir.Operation.create(op.name, [type_], [_flat(op.operands[0], op)]).results[0]
         if op and op.name == "vector.transfer_read" and (found := _flat_read(op, type_)):
             return found
     with ir.InsertionPoint(user):
         return vector.shape_cast(type_, value)
+
+
+def _is_spread(op: ir.Operation) -> bool:
+    """Whether tiles are repeated; a cast that puts unit extents before one tile is the same."""
+    if op.name not in ("vector.broadcast", _CAST) or not is_tile(op.operands[0].type):
+        return False
+    return op.name != _CAST or set(b.shape_of(op.operands[0])[:-RANK]) <= {1}
 
 
 def _flat_read(op: ir.Operation, type_: ir.VectorType) -> ir.Value | None:
