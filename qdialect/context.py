@@ -77,15 +77,18 @@ def parse(source: str | bytes | Path, context: ir.Context | None = None, file_na
     # Only so do the locations of the ops have the name of their file.  A pipe can be read but once, and the bindings
     # take no name that is not Unicode.
     reread = path if path and path.is_file() and not bytes_ and not _SURROGATE.search(str(path)) else None
-    with context:
-        try:
-            module = ir.Module.parseFile(str(reread)) if reread else ir.Module.parse(text)
-        except ir.MLIRError as error:
-            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(text, name),)
-            raise ParseError(diagnostics[0].message, diagnostics) from error
+    module = _parsed(text, context, name, reread)
     if _RESOURCE in text:
         inline(module)
     return module
+
+
+def parse_generated(text: str, context: ir.Context, name: str) -> ir.Module:
+    """Parse and verify text that this package has written: it is not searched for what would harm MLIR.
+
+    Raises `ParseError`, with `name` for the name of the file.
+    """
+    return _parsed(text, context, name, None)
 
 
 def read_text(path: Path) -> str:
@@ -172,6 +175,16 @@ def _check_text(text: str, name: str) -> None:
     surrogate = _SURROGATE.search(text)
     if surrogate:
         raise _refused(text, surrogate.start(), name, "text must be Unicode without lone surrogates")
+
+
+def _parsed(text: str, context: ir.Context, name: str, file: Path | None) -> ir.Module:
+    """The module that `text` is; it is read again from `file`, where there is one."""
+    with context:
+        try:
+            return ir.Module.parseFile(str(file)) if file else ir.Module.parse(text)
+        except ir.MLIRError as error:
+            diagnostics = tuple(converted(info, name) for info in error.error_diagnostics) or (_silent(text, name),)
+            raise ParseError(diagnostics[0].message, diagnostics) from error
 
 
 def _refused(text: str, at: int, name: str, message: str) -> ParseError:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+_LITTLE = 1 << 22
 
 
 def memory_limit() -> int:
@@ -17,6 +18,13 @@ def memory_limit() -> int:
     process, _ = resource.getrlimit(resource.RLIMIT_AS)
     own = [machine] if process == resource.RLIM_INFINITY else [machine, process]
     return min([*own, *container_limits()])
+
+
+def exceeded_limit(size: int) -> int | None:
+    """The memory limit where `size` bytes are more than that; None where this process may have them."""
+    # What every process has need not be looked up, which takes as long as a small compilation step.
+    limit = memory_limit() if size > _LITTLE else size
+    return limit if size > limit else None
 
 
 def container_limits(membership: Path = _MEMBERSHIP, root: Path = _CONTROL_GROUPS) -> list[int]:

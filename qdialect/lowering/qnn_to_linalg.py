@@ -32,7 +32,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     with module.context, ir.Location.unknown():
         program = GraphLowering(function, strategy_of(target)).run()
         text, arena = program.render(clocked)
-    kernels = context.parse(text, module.context, file_name="kernels")
+    kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
     _replace_body(module, kernels)
     found = Lowered(

@@ -10,6 +10,7 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -60,11 +61,17 @@ def lookup(name: str) -> type[Pass] | None:
 
 def all_passes() -> Mapping[str, type[Pass]]:
     """Every pass by name, in the order of the names."""
+    _import_all()
+    return MappingProxyType(dict(sorted(_registered.items())))
+
+
+@cache
+def _import_all() -> None:
+    """Import the modules of all passes; once, for every compilation asks for them."""
     with LATE_IMPORTS:
         for package in _PACKAGES:
             for module in pkgutil.iter_modules(import_module(package).__path__):
                 import_module(f"{package}.{module.name}")
-    return MappingProxyType(dict(sorted(_registered.items())))
 
 
 def _import_module_of(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from qdialect.context import location_of
 from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
 from qdialect.dialect.constants import missing_elements
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
-from qdialect.limits import memory_limit
+from qdialect.limits import exceeded_limit
 from qdialect.reference import __path__ as reference_path
 from qdialect.reference import evaluators
 from qdialect.registry import import_modules
@@ -123,12 +124,17 @@ def _check_constants(operations: Sequence[ir.Operation]) -> None:
 
 def _check_memory(operations: Sequence[ir.Operation]) -> None:
     """All values live until the end."""
-    needed, allowed = 0, memory_limit()
-    for operation in operations:
-        types = [result.type for result in operation.results if _has_dtype(result.type)]
-        needed += sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
-        if needed > allowed:
-            raise _error_at(operation, f"values must have at most {allowed} bytes together, but need {needed}")
+    sizes = [_result_bytes(operation) for operation in operations]
+    allowed = exceeded_limit(sum(sizes))
+    if allowed is None:
+        return
+    operation, needed = next(pair for pair in zip(operations, accumulate(sizes), strict=True) if pair[1] > allowed)
+    raise _error_at(operation, f"values must have at most {allowed} bytes together, but need {needed}")
+
+
+def _result_bytes(operation: ir.Operation) -> int:
+    types = [result.type for result in operation.results if _has_dtype(result.type)]
+    return sum(math.prod(shape_of(type_)) * _dtype_of(type_).itemsize for type_ in types)
 
 
 def _offences(operation: ir.Operation, called: Mapping[str, ir.Operation]) -> list[Diagnostic]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import CompileError, InputError
-from qdialect.limits import memory_limit
+from qdialect.limits import exceeded_limit, memory_limit
 from qdialect.lowering.pipeline import Lowered, Port
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp
@@ -191,10 +191,11 @@ def _region(lowered: Lowered) -> Region:
 
 def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.uint8]:
     """A block of `size` bytes; raises `CompileError` where the machine cannot have it."""
-    allowed = memory_limit()
-    if size <= allowed:
+    exceeded = exceeded_limit(size)
+    if exceeded is None:
         with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
             return allocate(size)
+    allowed = exceeded or memory_limit()
     raise CompileError(f"{what} of a compiled network must have at most {allowed} bytes here, but needs {size}")
 
 

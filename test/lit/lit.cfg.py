@@ -4,7 +4,7 @@ Substitutions: ``%qopt``, ``%qimport`` and ``%qrun`` are the commands of this ch
 counts instructions; ``%python`` is the interpreter; ``filecheck`` (or ``FileCheck``) is the one from PyPI;
 ``%roundtrip`` checks that the test's module is the same after a print and a parse of it, and compares the print with
 the test's CHECK lines.  The package must be installed (``make setup``): a PYTHONPATH would not do, because
-lit's own ``cat`` and ``diff`` overwrite it.
+lit's own ``cat`` and ``diff`` overwrite it.  These commands are forks of lit's worker (`test/forked_commands.py`).
 
 Features: ``avx512_vnni`` and ``avx512_vbmi`` where this machine executes them, ``models`` where a real network is here.
 """
@@ -12,9 +12,9 @@ Features: ``avx512_vnni`` and ``avx512_vbmi`` where this machine executes them, 
 import os
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
-from lit.formats import ShTest
 from lit.LitConfig import LitConfig
 from lit.TestingConfig import TestingConfig
 
@@ -27,6 +27,8 @@ lit_config: LitConfig = globals()["lit_config"]
 CPU_FEATURES = {"avx512_vnni": "avx512_vnni", "avx512_vbmi": "avx512vbmi"}
 
 root = Path(__file__).resolve().parents[2]
+# As pytest does: what tests share lies beside their folders.
+sys.path.append(str(root / "test"))
 
 
 def cpu_flags() -> set[str]:
@@ -58,7 +60,7 @@ def substitutions() -> list[tuple[str, str]]:
 
 
 config.name = "qdialect"
-config.test_format = ShTest()
+config.test_format = import_module("forked_commands").ForkedShTest()
 config.suffixes = [".mlir", ".py"]
 config.excludes = ["lit.cfg.py", "Inputs"]
 config.test_source_root = str(root / "test" / "lit")

@@ -45,3 +45,5 @@ def test_without_files_the_container_sets_no_limit(tmp_path: Path, membership: s
 def test_the_smallest_limit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "container_limits", lambda: [3 * GIB, 123])
     assert limits.memory_limit() == 123
+    assert limits.exceeded_limit(123) is None
+    assert limits.exceeded_limit(3 * GIB) == 123

@@ -1,0 +1,3 @@
+"""What of `lit.TestRunner` the project uses."""
+
+subprocess: object
