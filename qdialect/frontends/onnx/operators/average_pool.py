@@ -12,12 +12,12 @@ from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.movements import Transposition, move_value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import image_of, pool_window
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Transposition, move_value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
@@ -226,5 +226,5 @@ def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Valu
 
 
 def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
-    movement = Transposition(tuple(values.shape[axis] for axis in order), order)
+    movement = Transposition.of(values.shape, order)
     return move_value(call.plan, call.name, values, movement, None)

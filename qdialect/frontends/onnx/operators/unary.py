@@ -14,7 +14,8 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.formula import Applied, applied
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
-from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
+from qdialect.frontends.onnx.tensors import Quantized, clamp_integers
+from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, Tensor, mapping

@@ -47,7 +47,6 @@ class Average(F32Tensor):
     another.
     """
 
-    name: str
     source: F32Tensor
     window: Window
 
@@ -58,7 +57,7 @@ class Average(F32Tensor):
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = _quantized_of(self.source, to)
         if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
-            return quantize(plan, name, self.f32(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
         before, window, channels = source.parameters, self.window, self.shape[1]
         share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}
 
@@ -89,7 +88,7 @@ class Average(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source, window, channels = self.source.f32(plan, self.name), self.window, self.shape[1]
+        source, window, channels = self.source.f32(plan, name), self.window, self.shape[1]
 
         def emit(emitter: Emitter) -> Emitted:
             data = emitter.last(source)
@@ -99,10 +98,10 @@ class Average(F32Tensor):
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
             total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
-            with emitter.location_of(self.name):
+            with emitter.location_of(name):
                 return _divided(emitter, total, self._count), True
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 @imports("avg_pool2d.default")
@@ -112,7 +111,7 @@ def _average_pool(call: Call) -> Result:
     require(call.argument("divisor_override") is None, "divisor_override is not supported")
     counts = bool(call.argument("count_include_pad"))
     require(counts or not any(window.padding), "count_include_pad must be true where there is padding")
-    return Average((*source.shape[:2], *window.output), call.name, source, window)
+    return Average((*source.shape[:2], *window.output), source, window, name=call.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,6 @@ class Mean(F32Tensor):
     quantized values its quantized value may be the other one.
     """
 
-    name: str
     source: F32Tensor
     axes: tuple[int, ...]
     keeps: bool
@@ -131,7 +129,7 @@ class Mean(F32Tensor):
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = _quantized_of(self.source, to)
         if source is None:
-            return quantize(plan, name, self.f32(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
 
         def emit(emitter: Emitter) -> Emitted:
             data, axes, is_channels_last = self._placed(emitter, source.values)
@@ -141,16 +139,16 @@ class Mean(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, self.name)
+        source = self.source.f32(plan, name)
         count = math.prod(self.source.shape[axis] for axis in self.axes)
 
         def emit(emitter: Emitter) -> Emitted:
             data, axes, is_channels_last = self._placed(emitter, source)
             total = emitter.build(F32SumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
-            with emitter.location_of(self.name):
+            with emitter.location_of(name):
                 return _divided(emitter, total, count), is_channels_last
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
     def _placed(self, emitter: Emitter, value: Value) -> tuple[ir.Value, tuple[int, ...], bool]:
         """The data, its axes, and whether the result's channels come last.
@@ -174,7 +172,7 @@ def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) 
     require(rank >= 1, "input must have at least 1 dimension, but got 0")
     shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(source.shape))
     kept = shape if keeps else tuple(shape[axis] for axis in range(rank) if axis not in axes)
-    return Mean(kept, call.name, source, tuple(sorted(axes)), keeps)
+    return Mean(kept, source, tuple(sorted(axes)), keeps, name=call.name)
 
 
 @imports("mean.dim")
@@ -204,4 +202,4 @@ def _adaptive_average_pool(call: Call) -> Result:
     require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
     kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
     window = Window(kernel, kernel, (1, 1), (0, 0), (0, 0), output)
-    return Average((*source.shape[:2], *output), call.name, source, window)
+    return Average((*source.shape[:2], *output), source, window, name=call.name)

@@ -31,7 +31,6 @@ class Contraction(F32Tensor):
     units of the accumulator it is a part of it; otherwise it is added to the f32 values.
     """
 
-    name: str
     data: Quantized
     weight: Weight
     bias: Array | None
@@ -90,7 +89,7 @@ class Contraction(F32Tensor):
                 f32 = emitter.float_op("arith.addf", f32, bias)
             return self.finish(emitter, f32)
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 def data_of(call: Call, name: str) -> Quantized:

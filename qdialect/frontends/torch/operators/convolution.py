@@ -72,7 +72,7 @@ def _convolution(call: Call) -> Result:
         )
 
     bias = bias_of(call, "bias", layer.channels[1])
-    return Contraction(layer.shape, call.name, data, weight, bias, accumulate, layer.finish)
+    return Contraction(layer.shape, data, weight, bias, accumulate, layer.finish, name=call.name)
 
 
 def _f32_convolution(call: Call, rank: int) -> Result:
@@ -93,7 +93,7 @@ def _f32_convolution(call: Call, rank: int) -> Result:
         return emitter.build(F32Conv2DOp, image, kernels, element="f32", **layer.attributes())
 
     bias = bias_of(call, "bias", layer.channels[1])
-    return F32Contraction(layer.shape, call.name, (data,), bias, contract, layer.finish)
+    return F32Contraction(layer.shape, (data,), bias, contract, layer.finish, name=call.name)
 
 
 def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
@@ -154,6 +154,5 @@ def _transposed_convolution(call: Call) -> Result:
         )
 
     bias = bias_of(call, "bias", groups * share)
-    return Contraction(
-        call.node.outputs[0].shape, call.name, data, weight, bias, accumulate, lambda _, value: (value, True)
-    )
+    shape = call.node.outputs[0].shape
+    return Contraction(shape, data, weight, bias, accumulate, lambda _, value: (value, True), name=call.name)

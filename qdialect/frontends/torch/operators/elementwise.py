@@ -5,7 +5,6 @@ A function of one quantized tensor, however many operators it is made of, is a t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from qdialect.dialect import AddOp, BroadcastOp, MulOp
 from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
@@ -25,7 +25,6 @@ from qdialect.frontends.planning.tensors import (
     Constant,
     F32Tensor,
     Plan,
-    clip,
     limit,
     look_up,
     quantize,
@@ -34,7 +33,7 @@ from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.passes.float_chains import build_clamp, uniform_constant
+from qdialect.passes.float_chains import uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import elementwise, quantized_range
 from qdialect.quant_math.expressions import Expression
@@ -106,10 +105,10 @@ class Pointwise(F32Tensor):
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        own, formula = self.node.label, self.formula
+        formula = self.formula
         if formula is None:
             raise UnsupportedError("operator is supported as a function of one 8-bit tensor that is quantized")
-        values = [operand.f32(plan, own) for operand in self.operands]
+        values = [operand.f32(plan, name) for operand in self.operands]
 
         def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.alike(values)
@@ -118,7 +117,7 @@ class Pointwise(F32Tensor):
             operands = [_spread(emitter, value, shape) for value in held]
             return emitter.expression(formula, *operands), is_channels_last
 
-        return plan.compute(own, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
     def values(self, plan: Plan, numbers: Mapping[Leaf, Array]) -> Array:
         """What PyTorch computes for f32 `numbers` in place of `leaves`."""
@@ -164,46 +163,14 @@ def _leaves(parts: Iterable[F32Tensor]) -> Mapping[Leaf, Quantized] | None:
 
 
 def _leaves_of(part: F32Tensor) -> Mapping[Leaf, Quantized] | None:
+    while isinstance(part, Clamped):
+        part = part.source
     if isinstance(part, Quantized):
         return {part.key: part}
-    if isinstance(part, Pointwise | Clamped):
+    if isinstance(part, Pointwise):
         return part.leaves
     is_number = isinstance(part, Computed) and part.value.data is not None and part.value.data.size == 1
     return {} if is_number else None
-
-
-@dataclass(frozen=True, eq=False)
-class Clamped(F32Tensor):
-    """The f32 values of `source` between two bounds.
-
-    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
-    """
-
-    name: str
-    source: F32Tensor
-    minimum: float
-    maximum: float
-    leaves: Mapping[Leaf, Quantized] | None = field(init=False)
-    """As of `Pointwise`."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "leaves", _leaves((self.source,)))
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        source = self.source.quantized(plan, name, to)
-        low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
-        return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, self.name)
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(source)
-            low, high = (bound if math.isfinite(bound) else None for bound in (self.minimum, self.maximum))
-            with emitter.location_of(self.name):
-                return build_clamp(value, low, high), is_channels_last
-
-        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True)
@@ -269,7 +236,7 @@ def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> P
         operands.append(as_f32(name, tensor))
         if read is not None:
             parts[read] = operands[-1]
-    return Pointwise(_broadcast(operands), call.node, parts, tuple(operands), formula)
+    return Pointwise(_broadcast(operands), call.node, parts, tuple(operands), formula, name=call.name)
 
 
 def _broadcast(operands: Sequence[F32Tensor]) -> Shape:
@@ -284,4 +251,4 @@ def clamped(call: Call, minimum: float, maximum: float) -> Clamped:
     """The argument ``self`` between two bounds."""
     require(minimum <= maximum, f"bounds must be ordered, but got {minimum} and {maximum}")
     source = call.f32("self")
-    return Clamped(source.shape, call.name, source, minimum, maximum)
+    return Clamped(source.shape, source, minimum, maximum, name=call.name)

@@ -68,7 +68,7 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
 
     channels = matrix.shape[-1]
     values = None if bias is None else bias_of(call, bias, channels)
-    return F32Contraction((*data.shape[:-1], channels), call.name, (data, matrix), values, contract, _finish)
+    return F32Contraction((*data.shape[:-1], channels), (data, matrix), values, contract, _finish, name=call.name)
 
 
 def _pairs(left: Shape, right: Shape) -> bool:
@@ -97,4 +97,4 @@ def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Co
             weight_zero_points=weight.zero_points,
         )
 
-    return Contraction((*data.shape[:-1], channels), name, data, weight, bias, accumulate, _finish)
+    return Contraction((*data.shape[:-1], channels), data, weight, bias, accumulate, _finish, name=name)

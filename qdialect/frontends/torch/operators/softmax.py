@@ -26,7 +26,6 @@ _LOWEST = float(np.finfo(np.float32).min)
 class Shares(F32Tensor):
     """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
 
-    name: str
     source: F32Tensor
     axis: int
     is_logarithm: bool
@@ -37,7 +36,7 @@ class Shares(F32Tensor):
         source = self.source
         is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
-            return quantize(plan, name, self.f32(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
 
         def emit(emitter: Emitter) -> Emitted:
             values, is_channels_last = emitter.either(source.values)
@@ -54,7 +53,7 @@ class Shares(F32Tensor):
 
     def _f32(self, plan: Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
-        source = self.source.f32(plan, self.name)
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
             f32, is_channels_last = emitter.either(source)
@@ -77,7 +76,7 @@ class Shares(F32Tensor):
             shares = ops("sub", below, ops("math.log", total)) if self.is_logarithm else ops("div", powers, total)
             return shares, is_channels_last
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 @imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default", "_safe_softmax.default")
@@ -86,4 +85,4 @@ def _softmax(call: Call) -> Result:
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     is_safe = "safe" in call.node.kind
-    return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind, is_safe)
+    return Shares(source.shape, source, axis % rank, "log" in call.node.kind, is_safe, name=call.name)
