@@ -19,17 +19,12 @@ from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
 from qdialect.frontends.planning.window import Window
-from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
-
-
-def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
-    ops = FloatOps(emitter)
-    return ops("div", total, ops.number(count, total))
+from qdialect.quant_math.expressions import Input
 
 
 def _quantized_of(source: F32Tensor, to: QuantizedTensorType) -> Quantized | None:
@@ -98,8 +93,7 @@ class Average(F32Tensor):
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
             total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
-            with emitter.location_of(name):
-                return _divided(emitter, total, self._count), True
+            return emitter.expression(Input() / self._count, total), True
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -145,8 +139,7 @@ class Mean(F32Tensor):
         def emit(emitter: Emitter) -> Emitted:
             data, axes, is_channels_last = self._placed(emitter, source)
             total = emitter.build(F32SumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
-            with emitter.location_of(name):
-                return _divided(emitter, total, count), is_channels_last
+            return emitter.expression(Input() / count, total), is_channels_last
 
         return plan.compute(name, self.shape, "f32", emit)
 
