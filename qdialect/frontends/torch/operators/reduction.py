@@ -26,6 +26,7 @@ from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.normalization import centred, mean_of
 from qdialect.frontends.planning.plain import element_type, value_of_tensor
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
@@ -103,13 +104,6 @@ def axes_of(call: Call, rank: int) -> Shape:
     axes = tuple(sorted(axis % rank for axis in dims))
     require(len(set(axes)) == len(axes), f"dim must have no dimension twice, but got {list(dims)}")
     return axes
-
-
-def reduced_shape(shape: Shape, axes: Shape, keeps: bool) -> Shape:
-    """The shape without `axes`, which stay as extents of 1 where `keeps`."""
-    if keeps:
-        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
 
 
 @imports("var.correction", "var_mean.correction")
