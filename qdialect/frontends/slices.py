@@ -27,6 +27,12 @@ class Slice:
         """The elements, in order."""
         return tuple(range(self.first, self.first + self.step * self.count, self.step))
 
+    @property
+    def index(self) -> slice:
+        """The same as an index of an array."""
+        end = self.first + self.step * self.count
+        return slice(self.first, end if end >= 0 else None, self.step)
+
 
 class Builder(Protocol):
     """What both emitters do."""

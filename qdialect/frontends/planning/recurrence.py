@@ -6,7 +6,7 @@ with the gates last.  What no one reads of a layer is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32RecurrentOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array
+from qdialect.frontends.planning.computation import Computation
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, quantize
+from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.frontends.slices import Slice, gather, take_slices
 
 
@@ -69,9 +69,6 @@ class States(F32Tensor):
         steps, batch, _ = products.shape
         return cls((steps + 1, batch, cell.op_class.state_count * cell.hidden), products, initial, cell, lengths)
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
-
     def _f32(self, plan: Plan, name: str) -> Value:
         products = self.products.f32(plan, name)
         initial = [state.f32(plan, name) for state in self.initial]
@@ -114,33 +111,11 @@ class States(F32Tensor):
         return emitter.build(cell.op_class, gates, weights, start, *inner, element="f32", **cell.attributes)
 
 
-Take = Callable[[Emitter, list[ir.Value]], ir.Value]
-
-
-@dataclass(frozen=True, eq=False)
-class Taken(F32Tensor):
-    """What `take` makes of the states of each direction."""
-
-    states: tuple[States, ...]
-    take: Take
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        values = [one.f32(plan, name) for one in self.states]
-
-        def emit(emitter: Emitter) -> Emitted:
-            return self.take(emitter, [emitter.to_channels_first(value) for value in values]), False
-
-        return plan.compute(name, self.shape, "f32", emit)
-
-
-def sequence_of(states: tuple[States, ...]) -> Taken:
+def sequence_of(states: tuple[States, ...]) -> Computation:
     """The hidden states after each time step: [T, D, B, H] for D directions."""
     steps, batch, hidden = states[0].shape[0] - 1, states[0].shape[1], states[0].cell.hidden
 
-    def take(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
         parts: list[ir.Value] = []
         for one, value in zip(states, values, strict=True):
             rows = Slice(0 if one.cell.is_reverse else 1, 1, steps)
@@ -148,7 +123,7 @@ def sequence_of(states: tuple[States, ...]) -> Taken:
             parts.append(emitter.reshape(_finished(emitter, one, part), (steps, 1, batch, hidden)))
         return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 1)
 
-    return Taken((steps, len(states), batch, hidden), states, take)
+    return Computation((steps, len(states), batch, hidden), states, take)
 
 
 def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
@@ -160,18 +135,18 @@ def _finished(emitter: Emitter, states: States, rows: ir.Value) -> ir.Value:
     return F32Builder(emitter, shape_of(rows.type))("mulf", rows, emitter.constant(mask.reshape(steps, batch, 1)))
 
 
-def last_of(states: tuple[States, ...], state: int) -> Taken:
+def last_of(states: tuple[States, ...], state: int) -> Computation:
     """One of the states after the last time step of each sequence: [D, B, H]."""
     batch, hidden = states[0].shape[1], states[0].cell.hidden
 
-    def take(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
+    def take(emitter: Emitter, values: Sequence[ir.Value]) -> ir.Value:
         parts = [
             emitter.reshape(_last_row(emitter, one, value, state), (1, batch, hidden))
             for one, value in zip(states, values, strict=True)
         ]
         return parts[0] if len(parts) == 1 else emitter.concatenate(parts, 0)
 
-    return Taken((len(states), batch, hidden), states, take)
+    return Computation((len(states), batch, hidden), states, take)
 
 
 def _last_row(emitter: Emitter, states: States, value: ir.Value, state: int) -> ir.Value:

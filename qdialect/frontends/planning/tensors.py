@@ -6,7 +6,6 @@ it waits for the quantization that asks for its quantized values, and then the Q
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -80,10 +79,11 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class F32Tensor(ABC):
-    """f32 values of `shape`."""
+class F32Tensor:
+    """f32 values of `shape`; `name` is the model's for them, else they have that of who asks first."""
 
     shape: Shape
+    name: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_shape(self.shape, "result")
@@ -96,7 +96,7 @@ class F32Tensor(ABC):
 
     def f32(self, plan: Plan, name: str) -> Value:
         """Themselves as an f32 value, once for all readers; raises `UnsupportedError` as `quantized`."""
-        return plan.ask((self, None), lambda: self._f32(plan, name))
+        return plan.ask((self, None), lambda: self._f32(plan, self.name or name))
 
     def table(self) -> Table | None:
         """Themselves as a function of one 8-bit tensor, where they are one."""
@@ -106,8 +106,8 @@ class F32Tensor(ABC):
     def _known_table(self) -> Table | None:
         return self._table()
 
-    @abstractmethod
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value: ...
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         raise UnsupportedError("result must be quantized by a QuantizeLinear, but it is used as a float")
@@ -189,9 +189,6 @@ class Computed(F32Tensor):
     """An f32 value of the module."""
 
     value: Value
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.value, to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         return self.value

@@ -35,6 +35,4 @@ def ordered_weight(source: Quantized, order: tuple[int, ...], channel_axis: int)
     require(min(values.shape) >= 1, f"weight shape must not be empty, but got {list(values.shape)}")
     if len(source.scales) > 1:
         require(source.axis == channel_axis, f"weight scales must lie along axis {channel_axis}, but got {source.axis}")
-    same = len(set(source.zero_points)) == 1
-    zero_points = source.zero_points[:1] if same else source.zero_points
-    return Weight(np.ascontiguousarray(values.transpose(order)), source.scales, zero_points)
+    return Weight(np.ascontiguousarray(values.transpose(order)), source.scales, source.zero_points)

@@ -18,9 +18,9 @@ from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.attention import LOWEST, Attention, joined_heads, repeated_heads, split_heads
 from qdialect.frontends.planning.broadcasting import broadcast_shape
+from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder
-from qdialect.frontends.planning.f32_product import Product
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Tensor, known
 from qdialect.frontends.slices import Slice, take_slices
 
@@ -39,8 +39,7 @@ def _attention(call: Call) -> Tensor:
     matrix = call.constant(1)
     holds = matrix.dtype == np.float32 and matrix.ndim == 2 and data.shape[-1:] == matrix.shape[:1]
     require(holds, f"weights must be an f32 matrix of {list(data.shape[-1:])} rows, but got {list(matrix.shape)}")
-    product = Product((*data.shape[:-1], matrix.shape[1]), data, matrix)
-    return _self_attention(call, product, mask=3, bias=5)
+    return _self_attention(call, product(data, matrix), mask=3, bias=5)
 
 
 @imports("com.microsoft.QAttention")

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
+from qdialect.dialect import DequantizeOp, MeanOp, RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.movements import Transposition, move_value
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.window import image_of, pool_window
+from qdialect.frontends.onnx.operators.window import pool_window
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Transposition, move_value
+from qdialect.frontends.planning.pool import window_sums
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
@@ -51,7 +51,7 @@ class Average(F32Tensor):
         def emit(emitter: Emitter) -> Emitted:
             scaled = emitter.build(
                 RequantizeOp,
-                self._sums(emitter, share),
+                window_sums(emitter, self.source, self.window, share),
                 element=to.element,
                 input_scale=self.source.parameters.scale,
                 weight_scales=(share,),
@@ -83,7 +83,7 @@ class Average(F32Tensor):
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
 
         def emit(emitter: Emitter) -> Emitted:
-            sums = emitter.reshape(self._sums(emitter, 1.0), self._channels_last)
+            sums = emitter.reshape(window_sums(emitter, self.source, self.window, 1.0), self._channels_last)
             parameters = {"scales": self.source.scales, "zero_points": (0,)}
             totals = emitter.build(DequantizeOp, sums, element="f32", **parameters)
             return emitter.float_op("arith.divf", totals, emitter.constant(counts)), True
@@ -106,22 +106,6 @@ class Average(F32Tensor):
             start = np.arange(windows) * stride - before
             inside.append(np.minimum(start + kernel, extent) - np.maximum(start, 0))
         return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
-
-    def _sums(self, emitter: Emitter, share: float) -> ir.Value:
-        """i32 sums of ``(q - z) * share``; the padding holds the zero point z."""
-        window, channels, before = self.window.two_dimensional(), self.shape[1], self.source.parameters
-        return emitter.build(
-            Conv2DOp,
-            image_of(emitter, self.source.values),
-            emitter.constant(np.broadcast_to(np.int8(1), (channels, *window.kernel, 1))),
-            element="i32",
-            strides=window.strides,
-            padding=window.padding,
-            groups=channels,
-            input_scale=before.scale,
-            input_zero_point=before.zero_point,
-            weight_scales=(share,),
-        )
 
 
 def _eight_bit(source: Quantized) -> Quantized:
@@ -226,5 +210,5 @@ def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Valu
 
 
 def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
-    movement = Transposition(tuple(values.shape[axis] for axis in order), order)
+    movement = Transposition.of(values.shape, order)
     return move_value(call.plan, call.name, values, movement, None)

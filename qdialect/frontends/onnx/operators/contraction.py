@@ -1,82 +1,16 @@
-"""A convolution or matrix product of quantized numbers, before anyone asks how its result is quantized."""
+"""The operands of convolutions and matrix products of quantized numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import DequantizeOp, RequantizeOp
 from qdialect.frontends.common import Array, check_scale, require
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, stored_axis
+from qdialect.frontends.planning import tensors as planning
+from qdialect.frontends.planning.contraction import accumulator_scales
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 from qdialect.frontends.planning.weight import LARGEST_BIAS
-from qdialect.profiles import ORT
-
-
-@dataclass(frozen=True, eq=False)
-class Contraction(F32Tensor):
-    """f32 values ``accumulator * s_x * s_w``.
-
-    `accumulate` builds the accumulators, whose channels are last; `finish` brings an integer result to the model's
-    shape.  ONNX Runtime rounds ``float32(acc) * float32(s_x * s_w / s_y)`` to even and adds the zero point last.
-    """
-
-    data: Quantized
-    scales: tuple[float, ...]
-    """Of the weights."""
-    accumulate: Callable[[Emitter], ir.Value]
-    finish: Callable[[Emitter, ir.Value], Emitted]
-    axis: int
-    """Of the accumulators, the channels' dimension."""
-    model_axis: int
-    """The same of the model's shape."""
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
-
-        def emit(emitter: Emitter) -> Emitted:
-            requantized = emitter.build(
-                RequantizeOp,
-                self.accumulate(emitter),
-                element=to.element,
-                input_scale=self.data.scales[0],
-                weight_scales=self.scales,
-                output_scale=to.scale,
-                output_zero_point=to.zero_point,
-                axis=self.axis,
-                **ORT.rescale,
-            )
-            return self.finish(emitter, requantized)
-
-        return plan.compute(name, self.shape, to.element, emit)
-
-    def accumulators(self, plan: Plan, name: str) -> Value:
-        """The i32 accumulators."""
-        return plan.compute(name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter)))
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        accumulators = self.accumulators(plan, name)
-        # The product of the scales in float32.
-        scales = tuple(float(scale) for scale in f32_scales(self.data, self.scales))
-
-        def emit(emitter: Emitter) -> Emitted:
-            held, is_channels_last = emitter.either(accumulators)
-            axis = stored_axis(self.model_axis, len(self.shape), is_channels_last)
-            parameters = {"scales": scales, "zero_points": (0,), "axis": axis}
-            return emitter.build(DequantizeOp, held, element="f32", **parameters), is_channels_last
-
-        return plan.compute(name, self.shape, "f32", emit)
-
-
-def f32_scales(data: Quantized, scales: tuple[float, ...]) -> Array:
-    """What an accumulator of each output channel counts: s_x * s_w in float32; `scales` are those of the weights."""
-    return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
 
 
 def data_of(data: Quantized) -> Quantized:
@@ -88,7 +22,12 @@ def data_of(data: Quantized) -> Quantized:
 
 
 def bias_of(
-    call: Call, index: int, data: Quantized, scales: tuple[float, ...], channels: int, factor: float | None = None
+    call: Call,
+    index: int,
+    data: planning.Quantized,
+    scales: tuple[float, ...],
+    channels: int,
+    factor: float | None = None,
 ) -> Array | None:
     """Input `index` as i32 quantized values.
 
@@ -115,6 +54,6 @@ def bias_of(
         return flat
     require(values.dtype == np.float32, f"bias must be i32 or f32, but got {values.dtype}")
     f32_values = (1.0 if factor is None else factor) * flat.astype(np.float64)
-    rounded = np.rint(f32_values / f32_scales(data, scales).astype(np.float64))
+    rounded = np.rint(f32_values / accumulator_scales(data, scales).astype(np.float64))
     require(bool(np.all(np.abs(rounded) <= LARGEST_BIAS)), "bias must fit into i32 at the scale of the accumulators")
     return rounded.astype(np.int32)

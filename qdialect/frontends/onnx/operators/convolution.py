@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
-from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
+from qdialect.dialect import Conv2DOp
+from qdialect.frontends.common import Array, require
+from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of, zero_points_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.run_time_zero_point import corrected, padded, run_time_zero_point
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.contraction import Contraction
+from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
-from qdialect.frontends.planning.weight import Weight, ordered_weight
+from qdialect.frontends.planning.weight import ordered_weight
 from qdialect.frontends.planning.window import Window
 
 
@@ -43,14 +41,14 @@ def _conv_integer(call: Call) -> Tensor:
     point = run_time_zero_point(call, 2, source)
     if point is None:
         return _convolution(call, integers(call, 0, 2), integers(call, 1, 3), bias=4).accumulators(call.plan, call.name)
-    layer, window = _layer(call, Quantized(source.shape, source, (1.0,), (0,)), integers(call, 1, 3), bias=4)
+    layer, window = _layer(call, Quantized(source.shape, source, (1.0,), (0,)), integers(call, 1, 3))
     data = padded(call, source, point, window.before, window.after) if any(window.padding) else source
     unpadded = replace(
         layer,
         data=Quantized(data.shape, data, (1.0,), (0,)),
         attributes={**layer.attributes, "padding": (0, 0, 0, 0)},
     )
-    sums = unpadded.contraction((source.shape[0], len(layer.weight.values), *window.output))
+    sums = unpadded.contraction((source.shape[0], len(layer.weight.values), *window.output), _bias(call, 4, layer))
     taps = layer.weight.values.reshape(len(layer.weight.values), -1).astype(np.int64)
     channels = taps.sum(axis=1) - taps.shape[1] * np.array(layer.weight.zero_points)
     return corrected(call, sums.accumulators(call.plan, call.name), point, channels)
@@ -67,63 +65,22 @@ def integers(call: Call, index: int, zero_point: int) -> Quantized:
 
 
 def _convolution(call: Call, source: Quantized, weights: Quantized, bias: int) -> Contraction:
-    layer, window = _layer(call, source, weights, bias)
-    return layer.contraction((source.shape[0], len(layer.weight.values), *window.output))
+    layer, window = _layer(call, source, weights)
+    shape = (source.shape[0], len(layer.weight.values), *window.output)
+    return layer.contraction(shape, _bias(call, bias, layer))
 
 
-def _layer(call: Call, source: Quantized, weights: Quantized, bias: int) -> tuple[Layer, Window]:
+def _bias(call: Call, index: int, layer: Layer) -> Array | None:
+    return bias_of(call, index, layer.data, layer.weight.scales, len(layer.weight.values))
+
+
+def _layer(call: Call, source: Quantized, weights: Quantized) -> tuple[Layer, Window]:
     data, rank = data_of(source), len(source.shape)
     require(rank in (3, 4, 5), f"input must have 3 to 5 dimensions, but got {rank}")
     weight = ordered_weight(weights, (0, *range(2, rank), 1), 0)
     groups: int = call.attribute("group", 1)
-    channels, depth = weight.values.shape[0], weight.values.shape[-1]
-    found = f"input must have {groups} * {depth} channels, but got {data.shape[1]}"
-    require(groups >= 1 and data.shape[1] == groups * depth, found)
-    require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
+    check_groups(data.shape[1], weight.values.shape, groups)
     window = window_of(call, data.shape[2:], weight.values.shape[1:-1])
     is_flat = rank < 5 or (window.kernel[0], window.strides[0], window.before[0], window.after[0]) == (1, 1, 0, 0)
     require(is_flat, "kernel over 3 dimensions must have an extent of 1, stride 1 and no padding along the first")
-    values = bias_of(call, bias, data, weight.scales, channels)
-    flat = window.two_dimensional()
-    attributes = {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
-    return Layer(Conv2DOp, data, weight, values, attributes), window
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A convolution of either direction over images, over rows as images of height 1, or over each image of a stack."""
-
-    op_class: type[Conv2DOp | ConvTranspose2DOp]
-    data: Quantized
-    weight: Weight
-    bias: Array | None
-    attributes: dict[str, Any]
-
-    def contraction(self, shape: Shape) -> Contraction:
-        """The numbers of the result, which has the model's `shape`."""
-
-        def finish(emitter: Emitter, value: ir.Value) -> Emitted:
-            last = (shape[0], *shape[2:], shape[1])
-            return emitter.reshape(value, last), True
-
-        return Contraction(shape, self.data, self.weight.scales, self.accumulate, finish, axis=3, model_axis=1)
-
-    def accumulate(self, emitter: Emitter) -> ir.Value:
-        """The accumulators, channels last."""
-        batch, channels, *size = self.data.shape
-        height, width = (1, *size)[-2:]
-        images = batch * math.prod(size[:-2])
-        values = self.weight.values
-        squares = values.reshape(values.shape[0], *(1, *values.shape[1:-1])[-2:], values.shape[-1])
-        return emitter.build(
-            self.op_class,
-            emitter.reshape(emitter.last(self.data.values), (images, height, width, channels)),
-            emitter.constant(squares),
-            None if self.bias is None else emitter.constant(self.bias),
-            element="i32",
-            input_scale=self.data.scales[0],
-            input_zero_point=self.data.zero_points[0],
-            weight_scales=self.weight.scales,
-            weight_zero_points=self.weight.zero_points,
-            **self.attributes,
-        )
+    return Layer(Conv2DOp, data, weight, attributes_of(window, groups)), window

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.movements import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.planning.movement import Broadcasting, Movement, Reshaping, Transposition, move
 from qdialect.frontends.planning.tensors import Tensor
 
 
@@ -40,7 +40,7 @@ def _transpose(call: Call) -> Tensor:
     order: tuple[int, ...] = tuple(call.attribute("perm", list(range(len(shape)))[::-1]))
     holds = sorted(order) == list(range(len(shape)))
     require(holds, f"perm must order {len(shape)} dimensions, but got {list(order)}")
-    return moved(call, Transposition(tuple(shape[axis] for axis in order), order))
+    return moved(call, Transposition.of(shape, order))
 
 
 @imports("Reshape")

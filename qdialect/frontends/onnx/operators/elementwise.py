@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
@@ -15,13 +13,13 @@ from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
-from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
+from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Computed, Constant, F32Tensor, Plan, Table, Tensor, quantize
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
-    FloatArray,
     Multiplier,
     PairArithmetic,
     Rounding,
@@ -30,7 +28,6 @@ from qdialect.quant_math import (
 )
 from qdialect.quant_math.expressions import Expression, Input
 
-_TABLE_SIZE = 256
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
 _ARITHMETIC: dict[str, Expression] = {
@@ -55,18 +52,15 @@ _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Binary(F32Tensor):
+class Binary(Pointwise):
     """A function of two tensors: of two quantized ones an integer op, else it runs in float32."""
 
     kind: str
-    lhs: F32Tensor
-    rhs: F32Tensor
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         pair = self._integer_operands(to)
         if pair is None:
-            table = self.table() if to.element in EIGHT_BIT else None
-            return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
+            return super()._quantized(plan, name, to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
         attributes = BinaryQuantization(left, right, to, (to.minimum, to.maximum)).attributes
@@ -77,20 +71,8 @@ class Binary(F32Tensor):
 
         return plan.compute(name, self.shape, to.element, emit)
 
-    def _table(self) -> Table | None:
-        """Of operands that are functions of one tensor, or one number everywhere: ``x * sigmoid(x)`` and the like."""
-        tables = [operand.table() for operand in (self.lhs, self.rhs)]
-        found = [table for table in tables if table is not None]
-        sources = {(table.source.values, table.source.scales, table.source.zero_points) for table in found}
-        if len(sources) != 1 or found[0].source.shape != self.shape:
-            return None
-        lhs, rhs = (_entries_of(*pair) for pair in zip((self.lhs, self.rhs), tables, strict=True))
-        if lhs is None or rhs is None:
-            return None
-        return found[0].of_entries(self.shape, _FUNCTIONS[self.kind], lhs, rhs)
-
     def _integer_operands(self, to: QuantizedTensorType) -> tuple[Quantized, Quantized] | None:
-        lhs, rhs = self.lhs, self.rhs
+        lhs, rhs = self.operands
         if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None
         elements = (lhs.values.element, rhs.values.element, to.element)
@@ -99,29 +81,10 @@ class Binary(F32Tensor):
         fits = self.kind not in _OF_ONE_TYPE or len(set(elements)) == 1
         return (lhs, rhs) if per_tensor and fits and all(element in EIGHT_BIT for element in elements) else None
 
-    def _f32(self, plan: Plan, name: str) -> Value:
-        values = [operand.f32(plan, name) for operand in (self.lhs, self.rhs)]
-
-        def emit(emitter: Emitter) -> Emitted:
-            operands, is_channels_last = operands_of_shape(emitter, values, self.shape)
-            return emitter.expression(_FUNCTIONS[self.kind], *operands), is_channels_last
-
-        return plan.compute(name, self.shape, "f32", emit)
-
-
-def _entries_of(operand: F32Tensor, table: Table | None) -> FloatArray | None:
-    """What `operand` is for each quantized value of a source, where it is a function of that or one number."""
-    if table is not None:
-        return table.entries
-    data = operand.value.data if isinstance(operand, Computed) else None
-    if data is None or data.size == 0 or np.any(data != data.flat[0]):
-        return None
-    return np.full(_TABLE_SIZE, np.float32(data.flat[0]))
-
 
 def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
     """The function that the operator `kind` computes of two tensors."""
-    return Binary(broadcast_shape(lhs.shape, rhs.shape), kind, lhs, rhs)
+    return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind)
 
 
 @imports(*_ARITHMETIC)
@@ -146,10 +109,11 @@ def _prelu(call: Call) -> Tensor:
     data, slope = call.f32(0), call.tensor(1)
     if isinstance(slope, Constant) and slope.array.size == 1 and isinstance(data, Quantized) and data.is_eight_bit:
         return Table(data.shape, data, activations.leaky_relu(call.number(1)))
-    qdq_group = binary("PRelu", data, call.f32(1))
+    slopes = call.f32(1)
+    qdq_group = binary("PRelu", data, slopes)
     require(
         qdq_group.shape == data.shape,
-        f"slope must broadcast to {list(data.shape)}, but got {list(qdq_group.rhs.shape)}",
+        f"slope must broadcast to {list(data.shape)}, but got {list(slopes.shape)}",
     )
     return qdq_group
 

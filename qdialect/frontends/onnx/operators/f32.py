@@ -15,13 +15,13 @@ from qdialect._mlir import ir
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
-from qdialect.frontends.onnx.operators.reduction import over_axes, reduced_shape
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
 from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.reduction import over_axes, reduced_shape
 from qdialect.frontends.planning.tensors import Computed
 
 Build = Callable[[Emitter, list[ir.Value]], ir.Value]

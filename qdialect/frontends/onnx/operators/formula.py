@@ -6,43 +6,14 @@ differs where such an ulp takes a quotient over a tie.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Table, Tensor, quantize
+from qdialect.frontends.planning.pointwise import Pointwise
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.quant_math import activations, onnx_activations
 from qdialect.quant_math.expressions import Expression
-
-
-@dataclass(frozen=True, eq=False)
-class Applied(F32Tensor):
-    """A formula of the f32 values of `source`, in float32."""
-
-    source: F32Tensor
-    formula: Expression
-
-    def _table(self) -> Table | None:
-        table = self.source.table()
-        return None if table is None else table.then(self.formula)
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        table = self.table() if to.element in EIGHT_BIT else None
-        return table.quantized(plan, name, to) if table else quantize(plan, name, self.f32(plan, name), to)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, name)
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(source)
-            return emitter.expression(self.formula, value), is_channels_last
-
-        return plan.compute(name, self.shape, "f32", emit)
-
 
 _FORMULAS: dict[str, Expression] = {
     "Abs": activations.absolute,
@@ -71,10 +42,10 @@ def _pointwise(call: Call) -> Tensor:
     return applied(call, _FORMULAS[call.node.kind])
 
 
-def applied(call: Call, formula: Expression) -> Applied:
+def applied(call: Call, formula: Expression) -> Pointwise:
     """`formula` of input 0."""
     source = call.f32(0)
-    return Applied(source.shape, source, formula)
+    return Pointwise(source.shape, (source,), formula)
 
 
 def _number(call: Call, name: str, default: float) -> float:

@@ -8,8 +8,10 @@ import numpy as np
 
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
-from qdialect.frontends.onnx.operators.indexing import gathered, indices_of
-from qdialect.frontends.onnx.operators.movements import (
+from qdialect.frontends.onnx.operators.indexing import indices_of
+from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
     Movement,
@@ -17,10 +19,9 @@ from qdialect.frontends.onnx.operators.movements import (
     Reshaping,
     Slicing,
     Transposition,
+    gathered,
     move,
 )
-from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.slices import Slice, border
 
@@ -44,16 +45,15 @@ def _gather(call: Call) -> Tensor:
     shape = call.tensor(0).shape
     (axis,) = normalized_axes([call.attribute("axis", 0)], len(shape))
     if not isinstance(call.tensor(1), Constant):
-        return gathered(call, call.tensor(0), indices_of(call, 1), axis)
+        return gathered(call.plan, call.name, call.tensor(0), indices_of(call, 1), axis)
     indices, extent = call.constant(1), shape[axis]
     require(indices.dtype.kind == "i" and indices.size >= 1, "indices must be integers, at least one")
     holds = bool((indices >= -extent).all() and (indices < extent).all())
     require(holds, f"indices must be in [-{extent}, {extent})")
     call.plan.budget.spend_indices(indices.size)
     flat = tuple(int(index) % extent for index in indices.ravel())
-    before, after = shape[:axis], shape[axis + 1 :]
-    known_rows = Gathering((*before, len(flat), *after), axis, flat)
-    return _chain(call, known_rows, Reshaping((*before, *indices.shape, *after)))
+    reshaping = Reshaping((*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+    return _chain(call, Gathering.of(shape, axis, flat), reshaping)
 
 
 @imports("Tile")
@@ -73,9 +73,10 @@ def _along(call: Call, indices_of_axes: list[Sequence[int]]) -> Tensor:
     shape = call.tensor(0).shape
     movements: list[Movement] = []
     for axis, (extent, indices) in enumerate(zip(shape, indices_of_axes, strict=True)):
-        shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
+        gathering = Gathering.of(shape, axis, indices)
+        shape = gathering.shape
         if indices != range(extent):
-            movements.append(Gathering(shape, axis, tuple(indices)))
+            movements.append(gathering)
     return _chain(call, *movements)
 
 
@@ -98,7 +99,7 @@ def _pad(call: Call) -> Tensor:
     low, high = (tuple(max(amount, 0) for amount in amounts) for amounts in (low, high))
     kept = tuple(one.count for one in slices)
     grown = tuple(map(sum, zip(kept, low, high, strict=True)))
-    movements = [Slicing(kept, slices)] if kept != shape else []
+    movements = [Slicing.of(slices)] if kept != shape else []
     return _chain(call, *movements, Padding(grown, low, high, _fill_of(call)))
 
 
@@ -163,5 +164,5 @@ def _space_to_depth(call: Call) -> Tensor:
 
 def _blocks(call: Call, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """Dimensions taken apart, reordered and put together again."""
-    reordered = Transposition(tuple(split[i] for i in order), order)
+    reordered = Transposition.of(split, order)
     return _chain(call, Reshaping(split), reordered, Reshaping(shape))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from qdialect.frontends.onnx.operators.elementwise import binary
-from qdialect.frontends.onnx.operators.formula import Applied
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.quant_math import activations
 
@@ -13,11 +13,11 @@ from qdialect.quant_math import activations
 def _bias_gelu(call: Call) -> Tensor:
     call.count(2)
     total = binary("Add", call.f32(0), call.f32(1))
-    return Applied(total.shape, total, activations.gelu)
+    return Pointwise(total.shape, (total,), activations.gelu)
 
 
 @imports("com.microsoft.FastGelu")
 def _fast_gelu(call: Call) -> Tensor:
     call.count(1, 2)
     source = call.f32(0) if call.optional(1) is None else binary("Add", call.f32(0), call.f32(1))
-    return Applied(source.shape, source, activations.gelu_tanh)
+    return Pointwise(source.shape, (source,), activations.gelu_tanh)

@@ -13,54 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import DynamicGatherOp, DynamicScatterOp
-from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.dialect import DynamicScatterOp
+from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
-from qdialect.frontends.onnx.operators.movements import Movement, Reshaping, Slicing, move, move_value
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Reshaping, Slicing, gathered, move, move_value
 from qdialect.frontends.planning.plain import Arithmetic, binary, common_element, tensor_of, unary
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor, known
+from qdialect.frontends.planning.tensors import Tensor, known
 from qdialect.frontends.slices import Slice
 
 INDICES = ("i32", "i64")
-
-
-@dataclass(frozen=True)
-class DynamicGathering(Movement):
-    """The elements at `indices`, which are known at run time alone, along a dimension."""
-
-    along: int
-    indices: Value
-
-    @property
-    def is_known(self) -> bool:
-        return False
-
-    def array(self, array: Array) -> Array:
-        raise UnsupportedError("indices must be known to gather when the model is read")
-
-    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        indices = emitter.to_channels_first(self.indices)
-        return emitter.build(DynamicGatherOp, value, indices, element=element_of(value.type), axis=self.along)
-
-    def axis(self, axis: int) -> int:
-        require(axis != self.along, "elements must not be gathered along the dimension of their scales")
-        return axis if axis < self.along else axis + len(self.indices.shape) - 1
-
-
-def gathered(call: Call, source: Tensor, indices: Value, axis: int) -> Tensor:
-    """The elements of a tensor at run-time indices; quantized values stay quantized where one scale is for all."""
-    shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
-    movement = DynamicGathering(shape, axis, indices)
-    try:
-        return move(call.plan, call.name, source, movement)
-    except UnsupportedError:
-        if not isinstance(source, F32Tensor):
-            raise
-        return move(call.plan, call.name, Computed(source.shape, source.f32(call.plan, call.name)), movement)
 
 
 def indices_of(call: Call, index: int) -> Value:
@@ -109,7 +72,7 @@ def _elements_at(call: Call, indices: Value, shape: Shape, axis: int) -> Value:
 def elements_along(call: Call, source: Tensor, indices: Value, axis: int) -> Tensor:
     """GatherElements of a tensor: element [.., i, ..] is the source's element [.., indices[.., i, ..], ..]."""
     flat = move(call.plan, call.name, source, Reshaping((math.prod(source.shape),)))
-    return gathered(call, flat, _elements_at(call, indices, source.shape, axis), 0)
+    return gathered(call.plan, call.name, flat, _elements_at(call, indices, source.shape, axis), 0)
 
 
 def _checked_axis(call: Call, source: Tensor, indices: Value) -> int:
@@ -160,7 +123,7 @@ def _component(call: Call, indices: Value, component: int) -> Value:
     """One entry of each index."""
     outer = indices.shape[:-1]
     slices = (*(Slice(0, 1, extent) for extent in outer), Slice(component, 1, 1))
-    part = move_value(call.plan, call.name, indices, Slicing((*outer, 1), slices), None)
+    part = move_value(call.plan, call.name, indices, Slicing.of(slices), None)
     return move_value(call.plan, call.name, part, Reshaping(outer), None)
 
 
@@ -170,7 +133,7 @@ def _gather_nd(call: Call) -> Tensor:
     source, indices = call.tensor(0), indices_of(call, 1)
     found = _tuples(call, source.shape, indices, call.attribute("batch_dims", 0))
     rows = move(call.plan, call.name, source, Reshaping((found.count, *found.row)))
-    return gathered(call, rows, found.rows, 0)
+    return gathered(call.plan, call.name, rows, found.rows, 0)
 
 
 @imports("ScatterND")

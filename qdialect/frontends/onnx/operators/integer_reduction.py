@@ -5,10 +5,11 @@ from __future__ import annotations
 from qdialect.dialect import CumSumOp, IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
-from qdialect.frontends.onnx.operators.reduction import axes_of, reduced_shape
+from qdialect.frontends.onnx.operators.reduction import axes_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import common_element, tensor_of, unary
+from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Tensor
 
 _OPS: dict[str, type[IntegerReduceOp]] = {

@@ -11,8 +11,8 @@ from qdialect.dialect.type_constraints import MAX_ELEMENTS
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import indices_of
-from qdialect.frontends.onnx.operators.movements import Reshaping, move_value
 from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
+from qdialect.frontends.planning.movement import Reshaping, move_value
 from qdialect.frontends.planning.plain import Arithmetic, binary, constant_of, elementwise, tensor_of
 from qdialect.frontends.planning.tensors import Tensor, known
 

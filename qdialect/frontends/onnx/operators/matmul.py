@@ -10,7 +10,7 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, MatMulOp
 from qdialect.frontends.common import Array, Shape, UnsupportedError, check_scales, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
+from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
 from qdialect.frontends.onnx.operators.convolution import integers
 from qdialect.frontends.onnx.operators.products_by_matrix import is_by_matrix, product_by_matrix
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
@@ -22,6 +22,7 @@ from qdialect.frontends.onnx.operators.run_time_zero_point import (
     zero_point_value,
 )
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Tensor
 
@@ -174,22 +175,21 @@ class _Factors:
         shape = (*leading, *rows, *columns)
         weights = self.right.values.data
         is_dense = weights is not None and math.prod(right[:-2]) == 1
-        rank = len(left) if is_dense else max(len(left), len(right))
 
-        def accumulate(emitter: Emitter) -> ir.Value:
+        def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
             data = self._value(emitter, self.left, left, self.transpose_lhs)
             start = None if bias is None else emitter.constant(bias)
+            attributes = accumulator_attributes(self.left, self.right)
             if weights is None or not is_dense:
                 matrix = self._value(emitter, self.right, right, self.transpose_rhs)
-                return self._build(emitter, MatMulOp, data, matrix, start)
+                return emitter.build(MatMulOp, data, matrix, start, element="i32", **attributes)
             stored = weights.reshape(right[-2:][::-1]) if self.transpose_rhs else weights.reshape(right[-2:]).T
-            return self._build(emitter, DenseOp, data, emitter.constant(stored), start)
+            return emitter.build(DenseOp, data, emitter.constant(stored), start, element="i32", **attributes)
 
         def finish(emitter: Emitter, value: ir.Value) -> Emitted:
             return emitter.reshape(value, shape), False
 
-        last = max(len(shape) - 1, 0)
-        return Contraction(shape, self.left, self.right.scales, accumulate, finish, axis=rank - 1, model_axis=last)
+        return Contraction(shape, self.left, self.right.scales, bias, accumulate, finish)
 
     def _check_right(self) -> None:
         right = self.right
@@ -206,27 +206,6 @@ class _Factors:
             rank = len(operand.shape)
             value = emitter.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
         return emitter.reshape(value, shape)
-
-    def _build(
-        self,
-        emitter: Emitter,
-        op_class: type[DenseOp | MatMulOp],
-        data: ir.Value,
-        weight: ir.Value,
-        bias: ir.Value | None,
-    ) -> ir.Value:
-        points = self.right.zero_points
-        return emitter.build(
-            op_class,
-            data,
-            weight,
-            bias,
-            element="i32",
-            input_scale=self.left.scales[0],
-            input_zero_point=self.left.zero_points[0],
-            weight_scales=self.right.scales,
-            weight_zero_points=points[:1] if len(set(points)) == 1 else points,
-        )
 
 
 def _exchanged(shape: Shape, is_transposed: bool) -> Shape:

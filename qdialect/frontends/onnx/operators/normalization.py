@@ -10,8 +10,7 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
 
 _DEFAULT_EPSILON = float(np.float32(1e-5))
 
@@ -23,9 +22,6 @@ class Normalized(F32Tensor):
     source: F32Tensor
     factor: Array
     offset: Array
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from qdialect._mlir import ir
 from qdialect.dialect import F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.frontends.onnx.operators.f32 import computed
-from qdialect.frontends.onnx.operators.reduction import axes_of, reduced_shape
+from qdialect.frontends.onnx.operators.reduction import axes_of
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.plain import Arithmetic
+from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Computed
 
 _Function = Callable[[Arithmetic, ir.Value], ir.Value]

@@ -10,9 +10,9 @@ from qdialect.dialect import RankOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.data_movement import normalized_axes
 from qdialect.frontends.onnx.operators.indexing import elements_along, scatter
-from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, move_value
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Reshaping, Slicing, move_value
 from qdialect.frontends.planning.ordering import keys_of
 from qdialect.frontends.planning.plain import binary, constant_of
 from qdialect.frontends.planning.tensors import Tensor
@@ -60,5 +60,5 @@ def _inverse(call: Call, ranks: Value, axis: int) -> Value:
 
 def _first(call: Call, value: Value, axis: int, count: int) -> Value:
     shape = (*value.shape[:axis], count, *value.shape[axis + 1 :])
-    slices = tuple(Slice(0, 1, extent) for extent in shape)
-    return move_value(call.plan, call.name, value, Slicing(shape, slices), None)
+    slices = [Slice(0, 1, extent) for extent in shape]
+    return move_value(call.plan, call.name, value, Slicing.of(slices), None)

@@ -16,9 +16,10 @@ from qdialect._mlir import ir
 from qdialect.dialect import MatMulOp
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, check_scales, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, data_of
+from qdialect.frontends.onnx.operators.contraction import data_of
 from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.contraction import Contraction
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant
 
@@ -51,9 +52,8 @@ def product_by_matrix(call: Call, left: Quantized, values: int, scale: int | Non
     check_scales(flat or (float(scales),), "scale")
     layout = _Layout(data, right, np.broadcast_to(points, shape), (*shape[:-2], data.shape[-2], shape[-1]))
     if flat:
-        return Contraction(layout.shape, data, flat, layout.side_by_side, layout.apart, axis=1, model_axis=0)
-    last = rank - 1
-    return Contraction(layout.shape, data, (float(scales),), layout.sums, layout.as_they_are, last, last)
+        return Contraction(layout.shape, data, flat, None, layout.side_by_side, layout.apart)
+    return Contraction(layout.shape, data, (float(scales),), None, layout.sums, lambda _, value: (value, False))
 
 
 def _parameter(call: Call, index: int, what: str, wanted: Shape) -> Array:
@@ -71,8 +71,9 @@ class _Layout:
     shape: Shape
     """[..., M, N]"""
 
-    def sums(self, emitter: Emitter) -> ir.Value:
-        """The accumulators [..., M, N]."""
+    def sums(self, emitter: Emitter, bias: Array | None) -> ir.Value:
+        """The accumulators [..., M, N]; there is no bias."""
+        del bias
         data = emitter.to_channels_first(self.data.values)
         products, offset = (
             emitter.build(
@@ -90,10 +91,10 @@ class _Layout:
         )
         return emitter.float_op("arith.subi", products, offset)
 
-    def side_by_side(self, emitter: Emitter) -> ir.Value:
+    def side_by_side(self, emitter: Emitter, bias: Array | None) -> ir.Value:
         """The accumulators [M, ... * N]."""
         rank = len(self.shape)
-        rows_first = emitter.transpose(self.sums(emitter), (rank - 2, *range(rank - 2), rank - 1))
+        rows_first = emitter.transpose(self.sums(emitter, bias), (rank - 2, *range(rank - 2), rank - 1))
         return emitter.reshape(rows_first, (self.shape[-2], math.prod(self.shape) // self.shape[-2]))
 
     def apart(self, emitter: Emitter, value: ir.Value) -> Emitted:
@@ -102,7 +103,3 @@ class _Layout:
         rank = len(self.shape)
         spread = emitter.reshape(value, (rows, *leading, columns))
         return emitter.transpose(spread, (*range(1, rank - 1), 0, rank - 1)), False
-
-    def as_they_are(self, _: Emitter, value: ir.Value) -> Emitted:
-        """[..., M, N] as it is."""
-        return value, False

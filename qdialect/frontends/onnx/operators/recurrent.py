@@ -14,11 +14,11 @@ import numpy as np
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.onnx.operators.matmul import product_by_rows
-from qdialect.frontends.onnx.operators.movements import Reshaping, Slicing, Transposition, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.f32_product import Product
+from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
 from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.slices import Slice
@@ -111,8 +111,7 @@ class _Layer:
         return self.call.attribute("layout", 0) != 0
 
     def _moved(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
-        shape = tuple(tensor.shape[axis] for axis in order)
-        return move(self.call.plan, self.call.name, tensor, Transposition(shape, order))
+        return move(self.call.plan, self.call.name, tensor, Transposition.of(tensor.shape, order))
 
     def _arranged(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         return self._moved(tensor, order) if self._is_batch_first else tensor
@@ -150,8 +149,7 @@ class _Layer:
         weights = self.call.tensor(1)
         if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
             return product_by_rows(sequence, _rows_of(weights, index, order))
-        matrix = np.ascontiguousarray(rows.T)
-        return Product((*sequence.shape[:2], matrix.shape[1]), sequence, matrix)
+        return product(sequence, np.ascontiguousarray(rows.T))
 
     @property
     def _clip(self) -> float:
@@ -192,7 +190,7 @@ class _Layer:
         wanted = (len(self._directions), batch, hidden)
         require(given.shape == wanted, f"input {position} must hold {list(wanted)}, but got {list(given.shape)}")
         slices = (Slice(index, 1, 1), Slice(0, 1, batch), Slice(0, 1, hidden))
-        own = move(call.plan, call.name, given, Slicing((1, batch, hidden), slices))
+        own = move(call.plan, call.name, given, Slicing.of(slices))
         return _f32(move(call.plan, call.name, own, Reshaping((batch, hidden))))
 
     def _lengths(self, steps: int, batch: int) -> tuple[int, ...]:

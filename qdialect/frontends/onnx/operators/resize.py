@@ -13,12 +13,12 @@ from qdialect.dialect import DequantizeOp, ResizeBilinearOp, ResizeNearestOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, normalized_axes
-from qdialect.frontends.onnx.operators.movements import Gathering, Movement, move
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.movement import Gathering, Movement, move
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor, quantize
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Tensor
 from qdialect.frontends.slices import check_indices
 from qdialect.quant_math.choices import Coordinates, Interpolation, Nearest, Ratio
 from qdialect.quant_math.resize import nearest_indices, source_coordinates
@@ -79,9 +79,6 @@ class Interpolated(F32Tensor):
 
     source: F32Tensor
     coordinates: Coordinates
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source
@@ -178,9 +175,7 @@ def _nearest(
         check_indices(one.size, call.plan.budget)
         found = source_coordinates(coordinates, Ratio.DIVIDE, one.extent, one.size, one.scale)
         indices = tuple(int(index) for index in nearest_indices(found, kinds[axis], one.extent))
-        before = source.shape
-        grown = (*before[:axis], one.size, *before[axis + 1 :])
-        source = move(call.plan, call.name, source, Gathering(grown, axis, indices))
+        source = move(call.plan, call.name, source, Gathering.of(source.shape, axis, indices))
     return source
 
 

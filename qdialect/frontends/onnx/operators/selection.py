@@ -10,8 +10,7 @@ from qdialect.frontends.onnx.operators.registry import Call, imports, value_of
 from qdialect.frontends.planning.broadcasting import broadcast_shape, operands_of_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import INTEGERS, common_element, element_type, ternary
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor, quantize
+from qdialect.frontends.planning.tensors import F32Tensor, Plan, Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +20,6 @@ class Chosen(F32Tensor):
     condition: Value
     lhs: F32Tensor
     rhs: F32Tensor
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, name), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
         values = [self.condition, *(part.f32(plan, name) for part in (self.lhs, self.rhs))]

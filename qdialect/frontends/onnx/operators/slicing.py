@@ -8,8 +8,8 @@ from itertools import accumulate
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import UnsupportedError, require
 from qdialect.frontends.onnx.operators.data_movement import integers_of, moved, normalized_axes
-from qdialect.frontends.onnx.operators.movements import Slicing
 from qdialect.frontends.onnx.operators.registry import Call, imports
+from qdialect.frontends.planning.movement import Slicing
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, check_indices
 
@@ -28,7 +28,7 @@ def _split(call: Call) -> tuple[Tensor, ...]:
     parts: list[Tensor] = []
     for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False):
         slices = (*whole[:axis], Slice(start, 1, size), *whole[axis + 1 :])
-        parts.append(moved(call, Slicing(tuple(one.count for one in slices), slices)))
+        parts.append(moved(call, Slicing.of(slices)))
     return tuple(parts)
 
 
@@ -54,7 +54,7 @@ def _slice(call: Call) -> Tensor:
     slices = [Slice(0, 1, extent) for extent in shape]
     for axis, *entry in zip(axes, starts, ends, steps, strict=True):
         slices[axis] = _slice_of(shape[axis], entry, call.plan.budget)
-    return moved(call, Slicing(tuple(one.count for one in slices), tuple(slices)))
+    return moved(call, Slicing.of(slices))
 
 
 def _slice_of(extent: int, entry: Sequence[int], budget: Budget) -> Slice:

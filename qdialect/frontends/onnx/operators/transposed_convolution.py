@@ -8,11 +8,12 @@ import numpy as np
 
 from qdialect.dialect import ConvTranspose2DOp
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.onnx.operators.contraction import Contraction, bias_of, data_of
-from qdialect.frontends.onnx.operators.convolution import Layer
+from qdialect.frontends.onnx.operators.contraction import bias_of, data_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import NOTSET, SAME_UPPER, VALID, explicit_padding, padding_mode, steps_of
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.contraction import Contraction
+from qdialect.frontends.planning.convolution import Layer
 from qdialect.frontends.planning.weight import Weight, ordered_weight
 
 
@@ -41,8 +42,8 @@ def _conv_transpose(call: Call) -> Contraction:
         "groups": groups,
     }
     channels = weight.values.shape[0]
-    layer = Layer(ConvTranspose2DOp, data, weight, bias_of(call, 2, data, weight.scales, channels), attributes)
-    return layer.contraction((data.shape[0], channels, *output))
+    bias = bias_of(call, 2, data, weight.scales, channels)
+    return Layer(ConvTranspose2DOp, data, weight, attributes).contraction((data.shape[0], channels, *output), bias)
 
 
 def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:

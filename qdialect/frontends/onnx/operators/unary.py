@@ -11,11 +11,13 @@ import numpy as np
 
 from qdialect.dialect import HardswishOp, LeakyReluOp, SigmoidOp, TanhOp, UnaryOp
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.formula import Applied, applied
+from qdialect.frontends.onnx.operators.formula import applied
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, number_of
-from qdialect.frontends.onnx.tensors import Clamped, Quantized, clamp_integers
+from qdialect.frontends.onnx.tensors import Quantized, clamp_integers
+from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Plan, Tensor, mapping
 from qdialect.profiles import ORT
@@ -33,16 +35,17 @@ _OPS: dict[str, type[UnaryOp]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Function(Applied):
+class Function(Pointwise):
     """A function of an 8-bit tensor that has an op of its own."""
 
     op_class: type[UnaryOp]
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        if to.element not in EIGHT_BIT or not isinstance(self.source, Quantized):
+        (source,) = self.operands
+        if to.element not in EIGHT_BIT or not isinstance(source, Quantized):
             return super()._quantized(plan, name, to)
-        before, values = self.source.parameters, self.source.values
+        before, values = source.parameters, source.values
 
         def emit(emitter: Emitter) -> Emitted:
             value, is_channels_last = emitter.either(values)
@@ -58,7 +61,7 @@ def _unary(kind: str, call: Call, source: Quantized) -> Function:
         attributes["mode"] = HardswishMode.LUT
     if kind == "LeakyRelu":
         attributes |= {"alpha": call.attribute("alpha", _DEFAULT_LEAKY_ALPHA), "mode": LeakyMode.LUT}
-    return Function(source.shape, source, _formula(kind, call), op_class, attributes)
+    return Function(source.shape, (source,), _formula(kind, call), op_class, attributes)
 
 
 def _formula(kind: str, call: Call) -> Expression:

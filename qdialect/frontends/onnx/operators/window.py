@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from qdialect._mlir import ir
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.registry import Call
-from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.window import Window, effective_kernel_extent
 
 NOTSET, VALID, SAME_UPPER, SAME_LOWER = "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"
@@ -83,13 +81,6 @@ def _check_same(window: Window, size: Shape) -> None:
     dimensions = zip(size, window.output, window.strides, window.kernel, strict=True)
     covers = all((windows - 1) * stride + kernel >= extent for extent, windows, stride, kernel in dimensions)
     require(covers, f"windows must reach the end of {list(size)} where auto_pad is SAME")
-
-
-def image_of(emitter: Emitter, values: Value) -> ir.Value:
-    """Channels-first data over one or two dimensions as NHWC, of height 1 where there is one dimension."""
-    batch, channels, *size = values.shape
-    height, width = (1, math.prod(size)) if len(size) != 2 else size
-    return emitter.reshape(emitter.last(values), (batch, height, width, channels))
 
 
 def _positive(call: Call, name: str, rank: int) -> Shape:

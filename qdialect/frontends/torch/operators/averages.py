@@ -11,31 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, F32Conv2DOp, F32SumOp, MeanOp, PadOp, RequantizeOp
+from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp, RequantizeOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.pool import window_sums
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, mapping, quantize, stored_axis
+from qdialect.frontends.planning.reduction import Reduced, reduced_shape
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit
 from qdialect.frontends.planning.window import Window
-from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.pool import image_of, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import same_scale
-
-
-def _divided(emitter: Emitter, total: ir.Value, count: int) -> ir.Value:
-    ops = FloatOps(emitter)
-    return ops("div", total, ops.number(count, total))
-
-
-def _quantized_of(source: F32Tensor, to: QuantizedTensorType) -> Quantized | None:
-    """`source` where integers give its means."""
-    holds = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
-    return source if isinstance(source, Quantized) and holds else None
+from qdialect.quant_math.expressions import Input
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +37,6 @@ class Average(F32Tensor):
     another.
     """
 
-    name: str
     source: F32Tensor
     window: Window
 
@@ -56,40 +45,30 @@ class Average(F32Tensor):
         return math.prod(self.window.kernel)
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        source = _quantized_of(self.source, to)
-        if source is None or (same_scale(source.scales[0], to.scale) and self._count % 2 == 0):
-            return quantize(plan, name, self.f32(plan, self.name), to)
-        before, window, channels = source.parameters, self.window, self.shape[1]
-        share = {"input_scale": before.scale, "weight_scales": (1 / self._count,)}
+        source, share = self.source, 1 / self._count
+        if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
+            return super()._quantized(plan, name, to)
+        if same_scale(source.scales[0], to.scale) and self._count % 2 == 0:
+            return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
-            sums = emitter.build(
-                Conv2DOp,
-                emitter.last(source.values),
-                emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.int8)),
-                element="i32",
-                strides=window.strides,
-                padding=window.padding,
-                groups=channels,
-                input_zero_point=before.zero_point,
-                **share,
-            )
             scaled = emitter.build(
                 RequantizeOp,
-                sums,
+                window_sums(emitter, source, self.window, share),
                 element=to.element,
                 output_scale=to.scale,
                 output_zero_point=to.zero_point,
                 axis=3,
+                input_scale=source.scales[0],
+                weight_scales=(share,),
                 **PYTORCH.rescale,
-                **share,
             )
             return scaled, True
 
         return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source, window, channels = self.source.f32(plan, self.name), self.window, self.shape[1]
+        source, window, channels = self.source.f32(plan, name), self.window, self.shape[1]
 
         def emit(emitter: Emitter) -> Emitted:
             data = emitter.last(source)
@@ -99,10 +78,9 @@ class Average(F32Tensor):
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
             total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
-            with emitter.location_of(self.name):
-                return _divided(emitter, total, self._count), True
+            return emitter.expression(Input() / self._count, total), True
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 @imports("avg_pool2d.default")
@@ -112,69 +90,14 @@ def _average_pool(call: Call) -> Result:
     require(call.argument("divisor_override") is None, "divisor_override is not supported")
     counts = bool(call.argument("count_include_pad"))
     require(counts or not any(window.padding), "count_include_pad must be true where there is padding")
-    return Average((*source.shape[:2], *window.output), call.name, source, window)
+    return Average((*source.shape[:2], *window.output), source, window, name=call.name)
 
 
-@dataclass(frozen=True, eq=False)
-class Mean(F32Tensor):
-    """Means over `axes`: i32 sums times ``s_x / (s_y * n)`` in float32, rounded to even, zero point last.
-
-    PyTorch sums many numbers in an order that depends on the machine, so where a mean lies halfway between two
-    quantized values its quantized value may be the other one.
-    """
-
-    name: str
-    source: F32Tensor
-    axes: tuple[int, ...]
-    keeps: bool
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        source = _quantized_of(self.source, to)
-        if source is None:
-            return quantize(plan, name, self.f32(plan, self.name), to)
-
-        def emit(emitter: Emitter) -> Emitted:
-            data, axes, is_channels_last = self._placed(emitter, source.values)
-            parameters = {**mapping(source.parameters, to), **PYTORCH.rescale, "axes": axes, "keep_dims": self.keeps}
-            return emitter.build(MeanOp, data, element=to.element, **parameters), is_channels_last
-
-        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, self.name)
-        count = math.prod(self.source.shape[axis] for axis in self.axes)
-
-        def emit(emitter: Emitter) -> Emitted:
-            data, axes, is_channels_last = self._placed(emitter, source)
-            total = emitter.build(F32SumOp, data, element="f32", axes=axes, keep_dims=self.keeps)
-            with emitter.location_of(self.name):
-                return _divided(emitter, total, count), is_channels_last
-
-        return plan.compute(self.name, self.shape, "f32", emit)
-
-    def _placed(self, emitter: Emitter, value: Value) -> tuple[ir.Value, tuple[int, ...], bool]:
-        """The data, its axes, and whether the result's channels come last.
-
-        Without the axes its dimensions must have the model's order, as batch and channels have in any case.
-        """
-        rank = len(value.shape)
-        of_images = self.axes == tuple(range(2, rank))
-        data, is_channels_last = (
-            emitter.either(value) if self.keeps or of_images else (emitter.to_channels_first(value), False)
-        )
-        return (
-            data,
-            tuple(sorted(stored_axis(axis, rank, is_channels_last) for axis in self.axes)),
-            is_channels_last and self.keeps,
-        )
-
-
-def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Mean:
+def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:
     rank = len(source.shape)
     require(rank >= 1, "input must have at least 1 dimension, but got 0")
-    shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(source.shape))
-    kept = shape if keeps else tuple(shape[axis] for axis in range(rank) if axis not in axes)
-    return Mean(kept, call.name, source, tuple(sorted(axes)), keeps)
+    shape = reduced_shape(source.shape, axes, keeps)
+    return Reduced(shape, MeanOp, source, tuple(sorted(axes)), keeps, PYTORCH.rescale, name=call.name)
 
 
 @imports("mean.dim")
@@ -204,4 +127,4 @@ def _adaptive_average_pool(call: Call) -> Result:
     require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
     kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
     window = Window(kernel, kernel, (1, 1), (0, 0), (0, 0), output)
-    return Average((*source.shape[:2], *output), call.name, source, window)
+    return Average((*source.shape[:2], *output), source, window, name=call.name)

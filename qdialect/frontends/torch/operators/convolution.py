@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
-from qdialect.frontends.common import Array, Shape, require
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups, from_image, image, kernels
+from qdialect.frontends.planning.emitter import Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.window import Window
-from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """What a convolution is over data [N, C, ...] with weights [O, ..., C / groups], at most two dimensions between."""
-
-    batch: int
-    size: Shape
-    channels: tuple[int, int]
-    window: Window
-    groups: int
-
-    @property
-    def shape(self) -> Shape:
-        """Of the result."""
-        return (self.batch, self.channels[1], *self.window.output)
-
-    def image(self, emitter: Emitter, value: Value) -> ir.Value:
-        """The data, channels last; a one-dimensional signal is an image of height 1."""
-        return emitter.reshape(emitter.last(value), (self.batch, *(1, *self.size)[-2:], self.channels[0]))
-
-    def attributes(self) -> dict[str, Any]:
-        """Those that convolutions of integers and of f32 values have in common."""
-        flat = self.window.two_dimensional()
-        return {"strides": flat.strides, "dilation": flat.dilation, "groups": self.groups}
-
-    def finish(self, emitter: Emitter, value: ir.Value) -> Emitted:
-        """The result of an image as that of the data."""
-        return emitter.reshape(value, (self.batch, *self.window.output, self.channels[1])), True
 
 
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
@@ -54,25 +25,11 @@ def _convolution(call: Call) -> Result:
     if not is_integer(call, "input", "weight"):
         return _f32_convolution(call, rank)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
-    layer = _layer(call, data.shape, weight.values.shape, rank)
-
-    def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-        return emitter.build(
-            Conv2DOp,
-            layer.image(emitter, data.values),
-            emitter.constant(_square(weight.values)),
-            None if bias is None else emitter.constant(bias),
-            element="i32",
-            padding=layer.window.two_dimensional().padding,
-            input_scale=data.scales[0],
-            input_zero_point=data.zero_points[0],
-            weight_scales=weight.scales,
-            weight_zero_points=weight.zero_points,
-            **layer.attributes(),
-        )
-
-    bias = bias_of(call, "bias", layer.channels[1])
-    return Contraction(layer.shape, call.name, data, weight, bias, accumulate, layer.finish)
+    window, groups = _window(call, data.shape, weight.values.shape, rank)
+    channels = len(weight.values)
+    bias = bias_of(call, "bias", channels)
+    layer = Layer(Conv2DOp, data, weight, attributes_of(window, groups))
+    return layer.contraction((data.shape[0], channels, *window.output), bias, call.name)
 
 
 def _f32_convolution(call: Call, rank: int) -> Result:
@@ -81,35 +38,27 @@ def _f32_convolution(call: Call, rank: int) -> Result:
     assert weight is not None
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
     last = np.ascontiguousarray(weight.transpose((0, *range(2, rank), 1)))
-    layer = _layer(call, data.shape, last.shape, rank)
-    flat = layer.window.two_dimensional()
+    window, groups = _window(call, data.shape, last.shape, rank)
+    flat, shape = window.two_dimensional(), (data.shape[0], len(last), *window.output)
+    attributes = {"strides": flat.strides, "dilation": flat.dilation, "groups": groups}
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        image = layer.image(emitter, values[0])
+        padded = image(emitter, values[0])
         if any(flat.padding):
             low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
-            image = emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
-        kernels = emitter.constant(_square(last))
-        return emitter.build(F32Conv2DOp, image, kernels, element="f32", **layer.attributes())
+            padded = emitter.build(PadOp, padded, element="f32", low=low, high=high, value=0)
+        return emitter.build(F32Conv2DOp, padded, emitter.constant(kernels(last)), element="f32", **attributes)
 
-    bias = bias_of(call, "bias", layer.channels[1])
-    return F32Contraction(layer.shape, call.name, (data,), bias, contract, layer.finish)
+    bias = bias_of(call, "bias", len(last))
+    return F32Contraction(shape, (data,), bias, contract, from_image(shape), name=call.name)
 
 
-def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
+def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, int]:
+    """The window of weights [O, ..., C / groups] over the data, and the number of groups."""
     require(len(data) == rank, f"input must have {rank} dimensions, but got {len(data)}")
-    channels, *kernel, depth = weight
     (groups,) = call.integers("groups", 1)
-    found = f"input must have {groups} * {depth} channels, but got {data[1]}"
-    require(groups >= 1 and data[1] == groups * depth, found)
-    require(channels % groups == 0, f"output channels must be a multiple of {groups}, but got {channels}")
-    window = window_of(call, data[2:], tuple(kernel), dilated=True)
-    return _Layer(data[0], data[2:], (data[1], channels), window, groups)
-
-
-def _square(weight: Array) -> Array:
-    """One-dimensional weights become those of images of height 1."""
-    return weight if weight.ndim == 4 else weight[:, np.newaxis]
+    check_groups(data[1], weight, groups)
+    return window_of(call, data[2:], weight[1:-1], dilated=True), groups
 
 
 @imports("conv_transpose2d.input")
@@ -135,25 +84,12 @@ def _transposed_convolution(call: Call) -> Result:
     smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
     require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
 
-    def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-        return emitter.build(
-            ConvTranspose2DOp,
-            emitter.last(data.values),
-            emitter.constant(taps),
-            None if bias is None else emitter.constant(bias),
-            element="i32",
-            strides=strides,
-            padding=(*padding, *padding),
-            output_padding=extra,
-            dilation=dilation,
-            groups=groups,
-            input_scale=data.scales[0],
-            input_zero_point=data.zero_points[0],
-            weight_scales=weight.scales,
-            weight_zero_points=weight.zero_points,
-        )
-
-    bias = bias_of(call, "bias", groups * share)
-    return Contraction(
-        call.node.outputs[0].shape, call.name, data, weight, bias, accumulate, lambda _, value: (value, True)
-    )
+    attributes = {
+        "strides": strides,
+        "padding": (*padding, *padding),
+        "output_padding": extra,
+        "dilation": dilation,
+        "groups": groups,
+    }
+    layer = Layer(ConvTranspose2DOp, data, replace(weight, values=taps), attributes)
+    return layer.contraction(call.node.outputs[0].shape, bias_of(call, "bias", groups * share), call.name)

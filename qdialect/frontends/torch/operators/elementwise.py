@@ -5,19 +5,19 @@ A function of one quantized tensor, however many operators it is made of, is a t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import AddOp, BroadcastOp, MulOp
+from qdialect.dialect import AddOp, MulOp
 from qdialect.dialect.binary_quantization import BinaryQuantization
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.clamped import Clamped
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.pointwise import Pointwise
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import (
     EIGHT_BIT,
@@ -25,16 +25,13 @@ from qdialect.frontends.planning.tensors import (
     Constant,
     F32Tensor,
     Plan,
-    clip,
     limit,
     look_up,
-    quantize,
 )
 from qdialect.frontends.torch.folding import evaluate
 from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
-from qdialect.passes.float_chains import build_clamp, uniform_constant
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import elementwise, quantized_range
 from qdialect.quant_math.expressions import Expression
@@ -46,45 +43,30 @@ Leaf = tuple[Any, ...]
 _FEW = 6
 
 
-class FloatOps:
-    """Builds float32 ops on tensors of one shape."""
-
-    def __init__(self, emitter: Emitter) -> None:
-        self._emitter = emitter
-
-    def __call__(self, name: str, *operands: ir.Value) -> ir.Value:
-        """The op ``arith.<name>f`` or, with a dialect in `name`, that op."""
-        return self._emitter.float_op(name if "." in name else f"arith.{name}f", *operands)
-
-    def number(self, value: float, like: ir.Value) -> ir.Value:
-        """A constant of the shape of `like`."""
-        return uniform_constant(value, like.type)
-
-
 @dataclass(frozen=True, eq=False)
-class Pointwise(F32Tensor):
+class Evaluated(Pointwise):
     """What `node` gives, element by element; `parts` are the tensors that it reads, by name.
 
-    `formula` computes it of `operands`, the same tensors in order with numbers among them; without one it is a table of
-    one quantized tensor or nothing.
+    `operands` are the same tensors in order with numbers among them.  Tables are filled in by PyTorch itself.
     """
 
     node: Node
     parts: Mapping[str, F32Tensor]
-    operands: tuple[F32Tensor, ...]
-    formula: Expression | None
     leaves: Mapping[Leaf, Quantized] | None = field(init=False)
     """The quantized tensor on which this depends alone, beside single numbers; None where it depends on others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "leaves", _leaves(self.parts.values()))
 
+    def _table(self) -> None:
+        """Not by the formula."""
+
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source = self._single(to)
         if source is not None:
             key = source.key
             return look_up(plan, name, source, to, lambda f32_values: self.values(plan, {key: f32_values}))
-        return self._joined(plan, name, to) or quantize(plan, name, self.f32(plan, name), to)
+        return self._joined(plan, name, to) or super()._quantized(plan, name, to)
 
     def _single(self, to: QuantizedTensorType) -> Quantized | None:
         """The one quantized tensor of which this is a function."""
@@ -104,21 +86,6 @@ class Pointwise(F32Tensor):
         if np.count_nonzero(joined.results() != wanted) > _FEW:
             return None
         return limit(plan, name, plan.compute(name, self.shape, to.element, joined.emit), to)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        own, formula = self.node.label, self.formula
-        if formula is None:
-            raise UnsupportedError("operator is supported as a function of one 8-bit tensor that is quantized")
-        values = [operand.f32(plan, own) for operand in self.operands]
-
-        def emit(emitter: Emitter) -> Emitted:
-            held, is_channels_last = emitter.alike(values)
-            rank = len(self.shape)
-            shape = tuple(self.shape[axis] for axis in (0, *range(2, rank), 1)) if is_channels_last else self.shape
-            operands = [_spread(emitter, value, shape) for value in held]
-            return emitter.expression(formula, *operands), is_channels_last
-
-        return plan.compute(own, self.shape, "f32", emit)
 
     def values(self, plan: Plan, numbers: Mapping[Leaf, Array]) -> Array:
         """What PyTorch computes for f32 `numbers` in place of `leaves`."""
@@ -144,7 +111,7 @@ class _Evaluation:
             return self.numbers[part.key]
         if isinstance(part, Clamped):
             return np.clip(self.of(part.source), np.float32(part.minimum), np.float32(part.maximum))
-        if isinstance(part, Pointwise):
+        if isinstance(part, Evaluated):
             self.plan.count()
             return evaluate(part.node, {name: self.of(below) for name, below in part.parts.items()})
         assert isinstance(part, Computed)
@@ -164,46 +131,14 @@ def _leaves(parts: Iterable[F32Tensor]) -> Mapping[Leaf, Quantized] | None:
 
 
 def _leaves_of(part: F32Tensor) -> Mapping[Leaf, Quantized] | None:
+    while isinstance(part, Clamped):
+        part = part.source
     if isinstance(part, Quantized):
         return {part.key: part}
-    if isinstance(part, Pointwise | Clamped):
+    if isinstance(part, Evaluated):
         return part.leaves
     is_number = isinstance(part, Computed) and part.value.data is not None and part.value.data.size == 1
     return {} if is_number else None
-
-
-@dataclass(frozen=True, eq=False)
-class Clamped(F32Tensor):
-    """The f32 values of `source` between two bounds.
-
-    Quantization is monotonic, so the quantized values are clamped to the quantized bounds.
-    """
-
-    name: str
-    source: F32Tensor
-    minimum: float
-    maximum: float
-    leaves: Mapping[Leaf, Quantized] | None = field(init=False)
-    """As of `Pointwise`."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "leaves", _leaves((self.source,)))
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        source = self.source.quantized(plan, name, to)
-        low, high = to.quantize_scalar(self.minimum), to.quantize_scalar(self.maximum)
-        return source if (low, high) == (to.minimum, to.maximum) else clip(plan, name, source, low, high)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, self.name)
-
-        def emit(emitter: Emitter) -> Emitted:
-            value, is_channels_last = emitter.either(source)
-            low, high = (bound if math.isfinite(bound) else None for bound in (self.minimum, self.maximum))
-            with emitter.location_of(self.name):
-                return build_clamp(value, low, high), is_channels_last
-
-        return plan.compute(self.name, self.shape, "f32", emit)
 
 
 @dataclass(frozen=True)
@@ -251,13 +186,7 @@ class _Joined:
 _JOINS: Mapping[str, type[AddOp | MulOp]] = {"add": AddOp, "mul": MulOp}
 
 
-def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
-    if shape_of(value.type) == shape:
-        return value
-    return emitter.build(BroadcastOp, value, element="f32", shape=shape)
-
-
-def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> Pointwise:
+def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> Evaluated:
     """The node's function of the arguments `names`, tensors or numbers."""
     operands: list[F32Tensor] = []
     parts: dict[str, F32Tensor] = {}
@@ -269,7 +198,7 @@ def pointwise(call: Call, names: Sequence[str], formula: Expression | None) -> P
         operands.append(as_f32(name, tensor))
         if read is not None:
             parts[read] = operands[-1]
-    return Pointwise(_broadcast(operands), call.node, parts, tuple(operands), formula)
+    return Evaluated(_broadcast(operands), tuple(operands), formula, call.node, parts, name=call.name)
 
 
 def _broadcast(operands: Sequence[F32Tensor]) -> Shape:
@@ -284,4 +213,4 @@ def clamped(call: Call, minimum: float, maximum: float) -> Clamped:
     """The argument ``self`` between two bounds."""
     require(minimum <= maximum, f"bounds must be ordered, but got {minimum} and {maximum}")
     source = call.f32("self")
-    return Clamped(source.shape, call.name, source, minimum, maximum)
+    return Clamped(source.shape, source, minimum, maximum, name=call.name)

@@ -15,8 +15,7 @@ from qdialect.dialect import BroadcastOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, quantize
+from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan
 from qdialect.frontends.torch.operators.registry import Call
 from qdialect.frontends.torch.tensors import Quantized
 
@@ -25,17 +24,13 @@ from qdialect.frontends.torch.tensors import Quantized
 class F32Contraction(F32Tensor):
     """`contract` of the operands' values, channels last, plus a bias; `finish` brings it to the model's shape."""
 
-    name: str
     operands: tuple[F32Tensor, ...]
     bias: Array | None
     contract: Callable[[Emitter, tuple[Value, ...]], ir.Value]
     finish: Callable[[Emitter, ir.Value], Emitted]
 
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return quantize(plan, name, self.f32(plan, self.name), to)
-
     def _f32(self, plan: Plan, name: str) -> Value:
-        values = tuple(operand.f32(plan, self.name) for operand in self.operands)
+        values = tuple(operand.f32(plan, name) for operand in self.operands)
 
         def emit(emitter: Emitter) -> Emitted:
             f32 = self.contract(emitter, values)
@@ -44,7 +39,7 @@ class F32Contraction(F32Tensor):
                 f32 = emitter.float_op("arith.addf", f32, bias)
             return self.finish(emitter, f32)
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 def is_integer(call: Call, data: str, weight: str) -> bool:

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import CumSumOp, DynamicGatherOp
-from qdialect.dialect.type_constraints import element_of
+from qdialect.dialect import CumSumOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.movement import Reshaping
+from qdialect.frontends.planning.movement import gathered as gathered_at
 from qdialect.frontends.planning.ordering import extreme_index
 from qdialect.frontends.planning.plain import Arithmetic, binary, element_type, tensor_of, unary, value_of_tensor
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.model import Ref
-from qdialect.frontends.torch.operators.movement import Movement, gathered, moved, reshaping, transposed
+from qdialect.frontends.torch.operators.movement import gathered, moved, transposed
 from qdialect.frontends.torch.operators.plain import element_of_result, value_as
 from qdialect.frontends.torch.operators.reduction import reduce_over
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized
 
 _INDICES = ("i32", "i64")
 
@@ -35,17 +35,10 @@ def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
     shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
     if isinstance(indices, Constant):
         flat = tuple(int(index) for index in indices.array.ravel())
-        return moved(call, gathered(call, source, axis, flat), reshaping(shape))
+        return moved(call, gathered(call, source, axis, flat), Reshaping(shape))
     found = value_of_tensor(call, indices)
     require(found.element in _INDICES, f"indices must be i32 or i64, but got {found.element}")
-
-    def emit(emitter: Emitter, value: ir.Value) -> ir.Value:
-        where = emitter.to_channels_first(found)
-        return emitter.build(DynamicGatherOp, value, where, element=element_of(value.type), axis=axis)
-
-    has_one_scale = not isinstance(source, Quantized) or len(source.scales) == 1
-    data = source if has_one_scale else Computed(source.shape, value_of_tensor(call, source))
-    return moved(call, data, Movement(shape, None, emit, lambda other: other))
+    return gathered_at(call.plan, call.name, source, found, axis)
 
 
 def _axis(call: Call, rank: int) -> int:
@@ -90,7 +83,7 @@ def _at_tuples(call: Call, source: Tensor, axes: Shape, tensors: Sequence[Tensor
     strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
     offsets = [_offset(call, *parts) for parts in zip(tensors, extents, strides, strict=True)]
     flat = (*source.shape[:first], math.prod(extents), *source.shape[axes[-1] + 1 :])
-    return taken(call, moved(call, source, reshaping(flat)), _sum(call, offsets), first)
+    return taken(call, moved(call, source, Reshaping(flat)), _sum(call, offsets), first)
 
 
 def _offset(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
@@ -133,7 +126,7 @@ def _gather(call: Call) -> Result:
     grid = np.indices(extents, dtype=np.int64)
     others = sum((grid[i] * stride for i, stride in enumerate(strides)), np.zeros(extents, np.int64))
     at = _sum(call, [_offset(call, index, shape[axis], strides[axis]), Constant(others)])
-    return taken(call, moved(call, source, reshaping((math.prod(shape),))), at, 0)
+    return taken(call, moved(call, source, Reshaping((math.prod(shape),))), at, 0)
 
 
 @imports("argmax.default", "argmin.default")
@@ -143,9 +136,9 @@ def _argmax(call: Call) -> Result:
     if call.argument("dim") is not None:
         axis, keeps = _axis(call, len(source.shape)), bool(call.argument("keepdim"))
         return extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
-    flat = moved(call, source, reshaping((math.prod(source.shape),)))
+    flat = moved(call, source, Reshaping((math.prod(source.shape),)))
     index = extreme_index(call, flat, 0, keep_dims=False, last=False, is_largest=is_largest)
-    return moved(call, index, reshaping(call.node.outputs[0].shape))
+    return moved(call, index, Reshaping(call.node.outputs[0].shape))
 
 
 @imports("max.dim", "min.dim")

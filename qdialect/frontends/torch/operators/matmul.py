@@ -7,11 +7,12 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect import DenseOp, F32MatmulOp
 from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, F32Tensor
 from qdialect.frontends.planning.weight import Weight
-from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
@@ -68,7 +69,7 @@ def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_tran
 
     channels = matrix.shape[-1]
     values = None if bias is None else bias_of(call, bias, channels)
-    return F32Contraction((*data.shape[:-1], channels), call.name, (data, matrix), values, contract, _finish)
+    return F32Contraction((*data.shape[:-1], channels), (data, matrix), values, contract, _finish, name=call.name)
 
 
 def _pairs(left: Shape, right: Shape) -> bool:
@@ -91,10 +92,7 @@ def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Co
             emitter.constant(weight.values),
             None if whole is None else emitter.constant(whole),
             element="i32",
-            input_scale=data.scales[0],
-            input_zero_point=data.zero_points[0],
-            weight_scales=weight.scales,
-            weight_zero_points=weight.zero_points,
+            **accumulator_attributes(data, weight),
         )
 
-    return Contraction((*data.shape[:-1], channels), name, data, weight, bias, accumulate, _finish)
+    return Contraction((*data.shape[:-1], channels), data, weight.scales, bias, accumulate, _finish, name=name)

@@ -5,78 +5,25 @@ Moving f32 values moves their quantized values, so a movement goes to whichever 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
-
-from qdialect._mlir import ir
-from qdialect.dialect import SliceOp
-from qdialect.dialect.type_constraints import element_of
-from qdialect.frontends.budget import check_shape
-from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
-from qdialect.frontends.planning.plain import tensor_of, value_of_tensor
+from qdialect.frontends.common import require
+from qdialect.frontends.planning.movement import (
+    Broadcasting,
+    Gathering,
+    Movement,
+    Reshaping,
+    Slicing,
+    Transposition,
+    move,
+)
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
-from qdialect.frontends.slices import check_indices, gather
+from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.slices import Slice, check_indices
 from qdialect.frontends.torch.operators.registry import Call, imports
-from qdialect.frontends.torch.tensors import Quantized
-
-
-@dataclass(frozen=True)
-class Movement:
-    """A way to move elements, to `shape`: of an array, where it is known when the program is read, and by ops.
-
-    `axis` says where a dimension comes to lie that has a scale for each index.
-    """
-
-    shape: Shape
-    array: Callable[[Array], Array] | None
-    emit: Callable[[Emitter, ir.Value], ir.Value]
-    axis: Callable[[int], int]
-
-
-@dataclass(frozen=True, eq=False)
-class Moved(F32Tensor):
-    """Moved f32 values: once they are quantized values, those are moved."""
-
-    source: F32Tensor
-    movement: Movement
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return _move(plan, name, self.source.quantized(plan, name, to), self.movement)
-
-    def _f32(self, plan: Plan, name: str) -> Value:
-        return _move(plan, name, self.source.f32(plan, name), self.movement)
-
-
-def _move(plan: Plan, name: str, value: Value, movement: Movement) -> Value:
-    if value.data is not None and movement.array is not None:
-        return known(name, np.ascontiguousarray(movement.array(value.data)))
-
-    def emit(emitter: Emitter) -> Emitted:
-        return movement.emit(emitter, emitter.to_channels_first(value)), False
-
-    return plan.compute(name, movement.shape, value.element, emit)
 
 
 def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     """A tensor of the call, moved."""
-    if isinstance(tensor, Constant) and movement.array is not None:
-        return Constant(np.ascontiguousarray(movement.array(tensor.array)))
-    if isinstance(tensor, Constant | Value):
-        return tensor_of(_move(call.plan, call.name, value_of_tensor(call, tensor), movement))
-    if not isinstance(tensor, Quantized):
-        return Moved(movement.shape, tensor, movement)
-    axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
-    values = _move(call.plan, call.name, tensor.values, movement)
-    return Quantized(movement.shape, values, tensor.scales, tensor.zero_points, axis)
-
-
-def _no_axis(_: int) -> int:
-    raise UnsupportedError("tensor with a scale for each channel must not be moved")
+    return move(call.plan, call.name, tensor, movement)
 
 
 @imports(
@@ -96,14 +43,7 @@ def _reshape(call: Call) -> Result:
 
 def _reshaped(call: Call, tensor: Tensor) -> Tensor:
     """To the shape that PyTorch found."""
-    return moved(call, tensor, reshaping(call.node.outputs[0].shape))
-
-
-def reshaping(shape: Shape) -> Movement:
-    """To another shape of as many elements."""
-    return Movement(
-        shape, lambda array: array.reshape(shape), lambda emitter, value: emitter.reshape(value, shape), _no_axis
-    )
+    return moved(call, tensor, Reshaping(call.node.outputs[0].shape))
 
 
 def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
@@ -112,13 +52,7 @@ def _transposed(call: Call, order: tuple[int, ...]) -> Tensor:
 
 def transposed(call: Call, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
     """A tensor with its dimensions in another order."""
-    movement = Movement(
-        tuple(tensor.shape[axis] for axis in order),
-        lambda array: array.transpose(order),
-        lambda emitter, value: emitter.transpose(value, order),
-        order.index,
-    )
-    return moved(call, tensor, movement)
+    return moved(call, tensor, Transposition.of(tensor.shape, order))
 
 
 @imports("permute.default")
@@ -163,22 +97,9 @@ def _part(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int
     extent = tensor.shape[axis]
     size = len(range(begin, min(end, extent), step))
     require(size >= 1, f"part must not be empty, but takes [{begin}, {end}) of {extent}")
-    index = tuple(slice(begin, end, step) if other == axis else slice(None) for other in range(len(tensor.shape)))
-    shape = tuple(size if other == axis else whole for other, whole in enumerate(tensor.shape))
-    attributes = {
-        "begin": tuple(begin if other == axis else 0 for other in range(len(shape))),
-        "size": shape,
-        "strides": tuple(step if other == axis else 1 for other in range(len(shape))),
-    }
-
-    def emit(emitter: Emitter, value: ir.Value) -> ir.Value:
-        return emitter.build(SliceOp, value, element=element_of(value.type), **attributes)
-
-    def keep(other: int) -> int:
-        require(other != axis, "tensor with a scale for each channel must not be cut between channels")
-        return other
-
-    return moved(call, tensor, Movement(shape, lambda array: array[index], emit, keep))
+    slices = [Slice(0, 1, whole) for whole in tensor.shape]
+    slices[axis] = Slice(begin, step, size)
+    return moved(call, tensor, Slicing.of(slices))
 
 
 def _axis(call: Call, rank: int) -> int:
@@ -217,7 +138,7 @@ def _unbind(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
     parts = (_part(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
-    return tuple(moved(call, part, reshaping(shape)) for part in parts)
+    return tuple(moved(call, part, Reshaping(shape)) for part in parts)
 
 
 @imports("expand.default")
@@ -225,24 +146,10 @@ def _expand(call: Call) -> Result:
     """Repeated along dimensions of extent 1 and along new ones."""
     tensor, shape = call.tensor("self"), call.node.outputs[0].shape
     rank = len(tensor.shape)
-    kept = tuple(axis for axis in range(rank) if tensor.shape[axis] == shape[axis - rank])
+    kept = {axis for axis in range(rank) if tensor.shape[axis] == shape[axis - rank]}
     holds = all(tensor.shape[axis] == 1 or axis in kept for axis in range(rank)) and rank <= len(shape)
     require(holds, f"input must broadcast to {list(shape)}, but has the shape {list(tensor.shape)}")
-    check_shape(shape, "result")
-    if isinstance(tensor, Constant):
-        call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
-
-    def axis_of(axis: int) -> int:
-        require(axis in kept, "tensor with a scale for each channel must not be repeated along its channels")
-        return axis + len(shape) - rank
-
-    movement = Movement(
-        shape,
-        lambda array: np.broadcast_to(array, shape),
-        lambda emitter, value: emitter.broadcast(value, shape),
-        axis_of,
-    )
-    return moved(call, tensor, movement)
+    return moved(call, tensor, Broadcasting(shape))
 
 
 def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) -> Tensor:
@@ -251,19 +158,7 @@ def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) ->
     extent = tensor.shape[axis]
     holds = len(indices) >= 1 and all(-extent <= index < extent for index in indices)
     require(holds, f"indices must be in [-{extent}, {extent}), at least one")
-    wanted = tuple(index % extent for index in indices)
-
-    def keep(other: int) -> int:
-        require(other != axis, "tensor with a scale for each channel must not be reordered between channels")
-        return other
-
-    movement = Movement(
-        (*tensor.shape[:axis], len(wanted), *tensor.shape[axis + 1 :]),
-        lambda array: np.take(array, wanted, axis=axis),
-        lambda emitter, value: gather(emitter, value, axis, wanted),
-        keep,
-    )
-    return moved(call, tensor, movement)
+    return moved(call, tensor, Gathering.of(tensor.shape, axis, tuple(index % extent for index in indices)))
 
 
 @imports("flip.default")

@@ -13,12 +13,12 @@ import numpy as np
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
+from qdialect.frontends.planning.computation import Computation
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder
 from qdialect.frontends.planning.normalization import affine, normalized
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import F32Tensor
-from qdialect.frontends.torch.operators.computation import Computation, computed
 from qdialect.frontends.torch.operators.f32_contraction import f32_weight
 from qdialect.frontends.torch.operators.registry import Call, imports
 
@@ -81,7 +81,7 @@ def _scaled(call: Call, source: F32Tensor, norm: Norm, shape: Shape) -> Computat
         by_name = dict(zip(given, held, strict=True))
         return affine(emitter, norm(emitter, operands[0]), by_name.get("weight"), by_name.get("bias"))
 
-    return computed(call, source.shape, (source, *parameters), build)
+    return Computation(source.shape, (source, *parameters), build, name=call.name)
 
 
 @imports("batch_norm.default", "native_batch_norm.default", "_native_batch_norm_legit_no_training.default")
@@ -98,7 +98,7 @@ def _batch_norm(call: Call) -> Result:
         s = F32Builder(emitter, shape_of(operands[0].type))
         return s("addf", s("mulf", operands[0], emitter.constant(alpha)), emitter.constant(beta))
 
-    result = Computation(source.shape, call.name, (source,), build, is_channels_last=True)
+    result = Computation(source.shape, (source,), build, is_channels_last=True, name=call.name)
     return result if call.node.kind == "aten.batch_norm.default" else (result,)
 
 

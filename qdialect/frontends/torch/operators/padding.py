@@ -54,7 +54,6 @@ class Border:
 class Padded(F32Tensor):
     """`source` within a border of the number `fill`."""
 
-    name: str
     source: F32Tensor
     border: Border
     fill: float
@@ -72,9 +71,9 @@ class Padded(F32Tensor):
         return plan.compute(name, self.shape, values.element, emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        source = self.source.f32(plan, self.name)
+        source = self.source.f32(plan, name)
         if self.fill.is_integer() and abs(self.fill) <= _LARGEST_WHOLE:
-            return self.filled(plan, self.name, source, int(self.fill))
+            return self.filled(plan, name, source, int(self.fill))
 
         def emit(emitter: Emitter) -> Emitted:
             # Zeros around the differences from `fill` would round: a mask says where the border is.
@@ -86,7 +85,7 @@ class Padded(F32Tensor):
             outside = emitter.compare(_GREATER, inside, emitter.number(0.5, shape))
             return emitter.select(outside, emitter.number(self.fill, shape), padded), is_channels_last
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 # arith.cmpf's number of "ordered and greater than".
@@ -108,7 +107,7 @@ def _pad(call: Call) -> Result:
     shape = tuple(extent + low + high for extent, (low, high) in zip(source.shape, pairs, strict=True))
     kept = [extent + min(low, 0) + min(high, 0) for extent, (low, high) in zip(source.shape, pairs, strict=True)]
     require(min(kept, default=1) >= 1, f"pad must leave an element of each dimension, but got {list(pads)}")
-    padded = Padded(shape, call.name, parts, border, fill)
+    padded = Padded(shape, parts, border, fill, name=call.name)
     if not isinstance(source, Quantized) or not source.is_eight_bit:
         return padded
     parameters = source.parameters

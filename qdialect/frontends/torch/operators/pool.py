@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qdialect.dialect import MaxPool2DOp
-from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import require
-from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.f32_pool import Pool
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan
+from qdialect.frontends.planning.pool import Largest, largest
+from qdialect.frontends.planning.tensors import F32Tensor, Plan
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
@@ -31,34 +29,8 @@ def pooled_window(call: Call, source: F32Tensor) -> Window:
 
 
 @dataclass(frozen=True, eq=False)
-class Largest(F32Tensor):
-    """The largest number of each window: the largest quantized value is that of the largest number."""
-
-    source: F32Tensor
-    window: Window
-
-    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        return self.pooled(plan, name, self.source.quantized(plan, name, to))
-
-    def pooled(self, plan: Plan, name: str, values: Value) -> Value:
-        """The largest quantized value of each window."""
-        require(values.element in EIGHT_BIT, f"input must be i8 or ui8, but got {values.element}")
-        window, bounds = self.window, ELEMENT_RANGES[values.element]
-
-        def emit(emitter: Emitter) -> Emitted:
-            pooled = emitter.build(
-                MaxPool2DOp,
-                emitter.last(values),
-                element=values.element,
-                kernel=window.kernel,
-                strides=window.strides,
-                padding=window.padding,
-                output_min=bounds[0],
-                output_max=bounds[1],
-            )
-            return pooled, True
-
-        return plan.compute(name, self.shape, values.element, emit)
+class _Largest(Largest):
+    """In float32 too."""
 
     def _f32(self, plan: Plan, name: str) -> Value:
         source = self.source.f32(plan, name)
@@ -72,9 +44,9 @@ def _max_pool(call: Call) -> Result:
     source = image_of(call)
     require(set(call.integers("dilation", 2)) == {1}, "dilation must be 1")
     window = pooled_window(call, source)
-    largest = Largest((*source.shape[:2], *window.output), source, window)
+    shape = (*source.shape[:2], *window.output)
     if isinstance(source, Quantized) and source.is_eight_bit:
-        pooled = source.with_values(largest.pooled(call.plan, call.name, source.values))
+        pooled = source.with_values(largest(call.plan, call.name, source.values, window, shape))
     else:
-        pooled = largest
+        pooled = _Largest(shape, source, window)
     return pooled if call.node.kind.startswith("aten.max_pool2d.") else (pooled,)

@@ -20,13 +20,14 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.computation import Computation
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.normalization import centred, mean_of
 from qdialect.frontends.planning.plain import element_type, value_of_tensor
 from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.reduction import reduced_shape
 from qdialect.frontends.planning.tensors import Tensor
-from qdialect.frontends.torch.operators.computation import computed
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 
@@ -70,7 +71,7 @@ def reduce_over(call: Call, source: Tensor, axes: Shape, keeps: bool, kind: str)
     def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
         return reduced(emitter, _OPS[kind], operands[0], axes, keeps) if axes else operands[0]
 
-    return computed(call, shape, (as_f32("self", source),), build)
+    return Computation(shape, (as_f32("self", source),), build, name=call.name)
 
 
 def _integers(call: Call, source: Tensor, axes: Shape, keeps: bool, op_class: type[IntegerReduceOp]) -> Value:
@@ -105,13 +106,6 @@ def axes_of(call: Call, rank: int) -> Shape:
     return axes
 
 
-def reduced_shape(shape: Shape, axes: Shape, keeps: bool) -> Shape:
-    """The shape without `axes`, which stay as extents of 1 where `keeps`."""
-    if keeps:
-        return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
-    return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
-
-
 @imports("var.correction", "var_mean.correction")
 def _variance(call: Call) -> Result:
     """``sum((x - mean)^2) / (n - correction)``, and the mean."""
@@ -133,5 +127,7 @@ def _variance(call: Call) -> Result:
     def mean(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
         return emitter.reshape(mean_of(emitter, operands[0], axes), shape)
 
-    result = computed(call, shape, (source,), variance)
-    return (result, computed(call, shape, (source,), mean)) if "var_mean" in call.node.kind else result
+    result = Computation(shape, (source,), variance, name=call.name)
+    if "var_mean" not in call.node.kind:
+        return result
+    return result, Computation(shape, (source,), mean, name=call.name)

@@ -14,11 +14,12 @@ from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit, quantize, stored_axis
-from qdialect.frontends.torch.operators.elementwise import FloatOps
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.quant_math.choices import SoftmaxArithmetic
+from qdialect.quant_math.expressions import Input
 
+_X, _Y = Input(0), Input(1)
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -26,7 +27,6 @@ _LOWEST = float(np.finfo(np.float32).min)
 class Shares(F32Tensor):
     """Exponentials over their sum along `axis`, in float32, or the logarithms of that."""
 
-    name: str
     source: F32Tensor
     axis: int
     is_logarithm: bool
@@ -37,7 +37,7 @@ class Shares(F32Tensor):
         source = self.source
         is_integer = isinstance(source, Quantized) and source.is_eight_bit and to.element in EIGHT_BIT
         if self.is_logarithm or not is_integer or not isinstance(source, Quantized):
-            return quantize(plan, name, self.f32(plan, self.name), to)
+            return quantize(plan, name, self.f32(plan, name), to)
 
         def emit(emitter: Emitter) -> Emitted:
             values, is_channels_last = emitter.either(source.values)
@@ -54,12 +54,11 @@ class Shares(F32Tensor):
 
     def _f32(self, plan: Plan, name: str) -> Value:
         """Exponentials of what is below the largest number, over their sum."""
-        source = self.source.f32(plan, self.name)
+        source = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
             f32, is_channels_last = emitter.either(source)
             axes = (stored_axis(self.axis, len(self.shape), is_channels_last),)
-            ops = FloatOps(emitter)
 
             def along(op_class: type[F32MaxOp | F32SumOp], value: ir.Value) -> ir.Value:
                 reduced = emitter.build(op_class, value, element="f32", axes=axes, keep_dims=True)
@@ -67,17 +66,18 @@ class Shares(F32Tensor):
 
             largest = along(F32MaxOp, f32)
             if self.is_safe:
-                largest = ops("maximum", largest, ops.number(_LOWEST, f32))
-            below = ops("sub", f32, largest)
-            powers = ops("math.exp", below)
+                largest = emitter.expression(_X.at_least(_LOWEST), largest)
+            below = emitter.expression(_X - _Y, f32, largest)
+            powers = emitter.expression(_X.apply("math.exp"), below)
             total = along(F32SumOp, powers)
             if self.is_safe:
                 # The largest power of any other row is 1.
-                total = ops("maximum", total, ops.number(0.5, f32))
-            shares = ops("sub", below, ops("math.log", total)) if self.is_logarithm else ops("div", powers, total)
-            return shares, is_channels_last
+                total = emitter.expression(_X.at_least(0.5), total)
+            if self.is_logarithm:
+                return emitter.expression(_X - _Y.apply("math.log"), below, total), is_channels_last
+            return emitter.expression(_X / _Y, powers, total), is_channels_last
 
-        return plan.compute(self.name, self.shape, "f32", emit)
+        return plan.compute(name, self.shape, "f32", emit)
 
 
 @imports("softmax.int", "_softmax.default", "log_softmax.int", "_log_softmax.default", "_safe_softmax.default")
@@ -86,4 +86,4 @@ def _softmax(call: Call) -> Result:
     rank, axis = len(source.shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     is_safe = "safe" in call.node.kind
-    return Shares(source.shape, call.name, source, axis % rank, "log" in call.node.kind, is_safe)
+    return Shares(source.shape, source, axis % rank, "log" in call.node.kind, is_safe, name=call.name)

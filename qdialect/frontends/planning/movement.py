@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, PadOp
+from qdialect.dialect import DynamicGatherOp, PadOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.frontends.budget import check_shape
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
-from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor, known
+from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Quantized, Tensor, known
 from qdialect.frontends.slices import Slice, gather, take_slices
 
 _LARGEST_WHOLE = 2**24
@@ -53,8 +53,8 @@ class Movement(ABC):
         """The same movement of a tensor with its dimensions in this order; None where that is impossible."""
         return None
 
-    def axis(self, axis: int) -> int:
-        """Where dimension `axis`, which has parameters of its own, comes to lie."""
+    def axis(self, axis: int, before: Shape) -> int:
+        """Where dimension `axis` of a tensor of shape `before`, which has parameters of its own, comes to lie."""
         raise UnsupportedError("tensor with a scale for each channel must not be moved")
 
 
@@ -64,13 +64,18 @@ class Transposition(Movement):
 
     order: tuple[int, ...]
 
+    @classmethod
+    def of(cls, before: Shape, order: tuple[int, ...]) -> Self:
+        """Of a tensor of shape `before`."""
+        return cls(tuple(before[axis] for axis in order), order)
+
     def array(self, array: Array) -> Array:
-        return np.ascontiguousarray(array.transpose(self.order))
+        return array.transpose(self.order).copy()
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return emitter.transpose(value, self.order)
 
-    def axis(self, axis: int) -> int:
+    def axis(self, axis: int, before: Shape) -> int:
         return self.order.index(axis)
 
 
@@ -93,7 +98,13 @@ class Broadcasting(Movement):
         return np.broadcast_to(array, self.shape)
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
-        return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=self.shape)
+        return emitter.broadcast(value, self.shape)
+
+    def axis(self, axis: int, before: Shape) -> int:
+        after = axis + len(self.shape) - len(before)
+        holds = self.shape[after] == before[axis]
+        require(holds, "tensor must not be repeated along the dimension of its scales")
+        return after
 
 
 @dataclass(frozen=True)
@@ -131,8 +142,13 @@ class Slicing(Movement):
 
     slices: tuple[Slice, ...]
 
+    @classmethod
+    def of(cls, slices: Sequence[Slice]) -> Self:
+        """One slice for each dimension."""
+        return cls(tuple(one.count for one in slices), tuple(slices))
+
     def array(self, array: Array) -> Array:
-        return np.ascontiguousarray(array[np.ix_(*(one.indices for one in self.slices))]) if self.slices else array
+        return array[(*(one.index for one in self.slices), ...)].copy()
 
     def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
         return take_slices(emitter, value, self.slices)
@@ -140,11 +156,10 @@ class Slicing(Movement):
     def ordered(self, order: Sequence[int]) -> Movement:
         return Slicing(tuple(self.shape[i] for i in order), tuple(self.slices[i] for i in order))
 
-    def axis(self, axis: int) -> int:
-        whole = range(self.shape[axis])
-        require(
-            self.slices[axis].indices == tuple(whole), "tensor must not be sliced along the dimension of its scales"
-        )
+    def axis(self, axis: int, before: Shape) -> int:
+        own = self.slices[axis]
+        is_whole = own.step > 0 and own.count == before[axis]
+        require(is_whole, "tensor must not be sliced along the dimension of its scales")
         return axis
 
 
@@ -155,6 +170,11 @@ class Gathering(Movement):
     along: int
     indices: tuple[int, ...]
 
+    @classmethod
+    def of(cls, before: Shape, along: int, indices: Sequence[int]) -> Self:
+        """Along dimension `along` of a tensor of shape `before`."""
+        return cls((*before[:along], len(indices), *before[along + 1 :]), along, tuple(indices))
+
     def array(self, array: Array) -> Array:
         return np.take(array, self.indices, axis=self.along)
 
@@ -163,6 +183,33 @@ class Gathering(Movement):
 
     def ordered(self, order: Sequence[int]) -> Movement:
         return Gathering(tuple(self.shape[i] for i in order), list(order).index(self.along), self.indices)
+
+    def axis(self, axis: int, before: Shape) -> int:
+        require(axis != self.along, "elements must not be gathered along the dimension of their scales")
+        return axis
+
+
+@dataclass(frozen=True)
+class DynamicGathering(Movement):
+    """The elements at `indices`, which are known at run time alone, along a dimension."""
+
+    along: int
+    indices: Value
+
+    @property
+    def is_known(self) -> bool:
+        return False
+
+    def array(self, array: Array) -> Array:
+        raise UnsupportedError("indices must be known to gather when the model is read")
+
+    def emit(self, emitter: Emitter, value: ir.Value, to: QuantizedTensorType | None) -> ir.Value:
+        indices = emitter.to_channels_first(self.indices)
+        return emitter.build(DynamicGatherOp, value, indices, element=element_of(value.type), axis=self.along)
+
+    def axis(self, axis: int, before: Shape) -> int:
+        require(axis != self.along, "elements must not be gathered along the dimension of their scales")
+        return axis if axis < self.along else axis + len(self.indices.shape) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +237,21 @@ def move(plan: Plan, name: str, source: Tensor, movement: Movement) -> Tensor:
         return Moved(movement.shape, source, movement)
     per_tensor = len(source.scales) == 1
     to = source.parameters if per_tensor else None
-    axis = source.axis if per_tensor else movement.axis(source.axis)
+    axis = source.axis if per_tensor else movement.axis(source.axis, source.shape)
     values = move_value(plan, name, source.values, movement, to)
-    return Quantized(movement.shape, values, source.scales, source.zero_points, axis)
+    return replace(source, shape=movement.shape, values=values, axis=axis)
+
+
+def gathered(plan: Plan, name: str, source: Tensor, indices: Value, axis: int) -> Tensor:
+    """The elements of a tensor at run-time indices; quantized values stay quantized where one scale is for all."""
+    shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
+    movement = DynamicGathering(shape, axis, indices)
+    try:
+        return move(plan, name, source, movement)
+    except UnsupportedError:
+        if not isinstance(source, F32Tensor):
+            raise
+        return move(plan, name, Computed(source.shape, source.f32(plan, name)), movement)
 
 
 def _moved_constant(plan: Plan, name: str, source: Constant, movement: Movement) -> Tensor:

@@ -1,0 +1,114 @@
+"""A convolution or matrix product of quantized numbers, before anyone asks how its result is quantized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, DequantizeOp, RequantizeOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Array
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Floats, Plan, Quantized, limit
+from qdialect.frontends.planning.weight import LARGEST_BIAS, Weight
+
+Accumulate = Callable[[Emitter, Array | None], ir.Value]
+"""Builds i32 accumulators, their channels last, to which an i32 bias is added."""
+Finish = Callable[[Emitter, ir.Value], Emitted]
+"""Brings what has the accumulators' shape to the model's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction(F32Tensor):
+    """f32 values ``accumulator * s_x * s_w + bias``.
+
+    The sum of integers is exact.  A bias is either i32, in units of the accumulator, or f32: where it counts whole
+    units it is a part of the sum; otherwise it is added to the f32 values.
+    """
+
+    data: Quantized
+    scales: Floats
+    """Of the weights."""
+    bias: Array | None
+    accumulate: Accumulate
+    finish: Finish
+
+    @property
+    def _accumulator_scales(self) -> Array:
+        return accumulator_scales(self.data, self.scales)
+
+    def _whole_bias(self) -> Array | None:
+        """The bias in units of the accumulator, None where it is not a whole number of them."""
+        if self.bias is None or self.bias.dtype == np.int32:
+            return self.bias
+        with np.errstate(all="ignore"):
+            counted = self.bias.astype(np.float64) / self._accumulator_scales.astype(np.float64)
+        rounded = np.rint(counted)
+        holds = np.array_equal(counted, rounded) and bool(np.all(np.abs(rounded) <= LARGEST_BIAS))
+        return rounded.astype(np.int32) if holds else None
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        whole = self._whole_bias()
+        if to.element not in EIGHT_BIT or (self.bias is not None and whole is None):
+            return super()._quantized(plan, name, to)
+
+        def emit(emitter: Emitter) -> Emitted:
+            accumulators = self.accumulate(emitter, whole)
+            requantized = emitter.build(
+                RequantizeOp,
+                accumulators,
+                element=to.element,
+                input_scale=self.data.scales[0],
+                weight_scales=self.scales,
+                output_scale=to.scale,
+                output_zero_point=to.zero_point,
+                axis=len(shape_of(accumulators.type)) - 1,
+                **to.profile.rescale,
+            )
+            return self.finish(emitter, requantized)
+
+        return limit(plan, name, plan.compute(name, self.shape, to.element, emit), to)
+
+    def accumulators(self, plan: Plan, name: str) -> Value:
+        """The i32 accumulators, an i32 bias among them."""
+        bias = self._whole_bias()
+        return plan.compute(
+            name, self.shape, "i32", lambda emitter: self.finish(emitter, self.accumulate(emitter, bias))
+        )
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        whole = self.bias if self.bias is not None and self.bias.dtype == np.int32 else None
+        added = None if whole is not None else self.bias
+
+        def emit(emitter: Emitter) -> Emitted:
+            accumulators = self.accumulate(emitter, whole)
+            shape, scales = shape_of(accumulators.type), tuple(map(float, self._accumulator_scales))
+            parameters = {"scales": scales, "zero_points": (0,), "axis": len(shape) - 1}
+            f32 = emitter.build(DequantizeOp, accumulators, element="f32", **parameters)
+            if added is not None:
+                bias = emitter.build(BroadcastOp, emitter.constant(added), element="f32", shape=shape)
+                f32 = emitter.float_op("arith.addf", f32, bias)
+            return self.finish(emitter, f32)
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def accumulator_scales(data: Quantized, scales: Floats) -> Array:
+    """What an accumulator of each output channel counts: s_x * s_w in float32; `scales` are those of the weights."""
+    return np.float32(data.scales[0]) * np.array(scales, dtype=np.float32)
+
+
+def accumulator_attributes(data: Quantized, weight: Weight | Quantized) -> Mapping[str, Any]:
+    """The scales and zero points of an op that multiplies `data` and `weight`."""
+    points = weight.zero_points
+    return {
+        "input_scale": data.scales[0],
+        "input_zero_point": data.zero_points[0],
+        "weight_scales": weight.scales,
+        "weight_zero_points": points[:1] if len(set(points)) == 1 else points,
+    }

@@ -1,0 +1,72 @@
+"""Convolutions over images NCHW, over rows NCL as images of height 1, or over each image of a stack NCDHW."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp
+from qdialect.frontends.common import Array, Shape, require
+from qdialect.frontends.planning.contraction import Contraction, Finish, accumulator_attributes
+from qdialect.frontends.planning.emitter import Emitter, Value
+from qdialect.frontends.planning.tensors import Quantized
+from qdialect.frontends.planning.weight import Weight
+from qdialect.frontends.planning.window import Window
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution of either direction; the weights are [O, ..., C / groups]."""
+
+    op_class: type[Conv2DOp | ConvTranspose2DOp]
+    data: Quantized
+    weight: Weight
+    attributes: dict[str, Any]
+
+    def contraction(self, shape: Shape, bias: Array | None, name: str | None = None) -> Contraction:
+        """The f32 values of the result, which has the model's `shape`."""
+        return Contraction(shape, self.data, self.weight.scales, bias, self._accumulate, from_image(shape), name=name)
+
+    def _accumulate(self, emitter: Emitter, bias: Array | None) -> ir.Value:
+        return emitter.build(
+            self.op_class,
+            image(emitter, self.data.values),
+            emitter.constant(kernels(self.weight.values)),
+            None if bias is None else emitter.constant(bias),
+            element="i32",
+            **accumulator_attributes(self.data, self.weight),
+            **self.attributes,
+        )
+
+
+def check_groups(channels: int, weight: Shape, groups: int) -> None:
+    """Raise `UnsupportedError` where weights [O, ..., C / groups] cannot read as many `channels`."""
+    holds = groups >= 1 and channels == groups * weight[-1]
+    require(holds, f"input must have {groups} * {weight[-1]} channels, but got {channels}")
+    require(weight[0] % groups == 0, f"output channels must be a multiple of {groups}, but got {weight[0]}")
+
+
+def attributes_of(window: Window, groups: int) -> dict[str, Any]:
+    """Those of `Conv2DOp` for a window over at most two dimensions."""
+    flat = window.two_dimensional()
+    return {"strides": flat.strides, "padding": flat.padding, "dilation": flat.dilation, "groups": groups}
+
+
+def image(emitter: Emitter, value: Value) -> ir.Value:
+    """The data as images NHWC."""
+    batch, channels, *size = value.shape
+    height, width = (1, *size)[-2:]
+    return emitter.reshape(emitter.last(value), (batch * math.prod(size[:-2]), height, width, channels))
+
+
+def kernels(weight: Array) -> Array:
+    """The weights of images."""
+    return weight.reshape(weight.shape[0], *(1, *weight.shape[1:-1])[-2:], weight.shape[-1])
+
+
+def from_image(shape: Shape) -> Finish:
+    """Brings images NHWC to the model's `shape`."""
+    last = (shape[0], *shape[2:], shape[1])
+    return lambda emitter, value: (emitter.reshape(value, last), True)

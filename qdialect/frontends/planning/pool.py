@@ -1,0 +1,89 @@
+"""Windows over 8-bit images: their sums, and their maxima, which are the quantized values of the largest numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, GatherOp, MaxPool2DOp, PadOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.frontends.common import require
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
+from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized
+from qdialect.frontends.planning.window import Window
+
+
+@dataclass(frozen=True, eq=False)
+class Largest(F32Tensor):
+    """The largest f32 values of windows: once they are quantized values, those are compared."""
+
+    source: F32Tensor
+    window: Window
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        return largest(plan, name, self.source.quantized(plan, name, to), self.window, self.shape)
+
+
+def largest(plan: Plan, name: str, source: Value, window: Window, shape: tuple[int, ...]) -> Value:
+    """The largest 8-bit value of each window, in the result's `shape`."""
+    element = source.element
+    require(element in EIGHT_BIT, f"input must be i8 or ui8, but got {element}")
+    low, high = ELEMENT_RANGES[element]
+
+    def emit(emitter: Emitter) -> Emitted:
+        data, apart = _without_dilation(emitter, image_of(emitter, source), window.two_dimensional(), low)
+        pooled = emitter.build(
+            MaxPool2DOp,
+            data,
+            element=element,
+            kernel=apart.kernel,
+            strides=apart.strides,
+            padding=apart.padding,
+            output_min=low,
+            output_max=high,
+        )
+        return emitter.reshape(pooled, (shape[0], *shape[2:], shape[1])), True
+
+    return plan.compute(name, shape, element, emit)
+
+
+def _without_dilation(emitter: Emitter, data: ir.Value, window: Window, lowest: int) -> tuple[ir.Value, Window]:
+    """The elements of dilated windows side by side, and the windows over them; `lowest` never wins."""
+    if set(window.dilation) == {1}:
+        return data, window
+    element, zeros = element_of(data.type), (0, 0)
+    padding = {"low": (0, *window.before, 0), "high": (0, *window.after, 0), "value": lowest}
+    data = emitter.build(PadOp, data, element=element, **padding)
+    for i in range(2):
+        starts = range(0, window.output[i] * window.strides[i], window.strides[i])
+        indices = tuple(start + k * window.dilation[i] for start in starts for k in range(window.kernel[i]))
+        data = emitter.build(GatherOp, data, element=element, axis=i + 1, indices=indices)
+    return data, Window(window.kernel, window.kernel, (1, 1), zeros, zeros, window.output)
+
+
+def window_sums(emitter: Emitter, source: Quantized, window: Window, share: float) -> ir.Value:
+    """i32 sums of ``(q - z) * share``, by a convolution with ones; the padding holds the zero point z."""
+    flat, channels, before = window.two_dimensional(), source.shape[1], source.parameters
+    return emitter.build(
+        Conv2DOp,
+        image_of(emitter, source.values),
+        emitter.constant(np.broadcast_to(np.int8(1), (channels, *flat.kernel, 1))),
+        element="i32",
+        strides=flat.strides,
+        padding=flat.padding,
+        groups=channels,
+        input_scale=before.scale,
+        input_zero_point=before.zero_point,
+        weight_scales=(share,),
+    )
+
+
+def image_of(emitter: Emitter, values: Value) -> ir.Value:
+    """Channels-first data over one or two dimensions as NHWC, of height 1 where there is one dimension."""
+    batch, channels, *size = values.shape
+    height, width = (1, math.prod(size)) if len(size) != 2 else size
+    return emitter.reshape(emitter.last(values), (batch, height, width, channels))
