@@ -5,6 +5,7 @@ A number Qm.n has m bits before its point and n = 15 - m behind it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -25,14 +26,11 @@ MAX_INTEGER_BITS = 6
 _ONE, _HALF = 2**15 - 1, 2**14
 # Of Q2.13.
 _ONE_Q2 = 1 << 13
-# Each e^-(2^k) in Q0.31, as gemmlowp writes it, by k.
-_POWERS = {
-    **{-2: 1672461947, -1: 1302514674, 0: 790015084},
-    **{1: 290630308, 2: 39332535, 3: 720401, 4: 242},
-}
-_EIGHTH_POWER, _THIRD = 1895147668, 715827883
+# e^-(2^k) in Q0.31 for k = -2..4: one factor for each bit of the argument above a quarter.
+_POWERS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
+_EIGHTH_POWER, _THIRD = round(math.exp(-1 / 8) * 2**31), round(2**31 / 3)
 # Newton's first guess 48/17 - 32/17 * d, in Q2.29.
-_NEWTON_CONSTANT, _NEWTON_SLOPE = 1515870810, -1010580540
+_NEWTON_CONSTANT, _NEWTON_SLOPE = round(48 / 17 * 2**29), round(-32 / 17 * 2**29)
 _NEWTON_STEPS = 3
 # Below -2^5 the exponential is zero; arguments of fewer integer bits stay above.
 _BITS_OF_LIMIT, _LIMIT = 5, -32
