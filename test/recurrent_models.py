@@ -64,6 +64,25 @@ class Lstm:
         return replace(self, **changes)
 
 
+@dataclass(frozen=True)
+class BidirectionalLstm:
+    """A BIDIRECTIONAL_SEQUENCE_LSTM, both directions of one kind."""
+
+    direction: Lstm
+    is_merged: bool = True
+    has_auxiliary: bool = False
+    """Whether the backward direction reads another input."""
+
+    def content(self) -> bytes:
+        """The model's file."""
+        return _Writer(self.direction).both(self.is_merged, self.has_auxiliary)
+
+    def inputs(self) -> list[Array]:
+        """Drawn for its inputs."""
+        first = self.direction.inputs()
+        return [*first, *self.direction.but(seed=99).inputs()] if self.has_auxiliary else first
+
+
 class _Writer:
     def __init__(self, model: Lstm) -> None:
         self.model = model
@@ -73,28 +92,57 @@ class _Writer:
 
     def content(self) -> bytes:
         model, writer = self.model, self.writer
-        width = model.width or model.cells
         data = writer.tensor("x", model.input_shape, model.data, self.activation(0.03, -3))
-        state = self.activation(0.008, 5)
-        gates = [index for index in range(4) if index or not model.is_coupled]
-        by_gate = {index: index in gates for index in range(4)}
-        weights = [self.matrix(f"w{i}", model.cells, model.depth) if by_gate[i] else -1 for i in range(4)]
-        recurrences = [self.matrix(f"r{i}", model.cells, width) if by_gate[i] else -1 for i in range(4)]
-        peepholes = [self.peephole(f"p{i}") if model.has_peepholes and by_gate[i] else -1 for i in (0, 1, 3)]
-        biases = [self.bias(f"b{i}", model.cells) if by_gate[i] and model.has_bias else -1 for i in range(4)]
-        projection = [self.matrix("projection", width, model.cells), self.bias("projection bias", width)]
-        projection = projection if model.width else [-1, -1]
-        hidden = writer.variable("h", (model.batch, width), model.data, state)
-        cell_scale = Quantization((2.0**model.cell_exponent,), (0,)) if self.is_integer else None
-        cell_type = np.int16 if self.is_integer else np.float32
-        cell = writer.variable("c", (model.batch, model.cells), cell_type, cell_scale)
-        norms = [self.norm(f"n{i}") if by_gate[i] and model.has_norms else -1 for i in range(4)]
-        output = writer.tensor("y", (*model.input_shape[:2], width), model.data, state)
-        inputs = [data, *weights, *recurrences, *peepholes, *biases, *projection, hidden, cell, *norms]
+        norms = [self.norm(f"n{i}") if self.has(i) and model.has_norms else -1 for i in range(4)]
+        output = writer.tensor("y", self.output_shape(1), model.data, self.activation(0.008, 5))
+        inputs = [data, *self.direction(), *self.states(), *norms]
         kind = OPTIONS.UnidirectionalSequenceLSTMOptions
         between = self.intermediates() if self.is_integer else ()
         writer.operator(KIND.UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, output, kind, self.options(), between)
         return writer.finish([data], [output])
+
+    def both(self, is_merged: bool, has_auxiliary: bool) -> bytes:
+        model, writer = self.model, self.writer
+        data = writer.tensor("x", model.input_shape, model.data)
+        other = [writer.tensor("auxiliary", model.input_shape, model.data)] if has_auxiliary else []
+        directions = [*self.direction(), *self.direction()]
+        inputs = [data, *directions, *self.states(), *self.states(), *(other or [-1]), *(-1,) * 8]
+        shapes = [self.output_shape(2)] if is_merged else [self.output_shape(1)] * 2
+        outputs = [writer.tensor(f"y{i}", shape, model.data) for i, shape in enumerate(shapes)]
+        kind = OPTIONS.BidirectionalSequenceLSTMOptions
+        writer.operator(KIND.BIDIRECTIONAL_SEQUENCE_LSTM, inputs, outputs, kind, self.options_of_both(is_merged))
+        return writer.finish([data, *other], outputs)
+
+    def has(self, gate: int) -> bool:
+        return gate > 0 or not self.model.is_coupled
+
+    @property
+    def width(self) -> int:
+        return self.model.width or self.model.cells
+
+    def output_shape(self, directions: int) -> tuple[int, ...]:
+        return (*self.model.input_shape[:2], directions * self.width)
+
+    def direction(self) -> list[int]:
+        """Weights, peepholes, biases and projection."""
+        model, gates = self.model, range(4)
+        weights = [self.matrix(f"w{i}", model.cells, model.depth) if self.has(i) else -1 for i in gates]
+        recurrences = [self.matrix(f"r{i}", model.cells, self.width) if self.has(i) else -1 for i in gates]
+        peepholes = [self.peephole(f"p{i}") if model.has_peepholes and self.has(i) else -1 for i in (0, 1, 3)]
+        biases = [self.bias(f"b{i}", model.cells) if self.has(i) and model.has_bias else -1 for i in gates]
+        projection = [-1, -1]
+        if model.width:
+            projection = [self.matrix("projection", model.width, model.cells), self.bias("start", model.width)]
+        return [*weights, *recurrences, *peepholes, *biases, *projection]
+
+    def states(self) -> list[int]:
+        model = self.model
+        hidden = self.writer.variable("h", (model.batch, self.width), model.data, self.activation(0.008, 5))
+        shape = (model.batch, model.cells)
+        if not self.is_integer:
+            return [hidden, self.writer.variable("c", shape, np.float32)]
+        scale = Quantization((2.0**model.cell_exponent,), (0,))
+        return [hidden, self.writer.variable("c", shape, np.int16, scale)]
 
     def options(self) -> Callable[[Builder], int]:
         model = self.model
@@ -107,6 +155,19 @@ class _Writer:
             tflite.UnidirectionalSequenceLSTMOptionsAddTimeMajor(builder, model.is_time_major)
             tflite.UnidirectionalSequenceLSTMOptionsAddAsymmetricQuantizeInputs(builder, model.is_asymmetric)
             return tflite.UnidirectionalSequenceLSTMOptionsEnd(builder)
+
+        return write
+
+    def options_of_both(self, is_merged: bool) -> Callable[[Builder], int]:
+        model = self.model
+
+        def write(builder: Builder) -> int:
+            tflite.BidirectionalSequenceLSTMOptionsStart(builder)
+            tflite.BidirectionalSequenceLSTMOptionsAddFusedActivationFunction(builder, model.activation)
+            tflite.BidirectionalSequenceLSTMOptionsAddMergeOutputs(builder, is_merged)
+            tflite.BidirectionalSequenceLSTMOptionsAddTimeMajor(builder, model.is_time_major)
+            tflite.BidirectionalSequenceLSTMOptionsAddAsymmetricQuantizeInputs(builder, model.is_asymmetric)
+            return tflite.BidirectionalSequenceLSTMOptionsEnd(builder)
 
         return write
 

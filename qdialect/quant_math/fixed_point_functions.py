@@ -109,7 +109,7 @@ def _inverse(values: IntArray) -> IntArray:
     return x
 
 
-def _product(a: IntArray, b: IntArray | int) -> IntArray:
+def _product(a: IntArray | int, b: IntArray | int) -> IntArray:
     return doubling_high_multiply(a, b, 16)
 
 

@@ -56,7 +56,7 @@ def test_a_call_starts_from_zero_states() -> None:
 REFUSED = [
     (BASE.but(cell_exponent=-8), "cell state scale must be in"),
     (BASE.but(activation=1), "fused activation must be TANH, but got 1"),
-    (BASE.but(steps=513), "input must have at most 512 time steps, but got 513"),
+    (BASE.but(steps=257), "input must have at most 256 time steps, but got 257"),
 ]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.frontends.common import require
-from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.model import Tensor
 from qdialect.frontends.tflite.operators.sequence import check_matrix
 
 # Where the inputs of UNIDIRECTIONAL_SEQUENCE_LSTM stand: the first of four gates i, f, g and o, or of three.
 _WEIGHTS, _RECURRENCES, _PEEPHOLES, _BIASES, _NORMS = 1, 5, 9, 12, 20
 _PROJECTION, _PROJECTION_BIAS, _HIDDEN_STATE, _CELL_STATE = 16, 17, 18, 19
-_SHORTEST, _LONGEST = 20, 24
+SHORTEST, LONGEST = 20, 24
+"""Inputs without and with coefficients of normalizations."""
 _INPUT, _FORGET, _CELL, _OUTPUT = range(4)
 _PEEPHOLE_OF = {_INPUT: 0, _FORGET: 1, _OUTPUT: 2}
 
@@ -52,12 +54,9 @@ class LstmTensors:
     """[B, H]"""
 
     @classmethod
-    def of(cls, operator: Operator) -> LstmTensors:
-        """Those of UNIDIRECTIONAL_SEQUENCE_LSTM, of shapes that fit together; raises `UnsupportedError`."""
-        found = len(operator.inputs)
-        require(found in (_SHORTEST, _LONGEST), f"must have {_SHORTEST} or {_LONGEST} inputs, but got {found}")
-        require(len(operator.outputs) == 1, f"must have 1 output, but got {len(operator.outputs)}")
-        inputs = (*operator.inputs, *(None,) * (_LONGEST - found))
+    def of(cls, given: Sequence[Tensor | None]) -> LstmTensors:
+        """Those of UNIDIRECTIONAL_SEQUENCE_LSTM's inputs, of shapes that fit together; raises `UnsupportedError`."""
+        inputs = (*given, *(None,) * (LONGEST - len(given)))
         present = [index for index in range(4) if inputs[_WEIGHTS + index] is not None]
         require(present in ([0, 1, 2, 3], [1, 2, 3]), "must have weights for the gates f, g and o")
         gates = tuple(_gate(inputs, index) for index in present)

@@ -18,7 +18,7 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Shape, Tensor
 
 State = TypeVar("State")
-MAX_STEPS = 512
+MAX_STEPS = 256
 """Of one operator: more would take long to compile."""
 
 
@@ -68,6 +68,15 @@ class Steps:
             state, row = step(state, index)
             given.append(row)
         return given[::-1] if self.is_reverse else given
+
+
+def of_both(
+    emitter: Emitter, steps: Steps, directions: Sequence[Sequence[ir.Value]], is_merged: bool
+) -> list[ir.Value]:
+    """The sequences of two directions: side by side in one where they are merged."""
+    if is_merged:
+        return [steps.joined(emitter, [emitter.concatenate(pair, 1) for pair in zip(*directions, strict=True)])]
+    return [steps.joined(emitter, rows) for rows in directions]
 
 
 def columns(emitter: Emitter, value: ir.Value, index: int, count: int) -> ir.Value:
