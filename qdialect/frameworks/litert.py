@@ -54,6 +54,8 @@ def load(content: bytes, threads: int, *, is_reference: bool) -> Callable[[Seque
             with lock:
                 for index, array in zip(inputs, arrays, strict=True):
                     interpreter.set_tensor(index, np.ascontiguousarray(array))
+                # What an operator keeps from call to call starts anew in each.
+                interpreter.reset_all_variables()
                 interpreter.invoke()
                 return [interpreter.get_tensor(index) for index in outputs]
         except Exception as error:

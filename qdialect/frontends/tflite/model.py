@@ -63,6 +63,8 @@ class Operator:
     options_table: Table | None
     budget: Budget
     """What this node and all others may make beside what the file holds."""
+    intermediates: tuple[Tensor, ...] = ()
+    """Tensors whose scales say how the node rounds between its inputs and outputs."""
 
     @property
     def title(self) -> str:

@@ -237,8 +237,9 @@ class _Reader:
         inputs, outputs = self._integers(operator.InputsAsNumpy()), self._integers(operator.OutputsAsNumpy())
         sources = tuple(None if i == -1 else _tensors_at((i,), tensors, f"node {index}")[0] for i in inputs)
         results = _tensors_at(outputs, tensors, f"node {index}")
+        between = _tensors_at(self._integers(operator.IntermediatesAsNumpy()), tensors, f"node {index}")
         options = operator.BuiltinOptionsType(), operator.BuiltinOptions()
-        return Operator(index, kinds[code], sources, results, *options, self._budget)
+        return Operator(index, kinds[code], sources, results, *options, self._budget, between)
 
     def _quantization(
         self, tensor: tflite.Tensor, name: str, shape: tuple[int, ...]

@@ -46,6 +46,7 @@ class _Tensor:
     quantization: Quantization | None
     data: NDArray[Any] | None
     signature: tuple[int, ...] = ()
+    is_variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class _Operator:
     outputs: tuple[int, ...]
     options_type: int
     write_options: Callable[[Builder], int] | None
+    intermediates: tuple[int, ...] = ()
 
 
 class ModelWriter:
@@ -78,6 +80,14 @@ class ModelWriter:
         self._tensors.append(entry)
         return len(self._tensors) - 1
 
+    def variable(
+        self, name: str, shape: Sequence[int], dtype: type[np.generic], quantization: Quantization | None = None
+    ) -> int:
+        """Add a tensor in which a node keeps its state."""
+        kind = _TYPES[np.dtype(dtype)]
+        self._tensors.append(_Tensor(name, tuple(shape), kind, quantization, None, is_variable=True))
+        return len(self._tensors) - 1
+
     def constant(self, name: str, data: NDArray[Any], quantization: Quantization | None = None) -> int:
         """Add a tensor with content."""
         self._tensors.append(_Tensor(name, data.shape, _TYPES[data.dtype], quantization, data))
@@ -90,10 +100,15 @@ class ModelWriter:
         outputs: int | Sequence[int],
         options_type: int = tflite.BuiltinOptions.NONE,
         write_options: Callable[[Builder], int] | None = None,
+        intermediates: Sequence[int] = (),
     ) -> None:
-        """Add a node of the `BuiltinOperator` `code`; `write_options` writes its options and gives their offset."""
+        """Add a node of the `BuiltinOperator` `code`; `write_options` writes its options and gives their offset.
+
+        An input of -1 is one that the node leaves out.
+        """
         results = (outputs,) if isinstance(outputs, int) else tuple(outputs)
-        self._operators.append(_Operator(code, tuple(inputs), results, options_type, write_options))
+        node = _Operator(code, tuple(inputs), results, options_type, write_options, tuple(intermediates))
+        self._operators.append(node)
 
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         """The content of the model's file; `inputs` and `outputs` are those of the graph."""
@@ -262,6 +277,8 @@ def _write_tensor(builder: Builder, tensor: _Tensor, buffer: int) -> int:
         tflite.TensorAddQuantization(builder, quantization)
     if signature is not None:
         tflite.TensorAddShapeSignature(builder, signature)
+    if tensor.is_variable:
+        tflite.TensorAddIsVariable(builder, True)
     return tflite.TensorEnd(builder)
 
 
@@ -277,6 +294,7 @@ def _write_quantization(builder: Builder, quantization: Quantization) -> int:
 
 def _write_operator(builder: Builder, operator: _Operator, operator_codes: Sequence[int]) -> int:
     inputs, outputs = _indices(builder, operator.inputs), _indices(builder, operator.outputs)
+    between = _indices(builder, operator.intermediates) if operator.intermediates else None
     options = None if operator.write_options is None else operator.write_options(builder)
     tflite.OperatorStart(builder)
     tflite.OperatorAddOpcodeIndex(builder, operator_codes.index(operator.code))
@@ -285,4 +303,6 @@ def _write_operator(builder: Builder, operator: _Operator, operator_codes: Seque
     if options is not None:
         tflite.OperatorAddBuiltinOptionsType(builder, operator.options_type)
         tflite.OperatorAddBuiltinOptions(builder, options)
+    if between is not None:
+        tflite.OperatorAddIntermediates(builder, between)
     return tflite.OperatorEnd(builder)

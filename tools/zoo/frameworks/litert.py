@@ -20,6 +20,7 @@ def load(path: str, *, timed: bool) -> Runner:
     def run(inputs: Sequence[Array]) -> list[Array]:
         for index, array in zip(sources, inputs, strict=True):
             interpreter.set_tensor(index, array)
+        interpreter.reset_all_variables()
         interpreter.invoke()
         return [interpreter.get_tensor(index) for index in results]
 

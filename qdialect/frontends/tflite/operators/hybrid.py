@@ -18,12 +18,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import (
     DynamicConv2DOp,
     DynamicDenseOp,
-    F32MaxOp,
-    F32MinOp,
     PadOp,
-    QuantizeOp,
-    RangeScaleOp,
-    RangeZeroPointOp,
 )
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
@@ -34,61 +29,11 @@ from qdialect.frontends.tflite.operators.activation_range import f32_bounds
 from qdialect.frontends.tflite.operators.checks import check_scales, constant, operands
 from qdialect.frontends.tflite.operators.f32 import F32Builder
 from qdialect.frontends.tflite.operators.registry import Emission, imports_hybrid
+from qdialect.frontends.tflite.operators.run_time_ranges import RunTimeQuantized, asymmetric, symmetric
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import FloatRounding
 
-_LARGEST = 127.0
 _MAX_IMAGES = 64
-
-
-@dataclass(frozen=True)
-class _Quantized:
-    """i8 values, and the f32 scale and i8 zero point of each group of them."""
-
-    values: ir.Value
-    scale: ir.Value
-    zero_point: ir.Value
-
-
-def _to_integer(emitter: Emitter, value: ir.Value) -> ir.Value:
-    """The nearest i8, ties away from zero; zero where there is no number."""
-    how: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), "rounding": FloatRounding.HALF_AWAY}
-    return emitter.build(QuantizeOp, value, element="i8", **how)
-
-
-def _ends(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> tuple[ir.Value, ir.Value]:
-    over = {"axes": axes, "keep_dims": True}
-    minimum = emitter.build(F32MinOp, value, element="f32", **over)
-    return minimum, emitter.build(F32MaxOp, value, element="f32", **over)
-
-
-def _asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Quantized:
-    """``half_away(zero_point + x * (1 / scale))`` in float32 (TFLite tensor_utils AsymmetricQuantizeFloats)."""
-    ends = _ends(emitter, value, axes)
-    scale = emitter.build(RangeScaleOp, *ends, element="f32")
-    zero_point = emitter.build(RangeZeroPointOp, *ends, element="f32")
-    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
-    scaled = s("mulf", value, s.spread(small("divf", small.filled(1.0), scale)))
-    quantized = _to_integer(emitter, s("addf", s.spread(zero_point), scaled))
-    return _Quantized(quantized, scale, _to_integer(emitter, zero_point))
-
-
-def _symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Quantized:
-    """``half_away(x * (127 / range))`` in float32, the range the largest magnitude (SymmetricQuantizeFloats)."""
-    minimum, maximum = _ends(emitter, value, axes)
-    s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(minimum.type))
-    largest = small("maximumf", small("absf", minimum), small("absf", maximum))
-    one, is_positive = small.filled(1.0), emitter.compare(_GREATER, largest, small.filled(0.0))
-    scale = emitter.select(is_positive, small("divf", largest, _LARGEST), one)
-    factor = emitter.select(is_positive, small("divf", small.filled(_LARGEST), largest), one)
-    bounded = s("minimumf", s("maximumf", s("mulf", value, s.spread(factor)), -_LARGEST), _LARGEST)
-    zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
-    return _Quantized(_to_integer(emitter, bounded), scale, zero_point)
-
-
-# arith.cmpf's number of "ordered and greater than".
-_GREATER = 2
 
 
 def _weights(weight: Tensor, rank: int, axis: int) -> NDArray[Any]:
@@ -130,7 +75,7 @@ def _fully_connected(operator: Operator) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         rows = emitter.reshape(emitter.value(data), (count, depth))
-        row = (_asymmetric if is_asymmetric else _symmetric)(emitter, rows, (1,))
+        row = (asymmetric if is_asymmetric else symmetric)(emitter, rows, (1,))
         start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
         parts = (row.values, emitter.constant(matrix), row.scale, row.zero_point, start)
         total = emitter.build(DynamicDenseOp, *parts, element="f32", weight_scales=weight.scales)
@@ -190,7 +135,7 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
 
     def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
         padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
-        found, constant_taps = _asymmetric(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
+        found, constant_taps = asymmetric(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
         start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
         scaled = _scaled_once if axis else _scaled_twice
         total = scaled(emitter, found, constant_taps, start, weight_scales=weight.scales, **how)
@@ -204,14 +149,16 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
     return emit
 
 
-def _scaled_once(emitter: Emitter, image: _Quantized, taps: ir.Value, bias: ir.Value | None, **how: Any) -> ir.Value:
+def _scaled_once(
+    emitter: Emitter, image: RunTimeQuantized, taps: ir.Value, bias: ir.Value | None, **how: Any
+) -> ir.Value:
     """``float32(sum) * (scale * weight_scale) + bias``, as depthwise kernels do."""
     parts = (image.values, taps, image.scale, image.zero_point, bias)
     return emitter.build(DynamicConv2DOp, *parts, element="f32", **how)
 
 
 def _scaled_twice(
-    emitter: Emitter, image: _Quantized, taps: ir.Value, bias: ir.Value | None, weight_scales: Any, **how: Any
+    emitter: Emitter, image: RunTimeQuantized, taps: ir.Value, bias: ir.Value | None, weight_scales: Any, **how: Any
 ) -> ir.Value:
     """``float32(sum) * weight_scale * scale + bias``."""
     parts = (image.values, taps, emitter.constant(np.array(1, np.float32)), image.zero_point)

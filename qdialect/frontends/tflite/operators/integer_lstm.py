@@ -1,0 +1,263 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of i8 activations and an i16 cell state, in the bits of LiteRT's reference kernel.
+
+Gates are Q3.12 before their function and Q0.15 behind it; the cell state has a scale that is a power of two.  Every
+product is rounded and saturated by itself, in the order of the kernel (TFLite lstm_eval.cc, LstmStepInteger8x8_16).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import BroadcastOp, ClipOp, DenseOp, RequantizeOp
+from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.frontends.arithmetic import Arithmetic
+from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Tensor
+from qdialect.frontends.tflite.operators.checks import check_rescale, check_scales, constant
+from qdialect.frontends.tflite.operators.lstm_tensors import Gate, LstmTensors
+from qdialect.frontends.tflite.operators.sequence import Steps, columns
+from qdialect.quant_math import Multiplier, Rounding
+from qdialect.quant_math.fixed_point_functions import FixedPointFunction
+
+_GATE_BITS = 3
+"""Before the point of what a gate's function is taken of."""
+_GATE_SCALE, _FUNCTION_BITS = 2.0**-12, 15
+_ONE = 2**15 - 1
+# Log2 of the cell state's scale: its function takes 0 to 6 bits before the point.
+_CELL_EXPONENTS = range(-15, -8)
+_HIDDEN = 4
+"""Which intermediate tensor has the scale of the hidden state before its projection."""
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The state after a time step: h i8 [B, P] and c i16 [B, H]."""
+
+    hidden: ir.Value
+    cell: ir.Value
+
+
+@dataclass(frozen=True)
+class IntegerLstm:
+    """An operator's tensors, checked, and its clips of quantized values, 0 for one that it lacks."""
+
+    tensors: LstmTensors
+    hidden: Tensor
+    steps: Steps
+    cell_clip: int
+    projection_clip: int
+    cell_exponent: int
+
+    @classmethod
+    def of(
+        cls, tensors: LstmTensors, between: Sequence[Tensor], steps: Steps, cell_clip: float, projection_clip: float
+    ) -> IntegerLstm:
+        """Raises `UnsupportedError`."""
+        require(len(between) > _HIDDEN, f"must have {_HIDDEN + 1} intermediate tensors, but got {len(between)}")
+        require(all(gate.norm is None for gate in tensors.gates), "normalization of integer gates is not supported")
+        hidden, state, cell = between[_HIDDEN], tensors.hidden_state, tensors.cell_state
+        for tensor, element in ((tensors.data, "i8"), (hidden, "i8"), (state, "i8"), (cell, "i16")):
+            _check(tensor, element)
+        exponent = _exponent(cell.scale)
+        require(exponent in _CELL_EXPONENTS, f"cell state scale must be in [2^-15, 2^-9], but got {cell.scale}")
+        for gate in tensors.gates:
+            _check_gate(tensors, gate)
+        if tensors.projection is not None:
+            _check_weight(tensors.projection)
+            check_rescale(hidden.scale, tensors.projection.scales, state.scale, Multiplier.F32)
+        _check_integers(tensors.projection_bias, "i32")
+        clips = (_quantized(cell_clip, cell), _quantized(projection_clip, state))
+        return cls(tensors, hidden, steps, *clips, exponent)
+
+    def emit(self, emitter: Emitter) -> ir.Value:
+        """The sequence of hidden states."""
+        data, gates = self.tensors.data, self.tensors.gates
+        value = self.steps.time_first(emitter, emitter.value(data))
+        given = _product(emitter, value, data, [gate.weight for gate in gates], [gate.bias for gate in gates])
+        sums = _rescaled(emitter, given, "i16", data.scale, _scales(gates, "weight", self.tensors.cells))
+
+        def step(before: _Cell | None, index: int) -> tuple[_Cell | None, ir.Value]:
+            after = self._step(emitter, self.steps.row(emitter, sums, index), before)
+            return after, after.hidden
+
+        return self.steps.joined(emitter, self.steps.run(None, step))
+
+    def _step(self, emitter: Emitter, sums: ir.Value, before: _Cell | None) -> _Cell:
+        """States start at zero, where products with them are zero too."""
+        if before is not None:
+            sums = _sum(emitter, sums, self._recurrent(emitter, before.hidden))
+        *early, last = self.tensors.gates
+        count = len(self.tensors.gates)
+        parts = [columns(emitter, sums, index, count) for index in range(count)]
+        old = None if before is None else before.cell
+        gates = [self._gate(emitter, gate, part, old) for gate, part in zip(early, parts[:-1], strict=True)]
+        cell = self._cell(emitter, gates, old)
+        return _Cell(self._hidden(emitter, self._gate(emitter, last, parts[-1], cell), cell), cell)
+
+    def _recurrent(self, emitter: Emitter, hidden: ir.Value) -> ir.Value:
+        state, gates = self.tensors.hidden_state, self.tensors.gates
+        total = _product(emitter, hidden, state, [gate.recurrence for gate in gates])
+        return _rescaled(emitter, total, "i32", state.scale, _scales(gates, "recurrence", self.tensors.cells))
+
+    def _gate(self, emitter: Emitter, gate: Gate, sums: ir.Value, cell: ir.Value | None) -> ir.Value:
+        if gate.peephole is not None and cell is not None:
+            weights = emitter.build(BroadcastOp, emitter.value(gate.peephole), element="i16", shape=shape_of(cell.type))
+            seen = _multiplied(emitter, weights, cell)
+            scaled = _rescaled(emitter, seen, "i32", self.tensors.cell_state.scale, gate.peephole.scales)
+            sums = _sum(emitter, sums, scaled)
+        function = FixedPointFunction.TANH if gate.is_cell else FixedPointFunction.SIGMOID
+        return emitter.build(FixedPointFunctionOp, sums, element="i16", function=function, integer_bits=_GATE_BITS)
+
+    def _cell(self, emitter: Emitter, gates: Sequence[ir.Value], before: ir.Value | None) -> ir.Value:
+        """``f * c + i * g``, limited; without i, ``1 - f`` is that."""
+        *first, forget, candidate = gates
+        s = Arithmetic(emitter)
+        # A gate's 15 bits flipped are one minus the gate.
+        taken = first[0] if first else s.op("arith.xori", forget, _ONE)
+        fresh = _shifted(emitter, _multiplied(emitter, taken, candidate), 2 * _FUNCTION_BITS + self.cell_exponent)
+        low, high = ELEMENT_RANGES["i16"] if self.cell_clip <= 0 else (-self.cell_clip, self.cell_clip)
+        if before is not None:
+            kept = _shifted(emitter, _multiplied(emitter, forget, before), _FUNCTION_BITS)
+            return _sum(emitter, kept, s.resize(fresh, "i32"), (low, high))
+        return fresh if self.cell_clip <= 0 else emitter.build(ClipOp, fresh, element="i16", min=low, max=high)
+
+    def _hidden(self, emitter: Emitter, gate: ir.Value, cell: ir.Value) -> ir.Value:
+        """``o * tanh(c)``, projected."""
+        bits = _FUNCTION_BITS + self.cell_exponent
+        how = {"function": FixedPointFunction.TANH, "integer_bits": bits}
+        product = _multiplied(emitter, gate, emitter.build(FixedPointFunctionOp, cell, element="i16", **how))
+        hidden = self.hidden
+        value = _rescaled(emitter, product, "i8", 2.0 ** (-2 * _FUNCTION_BITS), (1.0,), hidden)
+        projection = self.tensors.projection
+        if projection is None:
+            return value
+        total = _product(emitter, value, hidden, [projection], [self.tensors.projection_bias])
+        scales = projection.scales * self.tensors.width
+        value = _rescaled(emitter, total, "i8", hidden.scale, scales, self.tensors.hidden_state)
+        clip = self.projection_clip
+        return value if clip <= 0 else emitter.build(ClipOp, value, element="i8", min=-clip, max=clip)
+
+
+def _check(tensor: Tensor, element: str) -> None:
+    require(tensor.element == element, f"'{tensor.name}' must be {element}, but got {tensor.element}")
+    require(len(tensor.scales) == 1, f"'{tensor.name}' must have one scale, but got {len(tensor.scales)}")
+    check_scales(tensor, f"'{tensor.name}'")
+    low, high = ELEMENT_RANGES[element]
+    holds = low <= tensor.zero_point <= high
+    require(holds, f"'{tensor.name}' zero point must be in [{low}, {high}], but got {tensor.zero_point}")
+
+
+def _check_gate(tensors: LstmTensors, gate: Gate) -> None:
+    for weight, scale in ((gate.weight, tensors.data.scale), (gate.recurrence, tensors.hidden_state.scale)):
+        _check_weight(weight)
+        check_rescale(scale, weight.scales, _GATE_SCALE, Multiplier.F32)
+    _check_integers(gate.bias, "i32")
+    if gate.peephole is not None:
+        _check(gate.peephole, "i16")
+        _check_integers(gate.peephole, "i16")
+        check_rescale(tensors.cell_state.scale, gate.peephole.scales, _GATE_SCALE, Multiplier.F32)
+
+
+def _check_weight(weight: Tensor) -> None:
+    _check(weight, "i8")
+    constant(weight, f"'{weight.name}'")
+    require(weight.zero_point == 0, f"'{weight.name}' must have zero point 0, but got {weight.zero_point}")
+
+
+def _check_integers(tensor: Tensor | None, element: str) -> None:
+    if tensor is not None:
+        require(tensor.element == element, f"'{tensor.name}' must be {element}, but got {tensor.element}")
+        constant(tensor, f"'{tensor.name}'")
+
+
+def _exponent(scale: float) -> int:
+    """Log2 of a scale that has to be a power of two."""
+    fraction, exponent = math.frexp(scale)
+    require(fraction == 0.5, f"cell state scale must be a power of two, but got {scale}")
+    return exponent - 1
+
+
+def _quantized(clip: float, tensor: Tensor) -> int:
+    """A limit in steps of a scale, cut to the type (TFLite PopulateQuantizedLstmParams8x8_16)."""
+    low, high = ELEMENT_RANGES[tensor.element]
+    with np.errstate(all="ignore"):
+        steps = float(np.float32(clip) / np.float32(tensor.scale))
+    return int(min(max(steps, low), high)) if math.isfinite(steps) else 0
+
+
+def _scales(gates: Sequence[Gate], name: str, cells: int) -> tuple[float, ...]:
+    """Of each output channel of the gates side by side."""
+    return tuple(scale for gate in gates for scale in getattr(gate, name).scales * cells)
+
+
+def _product(
+    emitter: Emitter,
+    value: ir.Value,
+    of: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor | None] = (),
+) -> ir.Value:
+    """i32 products of the values of a tensor with the rows of all `weights`, biases added."""
+    matrix = np.concatenate([constant(weight, "weight") for weight in weights])
+    pairs = zip(weights, biases or [None] * len(weights), strict=True)
+    starts = [_start(weight, bias) for weight, bias in pairs]
+    how: dict[str, Any] = {
+        "input_scale": of.scale,
+        "input_zero_point": of.zero_point,
+        "weight_scales": tuple(scale for weight in weights for scale in weight.scales * weight.shape[0]),
+    }
+    return emitter.build(
+        DenseOp, value, emitter.constant(matrix), emitter.constant(np.concatenate(starts)), element="i32", **how
+    )
+
+
+def _start(weight: Tensor, bias: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]]:
+    return np.zeros(weight.shape[0], np.int32) if bias is None else constant(bias, "bias")
+
+
+def _rescaled(
+    emitter: Emitter, value: ir.Value, element: str, scale: float, scales: Sequence[float], output: Tensor | None = None
+) -> ir.Value:
+    """i32 numbers of a scale as those of an output, or of a gate; channels last."""
+    how: dict[str, Any] = {"rounding": Rounding.FIXED32_DOUBLE, "multiplier": Multiplier.F32}
+    return emitter.build(
+        RequantizeOp,
+        value,
+        element=element,
+        input_scale=scale,
+        weight_scales=tuple(scales),
+        output_scale=_GATE_SCALE if output is None else output.scale,
+        output_zero_point=0 if output is None else output.zero_point,
+        axis=len(shape_of(value.type)) - 1,
+        **how,
+    )
+
+
+def _shifted(emitter: Emitter, value: ir.Value, bits: int) -> ir.Value:
+    """``value / 2^bits`` as i16, ties away from zero."""
+    how: dict[str, Any] = {"rounding": Rounding.FIXED64_NEAREST, "output_scale": 1.0, "output_zero_point": 0}
+    return emitter.build(RequantizeOp, value, element="i16", input_scale=2.0**-bits, **how)
+
+
+def _multiplied(emitter: Emitter, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """i32 products of i16 numbers."""
+    s = Arithmetic(emitter)
+    return s.op("arith.muli", s.resize(lhs, "i32"), s.resize(rhs, "i32"))
+
+
+def _sum(emitter: Emitter, lhs: ir.Value, rhs: ir.Value, bounds: tuple[int, int] = ELEMENT_RANGES["i16"]) -> ir.Value:
+    """An i16 and an i32 number added up, limited to `bounds`, as i16."""
+    s = Arithmetic(emitter)
+    # A sum of two rescaled numbers may need more than 32 bits where scales are extreme.
+    wide = s.op("arith.addi", s.resize(lhs, "i64"), s.resize(rhs, "i64"))
+    limited = s.op("arith.minsi", s.op("arith.maxsi", wide, bounds[0]), bounds[1])
+    assert element_of(limited.type) == "i64"
+    return s.resize(limited, "i16")

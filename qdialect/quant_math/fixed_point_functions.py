@@ -1,0 +1,129 @@
+"""Sigmoid and hyperbolic tangent of 16-bit fixed-point numbers, in the bits of gemmlowp's fixedpoint.h.
+
+A number Qm.n has m bits before its point and n = 15 - m behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.quant_math.fixed_point import (
+    IntArray,
+    doubling_high_multiply,
+    rounding_shift_right,
+    saturating_shift_left,
+)
+
+MAX_INTEGER_BITS = 6
+"""Bits before the point that an argument may have."""
+
+_ONE, _HALF = 2**15 - 1, 2**14
+# Of Q2.13.
+_ONE_Q2 = 1 << 13
+# e^-(2^k) in Q0.31 for k = -2..4: one factor for each bit of the argument above a quarter.
+_POWERS = {k: round(math.exp(-(2.0**k)) * 2**31) for k in range(-2, 5)}
+_EIGHTH_POWER, _THIRD = round(math.exp(-1 / 8) * 2**31), round(2**31 / 3)
+# Newton's first guess 48/17 - 32/17 * d, in Q2.29.
+_NEWTON_CONSTANT, _NEWTON_SLOPE = round(48 / 17 * 2**29), round(-32 / 17 * 2**29)
+_NEWTON_STEPS = 3
+# Below -2^5 the exponential is zero; arguments of fewer integer bits stay above.
+_BITS_OF_LIMIT, _LIMIT = 5, -32
+
+
+class FixedPointFunction(StrEnum):
+    """A function of fixed-point numbers."""
+
+    SIGMOID = "sigmoid"
+    """1 / (1 + e^-x)."""
+    TANH = "tanh"
+    """Hyperbolic tangent."""
+
+
+@lru_cache
+def fixed_point_table(function: FixedPointFunction, integer_bits: int) -> NDArray[np.int16]:
+    """int16[65536]: the function of each argument x at x + 2^15, for `integer_bits` in 0..6."""
+    values = np.arange(-(2**15), 2**15, dtype=np.int64)
+    table = _FUNCTIONS[function](values, integer_bits).astype(np.int16)
+    table.setflags(write=False)
+    return table
+
+
+def _sigmoid(values: IntArray, integer_bits: int) -> IntArray:
+    """gemmlowp ``logistic``; `values` are Q`integer_bits`, results Q0.15."""
+    magnitude = np.where(values > 0, values, _wrapped(-values))
+    positive = saturating_shift_left(_inverse(_exponential(_wrapped(-magnitude), integer_bits)), 1, 16)
+    return np.where(values == 0, _HALF, np.where(values > 0, positive, _ONE - positive))
+
+
+def _tanh(values: IntArray, integer_bits: int) -> IntArray:
+    """gemmlowp ``tanh``: (1 - e) / (1 + e) of e = e^(2x) for x <= 0; 2x is x with its point moved."""
+    negative = np.where(values < 0, values, _wrapped(-values))
+    inverse = _inverse(_exponential(negative, integer_bits + 1))
+    result = saturating_shift_left(_wrapped(inverse - _ONE_Q2), 2, 16)
+    return np.where(values == 0, 0, np.where(values < 0, _wrapped(-result), result))
+
+
+def _exponential(values: IntArray, integer_bits: int) -> IntArray:
+    """gemmlowp ``exp_on_negative_values``: e^x in Q0.15.
+
+    The fraction below a quarter goes to a polynomial; each further bit of -x stands for one factor.
+    """
+    fraction_bits = 15 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
+    fraction = (values & (quarter - 1)) - quarter
+    result = _exponential_of_fraction(saturating_shift_left(fraction, integer_bits, 16))
+    remainder = _wrapped(fraction - values)
+    for power, factor in _POWERS.items():
+        if integer_bits > power:
+            is_set = remainder & (1 << (fraction_bits + power)) != 0
+            result = np.where(is_set, _product(result, _word(factor)), result)
+    if integer_bits > _BITS_OF_LIMIT:
+        result = np.where(values < _LIMIT << fraction_bits, 0, result)
+    return np.where(values == 0, _ONE, result)
+
+
+def _exponential_of_fraction(values: IntArray) -> IntArray:
+    """e^x of Q0.15 in [-1/4, 0): a Taylor polynomial of degree 4 around -1/8."""
+    x = _wrapped(values + (1 << 12))
+    x2 = _product(x, x)
+    x3, x4 = _product(x2, x), _product(x2, x2)
+    cubic = _product(_wrapped(rounding_shift_right(x4, 2) + x3), _word(_THIRD))
+    rest = rounding_shift_right(_wrapped(cubic + x2), 1)
+    constant = _word(_EIGHTH_POWER)
+    return np.minimum(constant + _product(constant, _wrapped(x + rest)), _ONE)
+
+
+def _inverse(values: IntArray) -> IntArray:
+    """1 / d of d = (1 + x) / 2 for Q0.15 x in [0, 1], in Q2.13, by three Newton steps."""
+    half = (values + _ONE + 1) // 2
+    x = _wrapped(_word(_NEWTON_CONSTANT) + _product(half, _word(_NEWTON_SLOPE)))
+    for _ in range(_NEWTON_STEPS):
+        rest = _wrapped(_ONE_Q2 - _product(half, x))
+        x = _wrapped(x + saturating_shift_left(_product(x, rest), 2, 16))
+    return x
+
+
+def _product(a: IntArray | int, b: IntArray | int) -> IntArray:
+    return doubling_high_multiply(a, b, 16)
+
+
+def _word(number: int) -> int:
+    """The upper half of a 32-bit constant, rounded."""
+    return int(rounding_shift_right(number, 16))
+
+
+def _wrapped(values: IntArray) -> IntArray:
+    """As 16-bit registers hold it."""
+    return ((values + 2**15) & (2**16 - 1)) - 2**15
+
+
+_FUNCTIONS: Mapping[FixedPointFunction, Callable[[IntArray, int], IntArray]] = {
+    FixedPointFunction.SIGMOID: _sigmoid,
+    FixedPointFunction.TANH: _tanh,
+}

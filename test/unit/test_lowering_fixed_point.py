@@ -1,0 +1,48 @@
+"""Functions of fixed-point numbers: of every argument, compiled and near the real function."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_ops import check, tensor
+from graphs import graph
+from numpy.typing import NDArray
+
+from qdialect._mlir import ir
+from qdialect.dialect import build
+from qdialect.dialect.fixed_point_ops import FixedPointFunctionOp
+from qdialect.quant_math.fixed_point_functions import MAX_INTEGER_BITS, FixedPointFunction, fixed_point_table
+from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
+
+EVERY = np.arange(-(2**15), 2**15).astype(np.int16)
+
+
+def real(function: FixedPointFunction, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.tanh(x) if function is FixedPointFunction.TANH else 1 / (1 + np.exp(-x))
+
+
+def module_of(function: FixedPointFunction, integer_bits: int, shape: tuple[int, ...]) -> ir.Module:
+    how: dict[str, Any] = {"function": function, "integer_bits": integer_bits}
+    return graph([tensor(shape, "i16")], lambda x: build(FixedPointFunctionOp, x, element="i16", **how).output)
+
+
+@pytest.mark.parametrize("integer_bits", range(MAX_INTEGER_BITS + 1))
+@pytest.mark.parametrize("function", FixedPointFunction)
+def test_tables_are_near_the_real_function(function: FixedPointFunction, integer_bits: int) -> None:
+    x = EVERY.astype(np.float64) * 2.0 ** (integer_bits - 15)
+    found = fixed_point_table(function, integer_bits) * 2.0**-15
+    assert np.abs(found - real(function, x)).max() < 4e-4
+
+
+@pytest.mark.parametrize("function", FixedPointFunction)
+def test_every_argument_compiled(function: FixedPointFunction) -> None:
+    module = module_of(function, 3, EVERY.shape)
+    wanted = interpreter.run(module, [EVERY])[0]
+    np.testing.assert_array_equal(wanted, fixed_point_table(function, 3))
+    np.testing.assert_array_equal(compile_module(module)(EVERY), wanted)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 16), (1, 2, 3, 7), (70,)])
+def test_shapes(shape: tuple[int, ...]) -> None:
+    check(module_of(FixedPointFunction.TANH, 4, shape))
