@@ -113,7 +113,6 @@ class I16MatmulOp(QnnOp, name="i16_matmul"):
         return matmul_shape(shapes, attributes)
 
 
-_ACCUMULATORS = {I16Rounding.FIXED32_DOUBLE: ("i32",), I16Rounding.FIXED16_UP: ("i64",)}
 _LARGEST_FACTOR = 2.0**14
 
 
@@ -126,7 +125,7 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
     Constraints:
       C1: weight_scales must have 1 entry or one for each channel
       C2: output_min and output_max must be ordered and lie in the result's range
-      C3: ``fixed32_double`` must have an i32 input, ``fixed16_up`` an i64 input
+      C3: ``fixed32_double`` must have an i32 input
       C4: multipliers must be below 2^14
     """
 
@@ -145,9 +144,9 @@ class I16RequantizeOp(QnnOp, name="i16_requantize"):
         channels = channel_count("C1", max(len(shape) - 1, 0), shape)
         check_channel_parameters("C1", channels, weight_scales=self.weight_scales)
         check_bounds("C2", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
-        found, wanted = element_of(self.input.type), _ACCUMULATORS.get(self.rounding, ("i32", "i64"))
-        message = f"input of {self.rounding} must have element type {' or '.join(wanted)}, but got {found}"
-        require(found in wanted, "C3", message)
+        found = element_of(self.input.type)
+        holds = self.rounding is not I16Rounding.FIXED32_DOUBLE or found == "i32"
+        require(holds, "C3", f"input of {self.rounding} must have element type i32, but got {found}")
         largest = max(real_multiplier(self.input_scale, self.weight_scales, self.output_scale, self.multiplier))
         require(largest < _LARGEST_FACTOR, "C4", f"multipliers must be below 2^14, but got {largest}")
 

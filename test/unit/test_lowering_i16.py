@@ -207,7 +207,12 @@ def test_leading_zeros(element: str) -> None:
     values = np.array([0, *(1 << i for i in range(bits - 1)), -1, 3], np.int64).astype(NUMPY_DTYPES[element])
     module = graph([tensor(values.shape, element)], body)
     check(module, [values])
-    assert interpreter.run(module, [values])[0].tolist() == [bits, *(bits - 1 - i for i in range(bits - 1)), 0, bits - 2]
+    assert interpreter.run(module, [values])[0].tolist() == [
+        bits,
+        *(bits - 1 - i for i in range(bits - 1)),
+        0,
+        bits - 2,
+    ]
 
 
 def accumulators(element: str) -> Array:
@@ -221,6 +226,7 @@ def accumulators(element: str) -> Array:
 
 ROUNDINGS = [
     (I16Rounding.FIXED32_DOUBLE, "i32"),
+    (I16Rounding.FIXED16_UP, "i32"),
     (I16Rounding.FIXED16_UP, "i64"),
     (I16Rounding.F64_NEAREST, "i32"),
     (I16Rounding.F64_NEAREST, "i64"),

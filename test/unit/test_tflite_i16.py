@@ -365,13 +365,13 @@ def test_pools(kind: int, data: Shape, kernel: Any, strides: Any, padding: int, 
 
 @pytest.mark.parametrize("axes", [(1, 2), (3,), (-1, 0), (0, 1, 2, 3)])
 @pytest.mark.parametrize("keep", [0, 1])
-def test_means_and_sums(axes: Shape, keep: int) -> None:
+def test_reductions(axes: Shape, keep: int) -> None:
     data = drawn((2, 5, 7, 19))
     positive = [axis % 4 for axis in axes]
     shape = tuple(1 if i in positive else n for i, n in enumerate(data.shape) if keep or i not in positive)
     option = OPTIONS.ReducerOptions, options(keep)
-    for kind, scale in ((KIND.MEAN, 0.0037), (KIND.MEAN, 0.003), (KIND.SUM, 0.9)):
-        check(Node(kind, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,)))
+    for scale in (0.0037, 0.003):
+        check(Node(KIND.MEAN, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,)))
     for kind in (KIND.REDUCE_MAX, KIND.REDUCE_MIN):
         check(Node(kind, [data, i32(axes)], [q(0.003), None], q(0.003), shape, option, (1,)))
 

@@ -132,10 +132,7 @@ def _spread(operand: MapOperand, value: ir.Value, leading: Sequence[int]) -> Map
     """Matrices whose leading dimensions broadcast to `leading`."""
     own = shape_of(value.type)[:-2]
     missing = len(leading) - len(own)
-    steps = [
-        0 if extent == 1 else step
-        for extent, step in zip(own, operand.strides[: len(own)], strict=True)
-    ]
+    steps = [0 if extent == 1 else step for extent, step in zip(own, operand.strides[: len(own)], strict=True)]
     return MapOperand(operand.source, (*(0,) * missing, *steps, *operand.strides[-2:]), operand.offset)
 
 

@@ -74,7 +74,8 @@ def _reduced(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
     r, n = parameters
     one = body.constant(1, "i64")
     half = body.binary("arith.shli", one, body.subtract(n, one))
-    shifted = body.binary("arith.shrsi", body.add(body.multiply(acc, r), half), n)
+    product = body.multiply(body.cast("arith.extsi", acc, "i64"), r)
+    shifted = body.binary("arith.shrsi", body.add(product, half), n)
     return body.cast("arith.trunci", shifted, "i32")
 
 

@@ -1,4 +1,4 @@
-"""Sums, means, products and extremes of 16-bit values over axes."""
+"""Means and extremes of 16-bit values over axes."""
 
 from __future__ import annotations
 
@@ -20,31 +20,16 @@ from qdialect.quant_math import folded_count_multiplier
 _LARGEST_FACTOR = 2.0**30
 
 
-@imports_i16("SUM")
-def _sum(operator: Operator) -> Emission:
-    return _rescaled(operator, FixedPoint.of(_ratio(operator)))
-
-
 @imports_i16("MEAN")
 def _mean(operator: Operator) -> Emission:
     """The number of elements is part of the factor."""
-    axes, _ = reduced_axes(operator)
-    data, _ = operands(operator, 2)
-    ratio = _ratio(operator)
-    require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
-    count = math.prod(data.shape[axis] for axis in axes)
-    return _rescaled(operator, FixedPoint(*folded_count_multiplier(ratio, count)))
-
-
-def _ratio(operator: Operator) -> float:
-    data, _ = operands(operator, 2)
-    return sixteen_bit(data, "input").scale / output_of(operator).scale
-
-
-def _rescaled(operator: Operator, factor: FixedPoint) -> Emission:
     axes, keep_dims = reduced_axes(operator)
     data, _ = operands(operator, 2)
-    bounds = quantized_range(output_of(operator))
+    output = output_of(operator)
+    ratio = sixteen_bit(data, "input").scale / output.scale
+    require(ratio < _LARGEST_FACTOR, f"rescale factor must be in [0, 2^30), but got {ratio}")
+    count = math.prod(data.shape[axis] for axis in axes)
+    factor, bounds = FixedPoint(*folded_count_multiplier(ratio, count)), quantized_range(output)
 
     def emit(emitter: Emitter) -> ir.Value:
         s = Arithmetic(emitter)

@@ -59,5 +59,3 @@ def _leaky_relu(operator: Operator) -> Emission:
         return s.select(s.compare("ge", x, 0), positive.scaled(s, x), below)
 
     return _of_i32(operator, quantized_range(output), build)
-
-
