@@ -11,7 +11,6 @@ from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import TypeConstraint, element_of
 
-
 _REDUCED = TypeConstraint(("i16", "i32", "i64"))
 
 

@@ -21,7 +21,6 @@ from qdialect.dialect.type_constraints import EIGHT_BIT, TypeConstraint, element
 from qdialect.quant_math import Division
 from qdialect.quant_math.choices import SoftmaxArithmetic
 
-
 _IMAGE = TypeConstraint(("i8", "ui8", "i16"), rank=4)
 _MAX_WINDOW = 2**16
 """Elements of 16 bits whose sum int32 holds."""

@@ -63,7 +63,7 @@ def i16_requantize(
     rounding: I16Rounding,
     multiplier: Multiplier,
 ) -> IntArray:
-    """clamp(round(acc * M)) to [lo, hi], int64 of the shape of `acc`; M has one entry or one a channel of the last axis.
+    """clamp(round(acc * M)) to [lo, hi], int64 of the shape of `acc`; M has one entry, or one for each last index.
 
     * `fixed32_double`: see `multiply_by_quantized_multiplier`.
     * `fixed16_up`: see `multiply_by_reduced_multiplier`.

@@ -60,8 +60,8 @@ F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b),
 def quotient_float(largest: int, maximum: int) -> str:
     """The float in which a total of up to `maximum` values of magnitude `largest` is divided exactly by their count.
 
-    With a = q * b + r and r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from
-    within (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b, where a has half a count more for
+    With a = q * b + r and r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only
+    from within (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b, where a has half a count more for
     rounding, float32 serves while (largest + 2) * count is at most 2^24.
     """
     return "f32" if (largest + 2) * maximum <= _MAX_IN_FLOAT32 else "f64"
