@@ -30,8 +30,10 @@ from qdialect.dialect.fused_ops import (
     FusedMatMulOp,
     FusedOp,
 )
+from qdialect.dialect.i16_ops import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16MatmulOp, I16RequantizeOp
 from qdialect.dialect.indexed_ops import DynamicGatherOp, DynamicScatterOp
 from qdialect.dialect.integer_ops import IntegerReduceOp, IntMaxOp, IntMinOp, IntProdOp, IntSumOp
+from qdialect.dialect.interpolation_ops import InterpolatedLutOp
 from qdialect.dialect.op_base import ConstraintError, Qnn, QnnOp, build
 from qdialect.dialect.pool_ops import AvgPool2DOp, MaxPool2DOp, MeanOp, SoftmaxOp
 from qdialect.dialect.quantize_ops import DequantizeOp, QuantizeOp, RequantizeOp
@@ -120,11 +122,17 @@ __all__ = [
     "GatherOp",
     "GeluOp",
     "HardswishOp",
+    "AnyI16Contraction",
+    "I16Conv2DOp",
+    "I16DenseOp",
+    "I16MatmulOp",
+    "I16RequantizeOp",
     "IntMaxOp",
     "IntMinOp",
     "IntProdOp",
     "IntSumOp",
     "IntegerReduceOp",
+    "InterpolatedLutOp",
     "L2NormalizeOp",
     "LeakyReluOp",
     "LogOp",

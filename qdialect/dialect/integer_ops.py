@@ -9,7 +9,9 @@ from qdialect.dialect.attribute_kinds import BOOL, INTEGERS
 from qdialect.dialect.constraints import shape_over_axes
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
-from qdialect.dialect.type_constraints import INDEX, element_of
+from qdialect.dialect.type_constraints import TypeConstraint, element_of
+
+_REDUCED = TypeConstraint(("i16", "i32", "i64"))
 
 
 class IntegerReduceOp(QnnOp):
@@ -20,10 +22,10 @@ class IntegerReduceOp(QnnOp):
       C2: input and result must have the same element type
     """
 
-    input = operand(INDEX)
+    input = operand(_REDUCED)
     axes = attribute(INTEGERS)
     keep_dims = attribute(BOOL, False)
-    output = result(INDEX)
+    output = result(_REDUCED)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

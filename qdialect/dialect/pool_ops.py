@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,13 @@ from qdialect.dialect.constraints import (
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.reduction_ops import RescaledReductionOp
-from qdialect.dialect.type_constraints import EIGHT_BIT, IMAGE, element_of, range_of, shape_of
+from qdialect.dialect.type_constraints import EIGHT_BIT, TypeConstraint, element_of, range_of, shape_of
 from qdialect.quant_math import Division
 from qdialect.quant_math.choices import SoftmaxArithmetic
+
+_IMAGE = TypeConstraint(("i8", "ui8", "i16"), rank=4)
+_MAX_WINDOW = 2**16
+"""Elements of 16 bits whose sum int32 holds."""
 
 
 class PoolOp(QnnOp):
@@ -31,13 +36,13 @@ class PoolOp(QnnOp):
       C4: output_min and output_max must be ordered and lie in the result's range
     """
 
-    data = operand(IMAGE)
+    data = operand(_IMAGE)
     kernel = attribute(INTEGERS)
     strides = attribute(INTEGERS, (1, 1))
     padding = attribute(INTEGERS, (0, 0, 0, 0))
     output_min = attribute(I64)
     output_max = attribute(I64)
-    output = result(IMAGE)
+    output = result(_IMAGE)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
@@ -70,6 +75,7 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
 
     Constraints:
       C5: zero_point must lie in the tensor's range
+      C6: a window of i16 must have at most 2^16 elements
     """
 
     zero_point = attribute(I64)
@@ -79,6 +85,9 @@ class AvgPool2DOp(PoolOp, name="avg_pool2d"):
     def check(self) -> None:
         super().check()
         check_zero_points("C5", "zero_point", (self.zero_point,), self.data.type)
+        elements = math.prod(self.kernel)
+        holds = elements <= _MAX_WINDOW or element_of(self.data.type) != "i16"
+        require(holds, "C6", f"window of i16 must have at most {_MAX_WINDOW} elements, but got {elements}")
 
 
 class MeanOp(RescaledReductionOp, name="mean"):

@@ -21,16 +21,17 @@ from qdialect.dialect import (
     DynamicConv2DOp,
     FusedConv2DOp,
     FusedConvTranspose2DOp,
+    I16Conv2DOp,
     MaxPool2DOp,
     QnnOp,
 )
 from qdialect.dialect.constants import CONSTANT_OPS, constant_value
-from qdialect.dialect.type_constraints import TypeConstraint, shape_of
+from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
-from qdialect.lowering.kernels.elementwise import MapOperand, emit_halo, emit_map, flipped
+from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
 from qdialect.lowering.kernels.groups import group_blocks
 from qdialect.lowering.program import BufferSlot, Kernel, Program
 from qdialect.lowering.scalar_body import Body, Value
@@ -191,7 +192,8 @@ class GraphLowering:
 
     def _fill_halo(self, slot: BufferSlot, fill: int) -> None:
         kernel = Kernel(self.program)
-        value = kernel.number("fill", (fill + 128) % 256 - 128, "i8")
+        element = slot.storage.element
+        value = kernel.number("fill", byte_literal(fill) if element == "i8" else fill, element)
         emit_halo(kernel, slot, value)
         self.program.call(kernel, "halo")
 
@@ -267,14 +269,18 @@ class GraphLowering:
 
 def padding_of(op: Any) -> Padding | None:
     """The halo that `op` reads around its data; None where it reads none."""
-    if not isinstance(op, Convolution | MaxPool2DOp | AvgPool2DOp):
+    if not isinstance(op, Convolution | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
         return None
     padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
     if not any(padding):
         return None
     shift = signed_shift(op.data.type)
-    if isinstance(op, Convolution):
+    if isinstance(op, I16Conv2DOp):
+        fill = 0
+    elif isinstance(op, Convolution):
         fill = op.input_zero_point + shift
+    elif isinstance(op, MaxPool2DOp) and element_of(op.data.type) == "i16":
+        fill = range_of(op.data.type)[0]
     elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
         fill = op.zero_point + shift
     else:

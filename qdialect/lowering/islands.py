@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
+from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
 
@@ -19,8 +19,9 @@ _MAX_OPS = 64
 
 _QUANTIZE, _BROADCAST = QuantizeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
 _READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
-_READERS = (*SCALAR_OPS, _QUANTIZE, _BROADCAST)
-MEMBERS = (*SCALAR_OPS, *_READS, _QUANTIZE)
+_COMPUTED = (*SCALAR_OPS, InterpolatedLutOp.OPERATION_NAME)
+_READERS = (*_COMPUTED, _QUANTIZE, _BROADCAST)
+MEMBERS = (*_COMPUTED, *_READS, _QUANTIZE)
 """Names of the ops that an island may have."""
 
 

@@ -47,6 +47,29 @@ def _raised_quotient(x: Array, y: Array) -> Array:
     return x // y + (x % y != 0)
 
 
+def _shifted_left(x: Array, count: Array) -> Array:
+    """Nothing is left of an integer that is shifted by its width or more."""
+    bits = 8 * x.itemsize
+    distance = count.view(f"u{count.itemsize}")
+    return np.where(distance < bits, x << np.minimum(distance, bits - 1).astype(x.dtype), 0).astype(x.dtype)
+
+
+def _shifted_right(x: Array, count: Array) -> Array:
+    """The sign is all that is left of an integer that is shifted by its width or more."""
+    distance = np.minimum(count.view(f"u{count.itemsize}"), 8 * x.itemsize - 1)
+    return x >> distance.astype(x.dtype)
+
+
+def _leading_zeros(x: Array) -> Array:
+    """Of the bits of an integer, all of them for zero."""
+    left, zeros = x.astype(np.uint64), np.full(x.shape, 8 * x.itemsize, dtype=x.dtype)
+    for width in (32, 16, 8, 4, 2, 1):
+        has_more = left >> np.uint64(width) != 0
+        zeros = np.where(has_more, zeros - width, zeros).astype(x.dtype)
+        left = np.where(has_more, left >> np.uint64(width), left)
+    return np.where(left != 0, zeros - 1, zeros).astype(x.dtype)
+
+
 def _as_unsigned_integer(x: Array) -> Array:
     """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
     return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
@@ -103,8 +126,8 @@ SIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.minsi": np.minimum,
     "arith.muli": np.multiply,
     "arith.remsi": np.fmod,
-    "arith.shli": np.left_shift,
-    "arith.shrsi": np.right_shift,
+    "arith.shli": _shifted_left,
+    "arith.shrsi": _shifted_right,
     "arith.sitofp": np.asarray,
     "arith.subi": np.subtract,
     # The interpreter's conversion to the result's type keeps the low bits.
@@ -120,5 +143,6 @@ UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.remui": np.remainder,
     "arith.shrui": np.right_shift,
     "arith.uitofp": np.asarray,
+    "math.ctlz": _leading_zeros,
 }
 """Of integers that are read as unsigned."""

@@ -68,7 +68,7 @@ OWN_SHAPES = {
         "initial": (2, op_class.state_count * 4),
     }
     for op_class in (F32GruOp, F32LstmOp, F32RnnOp)
-}
+} | {"qnn.i16_matmul": {"weight": (4, 3)}}
 OPS_WITH_PARAMETERS = [op_class for op_class in OPS if op_class is not ConstantOp]
 
 

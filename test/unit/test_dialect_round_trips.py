@@ -21,7 +21,10 @@ BARE = ir.Context()
 BARE.allow_unregistered_dialects = True
 # Of these parameters every arithmetic and, where it is `onnx_float`, every way to count takes each.
 RESIZED = {"size": "array<i64: 8, 12>", "coordinates": '"half_pixel"', "arithmetic": '"onnx_float"'}
-STARTS = {"qnn.resize_bilinear": Change({"input": "tensor<1x4x6x3xui8>"}, "tensor<1x8x12x3xui8>", RESIZED)}
+STARTS = {
+    "qnn.i16_requantize": Change({"input": "tensor<2x3xi32>"}),
+    "qnn.resize_bilinear": Change({"input": "tensor<1x4x6x3xui8>"}, "tensor<1x8x12x3xui8>", RESIZED),
+}
 ZERO_POINTS = {"i8": ("-128", "127"), "ui8": ("0", "255")}
 with_every_op = pytest.mark.parametrize("op_class", OPS, ids=lambda op_class: op_class.OPERATION_NAME)
 

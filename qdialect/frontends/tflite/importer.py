@@ -28,7 +28,7 @@ from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.xnnpack import use_xnnpack
 from qdialect.profiles import TFLITE, TFLITE_XNNPACK
 
-ELEMENTS = ("i1", "i8", "ui8", "i32", "i64", "f32")
+ELEMENTS = ("i1", "i8", "ui8", "i16", "i32", "i64", "f32")
 """What arguments and results of a module may be."""
 PROFILES = (TFLITE.name, TFLITE_XNNPACK.name)
 """Whose arithmetic an imported module may have; the first is what it has unless it is told otherwise."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, DequantizeOp, QuantizeOp
+from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.constants import constant_value, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.locations import joined, names_of
@@ -19,6 +19,7 @@ from qdialect.lowering.handlers.f32 import dequantization, quantization
 from qdialect.lowering.handlers.maps import AxisArray, Known, Source, Stored, map_stored
 from qdialect.lowering.islands import MEMBERS
 from qdialect.lowering.kernels.elementwise import VECTOR, Emit, flipped
+from qdialect.lowering.kernels.interpolated_table import EmitLookup, InterpolatedTable
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS, scalar_type
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
@@ -47,6 +48,7 @@ def lower_island(lowering: GraphLowering, op: Any) -> None:
             value: kernel.number(f"number{i}", number, scalar_type(value))
             for i, (value, number) in enumerate(island.numbers.items())
         }
+        island.declare_tables(kernel)
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
             held = dict(numbers)
@@ -74,6 +76,13 @@ class _Island:
     numbers: dict[ir.Value, float] = field(default_factory=dict[ir.Value, float])
     """Constants whose elements are all the same."""
     _known: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
+    _lookups: dict[ir.Operation, EmitLookup] = field(default_factory=dict[ir.Operation, EmitLookup])
+
+    def declare_tables(self, kernel: Kernel) -> None:
+        """Declare the tables of its members as parameters of `kernel`."""
+        ops = [op for op in self.lowering.islands.members(self.root) if isinstance(op.opview, InterpolatedLutOp)]
+        for i, op in enumerate(ops):
+            self._lookups[op] = InterpolatedTable.of(op.opview).declare(kernel, f"table{i}")
 
     def node(self, op: ir.Operation) -> EmitNode:
         """What computes an element of a member."""
@@ -87,6 +96,8 @@ class _Island:
         reads = [self._operand(value) for value in op.operands]
         if isinstance(view, BroadcastOp):
             return reads[0]
+        if isinstance(view, InterpolatedLutOp):
+            return lambda body, held, values: self._lookups[op](body, reads[0](body, held, values))
         emit_scalar = SCALAR_OPS[op.name]
         return lambda body, held, values: emit_scalar(body, op, [read(body, held, values) for read in reads])
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import AvgPool2DOp, MaxPool2DOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal
-from qdialect.lowering.kernels.folds import MAX, SUM, emit_quotient
+from qdialect.lowering.kernels.folds import I16_MAX, I16_SUM, MAX, SUM, emit_quotient, quotient_float
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.program import Kernel
@@ -21,19 +21,32 @@ from qdialect.quant_math import Division
 
 _Pool = MaxPool2DOp | AvgPool2DOp
 
-# Accumulators of a tile: bytes for maxima, 32-bit sums else.
-_MAX_LANES, _SUM_LANES, _PIXELS = 64, 16, 8
+# Accumulators of a tile: values of 8 or 16 bits for maxima, 32-bit sums else.
+_MAX_LANES, _WIDE_MAX_LANES, _SUM_LANES, _PIXELS = 64, 32, 16, 8
 
 
 @lowers(MaxPool2DOp)
 def _max_pool2d(lowering: GraphLowering, op: MaxPool2DOp) -> None:
     kernel = Kernel(lowering.program)
+    if _is_wide(op):
+        _lower_pool(lowering, op, kernel, I16_MAX, _clamp(kernel, _bounds(op)), [], _WIDE_MAX_LANES)
+        return
     low, high = (kernel.number(name, byte_literal(bound), "i8") for name, bound in zip("ab", _bounds(op), strict=True))
 
     def finish(body: Body, acc: Value, _: Sequence[Value]) -> Value:
         return body.binary("arith.minui", body.binary("arith.maxui", acc, low), high)
 
     _lower_pool(lowering, op, kernel, MAX, finish, [], _MAX_LANES)
+
+
+def _is_wide(op: _Pool) -> bool:
+    """Whether values are stored in 16 bits, signed."""
+    return element_of(op.data.type) == "i16"
+
+
+def _clamp(kernel: Kernel, bounds: tuple[int, int]) -> Finish:
+    low, high = (kernel.number(name, bound, "i16") for name, bound in zip("ab", bounds, strict=True))
+    return lambda body, acc, _: body.clamp(acc, low, high)
 
 
 @lowers(AvgPool2DOp)
@@ -44,7 +57,7 @@ def _avg_pool2d(lowering: GraphLowering, op: AvgPool2DOp) -> None:
     count = None if same is None else kernel.number("count", same, "i32")
     extras = [] if same is not None else [MapOperand(counts, (0, counts.shape[1], 1, 0))]
     finish = _mean_finish(kernel, op, count, int(counts.max()))
-    _lower_pool(lowering, op, kernel, SUM, finish, extras, _SUM_LANES)
+    _lower_pool(lowering, op, kernel, I16_SUM if _is_wide(op) else SUM, finish, extras, _SUM_LANES)
 
 
 def window_counts(op: AvgPool2DOp) -> NDArray[np.int32]:
@@ -70,13 +83,14 @@ def _mean_finish(kernel: Kernel, op: AvgPool2DOp, count: Value | None, maximum: 
     center = op.zero_point if division is Division.HALF_AWAY_CENTERED else 0
     low, high = (kernel.number(name, bound, "i32") for name, bound in zip(("low", "high"), _bounds(op), strict=True))
     offset = kernel.number("offset", shift + center, "i32")
+    float_ = quotient_float(2**16 if _is_wide(op) else 255, maximum)
 
     def finish(body: Body, acc: Value, extras: Sequence[Value]) -> Value:
         elements = count or extras[0]
         total = body.subtract(acc, body.multiply(elements, offset))
-        mean = emit_quotient(body, total, elements, division, maximum)
+        mean = emit_quotient(body, total, elements, division, float_)
         quantized = body.clamp(body.add(mean, offset), low, high)
-        return body.narrow(quantized)
+        return body.cast("arith.trunci", quantized, "i16") if _is_wide(op) else body.narrow(quantized)
 
     return finish
 

@@ -131,7 +131,7 @@ def flipped(body: Body, quantized: Value) -> Value:
 
 
 def emit_halo(kernel: Kernel, slot: BufferSlot, value: Value) -> None:
-    """Fill the halo of `slot` with the scalar `value` (i8): one stretch before the image, one after, one per row."""
+    """Fill the halo of `slot` with the scalar `value`: one stretch before the image, one after, one per row."""
     buffer = kernel.slot("image", slot)
     storage = slot.storage
     images, height, width, _ = storage.shape

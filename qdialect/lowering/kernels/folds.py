@@ -8,7 +8,7 @@ from qdialect.lowering.kernels.reduction import Fold
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import Division
 
-_MAX_IN_FLOAT32 = 65_000
+_MAX_IN_FLOAT32 = 2**24
 
 
 def _add_value(body: Body, acc: Value, values: Sequence[Value]) -> Value:
@@ -29,6 +29,22 @@ SUM = Fold("i32", 0, _add_value, lambda body, a, b: body.add(a, b))
 MAX = Fold("i8", 0, _largest_value, lambda body, a, b: body.binary("arith.maxui", a, b))
 """The largest stored value."""
 
+I16_SUM = Fold(
+    "i32",
+    0,
+    lambda body, acc, values: body.add(acc, body.cast("arith.extsi", values[0], "i32")),
+    lambda body, a, b: body.add(a, b),
+)
+"""The sum of 16-bit values."""
+
+I16_MAX = Fold(
+    "i16",
+    -(2**15),
+    lambda body, acc, values: body.binary("arith.maxsi", acc, values[0]),
+    lambda body, a, b: body.binary("arith.maxsi", a, b),
+)
+"""The largest 16-bit value."""
+
 MIN = Fold("i8", -1, _smallest_value, lambda body, a, b: body.binary("arith.minui", a, b))
 """The smallest stored value, from 255 as a signless byte."""
 
@@ -41,15 +57,21 @@ F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b),
 """The sum of products of two f32 operands, each product rounded before it is added, in order."""
 
 
-def emit_quotient(body: Body, total: Value, count: Value, division: Division, maximum: int) -> Value:
-    """``total / count`` (i32) rounded as `division` says, for |total| <= 255 * count and 1 <= count <= `maximum`.
+def quotient_float(largest: int, maximum: int) -> str:
+    """The float in which a total of up to `maximum` values of magnitude `largest` is divided exactly by their count.
 
-    The quotient of the magnitudes is that of two floats, rounded, then truncated.  It is exact: with a = q * b + r and
-    r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only from within
-    (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b <= 257 * count, float32 serves up to 2^24 / 257
-    elements.
+    With a = q * b + r and r < b, the true quotient lies 1/b or more below q + 1, and a float rounds up to q + 1 only
+    from within (q + 1) * 2^-24 of it (2^-53 for doubles).  As b * (q + 1) <= a + b, where a has half a count more for
+    rounding, float32 serves while (largest + 2) * count is at most 2^24.
     """
-    float_ = "f32" if maximum <= _MAX_IN_FLOAT32 else "f64"
+    return "f32" if (largest + 2) * maximum <= _MAX_IN_FLOAT32 else "f64"
+
+
+def emit_quotient(body: Body, total: Value, count: Value, division: Division, float_: str) -> Value:
+    """``total / count`` (i32) rounded as `division` says, by a division of floats (see `quotient_float`).
+
+    The quotient of the magnitudes is that of two floats, rounded, then truncated.
+    """
     zero = body.constant(0, "i32")
     is_negative = body.compare("slt", total, zero)
     negated = body.subtract(zero, total)

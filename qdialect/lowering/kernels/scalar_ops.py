@@ -15,8 +15,8 @@ _SAME_TYPE = (
     *("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf"),
     *("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori", "arith.xori"),
     *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"),
-    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.floor", "math.roundeven", "math.sqrt"),
-    "math.trunc",
+    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.floor", "math.roundeven"),
+    *("math.sqrt", "math.trunc"),
 )
 _CASTS = (
     *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -53,6 +53,20 @@ def _compare(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
 
 def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.select(*values)
+
+
+def _shift_left(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """Nothing is left of an integer that is shifted by its width or more."""
+    value, count = values
+    width = body.constant(value.bits, value.type)
+    shifted = body.binary(op.name, value, body.binary("arith.minui", count, body.constant(value.bits - 1, value.type)))
+    return body.select(body.compare("ult", count, width), shifted, body.constant(0, value.type))
+
+
+def _shift_right(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """The sign is all that is left of an integer that is shifted by its width or more."""
+    value, count = values
+    return body.binary(op.name, value, body.binary("arith.minui", count, body.constant(value.bits - 1, value.type)))
 
 
 def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
@@ -97,6 +111,8 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
+    "arith.shli": _shift_left,
+    "arith.shrsi": _shift_right,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,
     "tensor.bitcast": lambda _, __, values: values[0],

@@ -25,6 +25,8 @@ from qdialect.frontends.tflite.operators.checks import (
     integers,
     operands,
 )
+from qdialect.frontends.tflite.operators.i16.checks import sixteen_bit
+from qdialect.frontends.tflite.operators.i16.contraction import I16Contraction, i16_contraction
 from qdialect.frontends.tflite.operators.product import Product, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.window import explicit_padding
@@ -77,9 +79,14 @@ class _Contraction:
         return emitter.clip(requantized, self.bounds)
 
 
-def _contraction(operator: Operator, tensors: Sequence[Tensor], activation: int, rank: int) -> _Contraction:
+def _contraction(
+    operator: Operator, tensors: Sequence[Tensor], activation: int, rank: int
+) -> _Contraction | I16Contraction:
     """`tensors` are data, weight and perhaps bias."""
     data, weight, *rest = tensors
+    if data.element == "i16":
+        bounds = activation_range(activation, sixteen_bit(operator.outputs[0], "output"))
+        return i16_contraction(operator, tensors, rank, _OUTPUT_AXIS[operator.kind], bounds)
     output = eight_bit(operator.outputs[0], "output")
     eight_bit(data, "input")
     types = (data.element, weight.element, output.element)
@@ -156,7 +163,7 @@ def _depthwise_conv_2d(operator: Operator) -> Emission:
 
 
 def _convolution(
-    node: _Contraction, padding: int, strides: tuple[int, int], dilation: tuple[int, int], groups: int
+    node: _Contraction | I16Contraction, padding: int, strides: tuple[int, int], dilation: tuple[int, int], groups: int
 ) -> Emission:
     size, window = node.data.shape[1:3], node.weight.shape[1:3]
     explicit = explicit_padding(padding, (size[0], size[1]), (window[0], window[1]), strides, dilation)
@@ -212,6 +219,7 @@ def _fully_connected(operator: Operator) -> Emission:
     require(len(weight.shape) == 2, f"weight must have 2 dimensions, but got {len(weight.shape)}")
     depth, elements = weight.shape[1], math.prod(data.shape)
     require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
+    require(weight.data is not None or data.element != "i16", "weight of an i16 input must be constant")
     if weight.data is None:
         return _fully_connected_at_run_time(data, weight, bias, operator.outputs[0], activation)
     node = _contraction(operator, (data, weight, *bias), activation, rank=2)

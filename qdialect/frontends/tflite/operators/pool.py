@@ -31,15 +31,23 @@ def _average_pool_2d(operator: Operator) -> Emission:
     """The quantized values of the elements inside are averaged, ties away from zero; padding does not count."""
     zero_point = eight_bit(operator.outputs[0], "output").zero_point if operator.outputs else 0
     attributes = {"zero_point": zero_point, "division": Division.HALF_AWAY, "count_include_pad": False}
-    return _pool(operator, AvgPool2DOp, attributes)
+    return _of_bytes(operator, AvgPool2DOp, attributes)
 
 
 @imports("MAX_POOL_2D")
 def _max_pool_2d(operator: Operator) -> Emission:
-    return _pool(operator, MaxPool2DOp, {})
+    return _of_bytes(operator, MaxPool2DOp, {})
 
 
-def _pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+def _of_bytes(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    (data,) = operands(operator, 1)
+    same_quantization(operator, data)
+    return pool(operator, op_class, attributes)
+
+
+def pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]) -> Emission:
+    """A pool whose input and output have the same parameters, which the caller has checked."""
+
     def read(options: tflite.Pool2DOptions) -> tuple[int, int, Pair, Pair]:
         kernel = (options.FilterHeight(), options.FilterWidth())
         strides = (options.StrideH(), options.StrideW())
@@ -47,7 +55,6 @@ def _pool(operator: Operator, op_class: type[PoolOp], attributes: dict[str, Any]
 
     padding, activation, kernel, strides = read_options(operator, tflite.Pool2DOptions, read)
     (data,) = operands(operator, 1)
-    same_quantization(operator, data)
     require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
     explicit = explicit_padding(padding, (data.shape[1], data.shape[2]), kernel, strides, (1, 1))
     low, high = activation_range(activation, operator.outputs[0])

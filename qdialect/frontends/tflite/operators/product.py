@@ -71,7 +71,7 @@ class Product:
 def _batch_matmul(operator: Operator) -> Emission:
     """The product of the scales is one of float32 (TFLite GetQuantizedConvolutionMultipler)."""
 
-    lhs, rhs, transpose_lhs, transpose_rhs = _sides(operator)
+    lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     node = Product(lhs, rhs, operator.outputs[0], Rounding.FIXED32_DOUBLE, Multiplier.F32_PRODUCT)
     right = _transposed(rhs.shape, transpose_rhs)
 
@@ -99,7 +99,7 @@ def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
 
 
-def _sides(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
+def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
     """Both operands of a product, which fit, and whether each is transposed."""
 
     def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
@@ -120,7 +120,7 @@ def _sides(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
 @imports_f32("BATCH_MATMUL")
 def _f32_batch_matmul(operator: Operator) -> Emission:
     """Terms are added in the order of the depth, as the reference kernel does."""
-    lhs, rhs, transpose_lhs, transpose_rhs = _sides(operator)
+    lhs, rhs, transpose_lhs, transpose_rhs = sides_of(operator)
     require(rhs.element == "f32", f"right operand must be f32, but got {rhs.element}")
     batches = np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2])
 

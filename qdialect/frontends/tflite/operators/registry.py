@@ -20,6 +20,7 @@ Planner = Callable[[Operator], Emission]
 _PLANNERS = Registry[Planner]("importer")
 _F32_PLANNERS = Registry[Planner]("float importer")
 _INTEGER_PLANNERS = Registry[Planner]("integer importer")
+_I16_PLANNERS = Registry[Planner]("16-bit importer")
 _HYBRID_PLANNERS = Registry[Planner]("hybrid importer")
 
 
@@ -36,6 +37,11 @@ def imports_f32(*kinds: str) -> Callable[[Planner], Planner]:
 def imports_integers(*kinds: str) -> Callable[[Planner], Planner]:
     """Register the decorated planner for operators whose first input is i32 or i64."""
     return _INTEGER_PLANNERS.register(*kinds)
+
+
+def imports_i16(*kinds: str) -> Callable[[Planner], Planner]:
+    """Register the decorated planner for operators from or to 16-bit quantized values."""
+    return _I16_PLANNERS.register(*kinds)
 
 
 def imports_hybrid(*kinds: str) -> Callable[[Planner], Planner]:
@@ -57,6 +63,8 @@ def plan(operator: Operator) -> Emission:
 def _planners_of(operator: Operator) -> Registry[Planner]:
     if operator.kind in _HYBRID_PLANNERS and _is_f32(operator) and _is_hybrid(operator):
         return _HYBRID_PLANNERS
+    if operator.kind in _I16_PLANNERS and _is_i16(operator):
+        return _I16_PLANNERS
     if operator.kind in _INTEGER_PLANNERS and _is_integer(operator):
         return _INTEGER_PLANNERS
     return _F32_PLANNERS if operator.kind in _F32_PLANNERS and _is_f32(operator) else _PLANNERS
@@ -65,6 +73,11 @@ def _planners_of(operator: Operator) -> Registry[Planner]:
 def _is_integer(operator: Operator) -> bool:
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.element in ("i32", "i64")
+
+
+def _is_i16(operator: Operator) -> bool:
+    ends = (*operator.inputs[:1], *operator.outputs[:1])
+    return any(tensor is not None and tensor.element == "i16" for tensor in ends)
 
 
 def _is_hybrid(operator: Operator) -> bool:

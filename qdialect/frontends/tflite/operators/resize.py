@@ -26,16 +26,21 @@ _INTERPOLATIONS = {
 @imports("RESIZE_BILINEAR")
 def _bilinear(operator: Operator) -> Emission:
     """The kernels compute in fixed point for i8 and in float32 for the others."""
+    coordinates = bilinear_coordinates(operator)
+    output = operator.outputs[0].element if operator.outputs else ""
+    require(output in _INTERPOLATIONS, f"output must be i8, ui8 or f32, but got {output}")
+    attributes = {"coordinates": coordinates, "arithmetic": _INTERPOLATIONS[output]}
+    return _resize(operator, ResizeBilinearOp, attributes)
+
+
+def bilinear_coordinates(operator: Operator) -> Coordinates:
+    """Where the centers of a resized image's elements are."""
     is_aligned, is_half = read_options(
         operator, tflite.ResizeBilinearOptions, lambda options: (options.AlignCorners(), options.HalfPixelCenters())
     )
     require(not (is_aligned and is_half), "corners and centers must not both be aligned")
-    output = operator.outputs[0].element if operator.outputs else ""
-    require(output in _INTERPOLATIONS, f"output must be i8, ui8 or f32, but got {output}")
     centers = Coordinates.HALF_PIXEL if is_half else Coordinates.ASYMMETRIC
-    coordinates = Coordinates.ALIGN_CORNERS if is_aligned else centers
-    attributes = {"coordinates": coordinates, "arithmetic": _INTERPOLATIONS[output]}
-    return _resize(operator, ResizeBilinearOp, attributes)
+    return Coordinates.ALIGN_CORNERS if is_aligned else centers
 
 
 @imports("RESIZE_NEAREST_NEIGHBOR")

@@ -1,0 +1,154 @@
+"""Contractions of 16-bit activations with zero point 0: what "16x8" networks multiply with 8-bit weights.
+
+Zero points are 0 everywhere, so scales play no part: these ops are sums of products of integers, and what follows them
+says what the sums stand for. An i32 result is the sum modulo 2^32, an i64 result the sum itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALE, SCALES, choice
+from qdialect.dialect.constraints import channel_count, check_bounds, check_channel_parameters
+from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape, matmul_shape
+from qdialect.dialect.fields import attribute, operand, optional_operand, result
+from qdialect.dialect.op_base import QnnOp, Shape, require
+from qdialect.dialect.type_constraints import INDEX, TypeConstraint, element_of, shape_of
+from qdialect.quant_math import Multiplier, real_multiplier
+from qdialect.quant_math.i16_requantize import I16Rounding
+
+_DATA = TypeConstraint(("i16",))
+_IMAGE = TypeConstraint(("i16",), rank=4)
+_WEIGHT = TypeConstraint(("i8", "i16"))
+_WEIGHT_2D = TypeConstraint(("i8", "i16"), rank=2)
+_WEIGHT_4D = TypeConstraint(("i8", "i16"), rank=4)
+_BIAS = TypeConstraint(("i32", "i64"), rank=1)
+
+
+class I16ContractionOp(QnnOp):
+    """Sums of products that start at the bias.
+
+    Constraints:
+      C4: bias must have the result's element type
+      C5: bias must have one entry for each output channel
+    """
+
+    output = result(INDEX)
+
+    def check_bias(self, bias: ir.Value | None, channels: int) -> None:
+        """Constraints C4 and C5."""
+        if bias is None:
+            return
+        found, wanted = element_of(bias.type), element_of(self.output.type)
+        require(found == wanted, "C4", f"bias element type must be {wanted}, but got {found}")
+        entries = shape_of(bias.type)[0]
+        require(entries == channels, "C5", f"bias must have {channels} entries, but got {entries}")
+
+
+class I16Conv2DOp(I16ContractionOp, name="i16_conv2d"):
+    """Convolution of NHWC data with OHWI weights; depthwise is ``groups`` = input channels.
+
+    ``output[n,y,x,o] = bias[o] + sum data[n, y*s+i*d-p, x*s+j*d-p, c] * weight[o,i,j,c]``; outside of the data is 0.
+
+    Constraints:
+      C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) of at least 0
+      C2: groups must divide the channels and the weight's depth must be input channels / groups
+      C3: the dilated kernel must fit into the padded data
+    """
+
+    data = operand(_IMAGE)
+    weight = operand(_WEIGHT_4D)
+    bias = optional_operand(_BIAS)
+    strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
+    dilation = attribute(INTEGERS, (1, 1))
+    groups = attribute(I64, 1)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return conv2d_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_bias(self.bias, shape_of(self.weight.type)[0])
+
+
+class I16DenseOp(I16ContractionOp, name="i16_dense"):
+    """Matrix product ``[..., K] x [N, K] -> [..., N]``: ``output[..., n] = bias[n] + sum data[..., k] * weight[n, k]``.
+
+    Constraints:
+      C1: the weight's depth must be the data's last dimension
+    """
+
+    data = operand(_DATA)
+    weight = operand(_WEIGHT_2D)
+    bias = optional_operand(_BIAS)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return dense_shape(shapes, attributes)
+
+    def check(self) -> None:
+        self.check_bias(self.bias, shape_of(self.weight.type)[0])
+
+
+class I16MatmulOp(QnnOp, name="i16_matmul"):
+    """Matrix products ``[..., M, K] x [..., K, N] -> [..., M, N]``, both operands any tensors.
+
+    ``output[..., m, n] = sum data[..., m, k] * weight[..., k, n]``; leading dimensions broadcast.
+
+    Constraints:
+      C1: data and weight must have at least 2 dimensions
+      C2: the weight's second to last dimension must be the data's last one
+      C3: the dimensions before the last two must broadcast against each other
+    """
+
+    data = operand(_DATA)
+    weight = operand(_WEIGHT)
+    output = result(INDEX)
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+        return matmul_shape(shapes, attributes)
+
+
+_LARGEST_FACTOR = 2.0**14
+
+
+class I16RequantizeOp(QnnOp, name="i16_requantize"):
+    """Accumulators to 16-bit quantized values with zero point 0, clamped to [output_min, output_max].
+
+    The real multiplier of channel c, an index of the last dimension, is
+    ``input_scale * weight_scales[c] / output_scale``; `rounding` says how the product with it becomes an integer.
+
+    Constraints:
+      C1: weight_scales must have 1 entry or one for each channel
+      C2: output_min and output_max must be ordered and lie in the result's range
+      C3: ``fixed32_double`` must have an i32 input
+      C4: multipliers must be below 2^14
+    """
+
+    input = operand(INDEX)
+    input_scale = attribute(SCALE)
+    weight_scales = attribute(SCALES, (1.0,))
+    output_scale = attribute(SCALE)
+    output_min = attribute(I64, -(2**15))
+    output_max = attribute(I64, 2**15 - 1)
+    rounding = attribute(choice(I16Rounding))
+    multiplier = attribute(choice(Multiplier), Multiplier.F64)
+    output = result(_DATA)
+
+    def check(self) -> None:
+        shape = shape_of(self.input.type)
+        channels = channel_count("C1", max(len(shape) - 1, 0), shape)
+        check_channel_parameters("C1", channels, weight_scales=self.weight_scales)
+        check_bounds("C2", ("output_min", "output_max"), self.output_min, self.output_max, self.output.type)
+        found = element_of(self.input.type)
+        holds = self.rounding is not I16Rounding.FIXED32_DOUBLE or found == "i32"
+        require(holds, "C3", f"input of {self.rounding} must have element type i32, but got {found}")
+        largest = max(real_multiplier(self.input_scale, self.weight_scales, self.output_scale, self.multiplier))
+        require(largest < _LARGEST_FACTOR, "C4", f"multipliers must be below 2^14, but got {largest}")
+
+
+AnyI16Contraction = I16Conv2DOp | I16DenseOp

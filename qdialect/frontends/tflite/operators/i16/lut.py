@@ -1,0 +1,146 @@
+"""Functions of one 16-bit tensor that the kernels read from tables, with straight lines between the entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tflite
+
+from qdialect._mlir import ir
+from qdialect.dialect import InterpolatedLutOp
+from qdialect.frontends.arithmetic import Arithmetic
+from qdialect.frontends.common import require
+from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.model import Operator, Tensor
+from qdialect.frontends.tflite.operators.i16.checks import log2_of, one_input
+from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
+from qdialect.frontends.tflite.reader import read_options
+from qdialect.quant_math import FloatArray, activations, real_functions
+from qdialect.quant_math.i16_tables import Function, Lines, lines_of, sigmoid_lines, table_of
+
+_FIRST, _LAST = -(2**15), 2**15 - 1
+_OUTPUT_SCALE = 2.0**-15
+
+
+def looked_up(emitter: Emitter, value: ir.Value, lines: Lines) -> ir.Value:
+    """An i32 tensor by a table; the result has the table's fractional bits."""
+    bases, slopes = lines.bases.tolist(), lines.slopes.tolist()
+    how = {"bases": bases, "slopes": slopes, "fraction": lines.fraction}
+    return emitter.build(InterpolatedLutOp, value, element="i32", **how)
+
+
+def i16_lookup(emitter: Emitter, value: ir.Value, entries: Lines) -> ir.Value:
+    """A table of 513 entries at the i32 `value`, which is in the range of int16; an i32 in that range (LUTLookup)."""
+    s = Arithmetic(emitter)
+    found = looked_up(emitter, s.op("arith.addi", value, -_FIRST), entries)
+    return s.op("arith.shrsi", s.op("arith.addi", found, 1 << (entries.fraction - 1)), entries.fraction)
+
+
+def _tabulated(data: Tensor, output: Tensor, function: Function) -> Emission:
+    """By a table in float32; a sum that does not fit wraps around, as the kernel's does."""
+    lines = lines_of(table_of(function, data.scale, output.scale, 0, np.float32))
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        return s.resize(i16_lookup(emitter, s.resize(emitter.value(data), "i32"), lines), "i16")
+
+    return emit
+
+
+@imports_i16("EXP")
+def _exp(operator: Operator) -> Emission:
+    return _tabulated(*one_input(operator), real_functions.exp)
+
+
+@imports_i16("LOG")
+def _log(operator: Operator) -> Emission:
+    """The smallest quantized value stands for what has no logarithm."""
+    data, output = one_input(operator)
+    smallest = np.float32(_FIRST) * np.float32(output.scale)
+    return _tabulated(data, output, lambda x: np.where(x <= 0, smallest, real_functions.log(x)))
+
+
+@imports_i16("RSQRT")
+def _rsqrt(operator: Operator) -> Emission:
+    """The largest quantized value stands for the root of zero; the kernel fails for a negative number."""
+    data, output = one_input(operator)
+    largest = np.float32(_LAST) * np.float32(output.scale)
+    return _tabulated(data, output, lambda x: np.where(x <= 0, largest, real_functions.rsqrt(x)))
+
+
+@imports_i16("GELU")
+def _gelu(operator: Operator) -> Emission:
+    is_approximate = read_options(operator, tflite.GeluOptions, lambda options: options.Approximate())
+    data, output = one_input(operator)
+    return _tabulated(data, output, activations.tflite_gelu_tanh if is_approximate else _exact_gelu)
+
+
+def _exact_gelu(x: FloatArray) -> FloatArray:
+    complement = [math.erfc(float(v)) for v in x * np.float32(-math.sqrt(0.5))]
+    return np.float32(0.5) * x * np.array(complement, dtype=np.float32)
+
+
+@imports_i16("LOGISTIC")
+def _logistic(operator: Operator) -> Emission:
+    """One half of the table serves both, as ``sigmoid(-x) = 1 - sigmoid(x)``."""
+    data, output = one_input(operator)
+    _check_output(output)
+    multiplier, shift = _table_multiplier(data.scale, (-12,))
+    # Beyond the table 0x7FFF << 10 is what the kernel takes.
+    lines = sigmoid_lines(9, 2 * _LAST)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
+        found = looked_up(emitter, s.op("math.absi", x), lines)
+        below = s.op("arith.addi", s.op("arith.xori", found, -1), (1 << 25) + (1 << 9))
+        chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 9), below)
+        return s.resize(s.op("arith.shrsi", chosen, 10), "i16")
+
+    return emit
+
+
+@imports_i16("TANH")
+def _tanh(operator: Operator) -> Emission:
+    """``tanh(x) = 2 * sigmoid(2 * x) - 1``, by the table of the sigmoid."""
+    data, output = one_input(operator)
+    _check_output(output)
+    multiplier, shift = _table_multiplier(data.scale, (-12, -11))
+    lines = sigmoid_lines(8, 2**16 - 1)
+
+    def emit(emitter: Emitter) -> ir.Value:
+        s = Arithmetic(emitter)
+        x = _rescaled(s, s.resize(emitter.value(data), "i32"), multiplier, shift)
+        found = s.op("arith.subi", looked_up(emitter, s.op("math.absi", x), lines), 1 << 23)
+        below = s.op("arith.addi", s.op("arith.xori", found, -1), 1 << 7)
+        chosen = s.select(s.compare("ge", x, 0), s.op("arith.addi", found, 1 << 7), below)
+        return s.resize(s.op("arith.shrsi", chosen, 8), "i16")
+
+    return emit
+
+
+def _rescaled(s: Arithmetic, value: ir.Value, multiplier: int, shift: int) -> ir.Value:
+    """``value * multiplier / 2^shift``, ties up."""
+    product = s.op("arith.muli", value, multiplier)
+    return s.op("arith.shrsi", s.op("arith.addi", product, 1 << (shift - 1)), shift) if shift else product
+
+
+def _table_multiplier(scale: float, powers: Sequence[int]) -> tuple[int, int]:
+    """``scale / (1 / (3 * 4096))`` as a multiplier of 15 bits and a right shift, 31 at most (TFLite SigmoidPrepare).
+
+    A scale of 2 to one of `powers` needs no shift.
+    """
+    power = log2_of(scale)
+    if power in powers:
+        return 3 << (power + 12), 0
+    factor, shift = float(np.float32(scale)) * 4096.0 * 3.0, 0
+    while factor <= _LAST / 2.0 and shift <= 30:
+        factor, shift = factor * 2, shift + 1
+    require(factor < 2.0**16, f"input scale must be below 16/3, but got {scale}")
+    return int(factor), shift
+
+
+def _check_output(output: Tensor) -> None:
+    require(output.scale == _OUTPUT_SCALE, f"output scale must be 2^-15, but got {output.scale}")

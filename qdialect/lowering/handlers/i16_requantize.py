@@ -1,0 +1,92 @@
+"""Accumulators to 16-bit quantized values, per tensor or per channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import I16RequantizeOp
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.lowering.arithmetic import emit_scale, requantization
+from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.handlers.maps import AxisArray, map_values
+from qdialect.lowering.kernels.elementwise import Emit
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
+from qdialect.quant_math import Rounding, real_multiplier, requantize_parameters
+from qdialect.quant_math.i16_requantize import I16Rounding, reduced_multipliers
+
+_LANES = 16
+
+EmitScaled = Callable[[Body, Value, Sequence[Value]], Value]
+"""(body, accumulator, parameters) -> i32."""
+
+
+@dataclass(frozen=True)
+class I16Scaling:
+    """The parameters of a requantization, with one entry or one a channel, and what computes an i32 with them."""
+
+    parameters: Sequence[NDArray[Any]]
+    emit: EmitScaled
+
+    @classmethod
+    def of(cls, op: I16RequantizeOp) -> I16Scaling:
+        """That of `op`."""
+        multipliers = real_multiplier(op.input_scale, op.weight_scales, op.output_scale, op.multiplier)
+        if op.rounding is I16Rounding.F64_NEAREST:
+            # A number of 64 bits has the bits of an i64.
+            return cls([multipliers.view(np.int64)], _nearest)
+        if op.rounding is I16Rounding.FIXED16_UP:
+            return cls(reduced_multipliers(multipliers), _reduced)
+        how = requantization(Rounding.FIXED32_DOUBLE, requantize_parameters(Rounding.FIXED32_DOUBLE, multipliers))
+        values = [parameter.values for parameter in how.parameters]
+        return cls(values, lambda body, acc, given: body.cast("arith.trunci", emit_scale(body, how, acc, given), "i32"))
+
+
+@lowers(I16RequantizeOp, takes_arrays=True)
+def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
+    scaling = I16Scaling.of(op)
+    axis = max(len(shape_of(op.output.type)) - 1, 0)
+
+    def declare(kernel: Kernel) -> Emit:
+        low, high = (kernel.number(name, bound, "i32") for name, bound in _bounds(op))
+
+        def emit(body: Body, values: Sequence[Value]) -> Value:
+            scaled = scaling.emit(body, values[0], values[1:])
+            return body.cast("arith.trunci", body.clamp(scaled, low, high), "i16")
+
+        return emit
+
+    arrays = [AxisArray(values, axis) for values in scaling.parameters]
+    map_values(lowering, op.output, [op.input, *arrays], declare, op.operation.name, _LANES)
+
+
+def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:
+    return [("low", op.output_min), ("high", op.output_max)]
+
+
+def _reduced(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
+    """``(acc * r + 2^(n - 1)) >> n`` in 64 bits, of which 32 stay."""
+    r, n = parameters
+    one = body.constant(1, "i64")
+    half = body.binary("arith.shli", one, body.subtract(n, one))
+    product = body.multiply(body.cast("arith.extsi", acc, "i64"), r)
+    shifted = body.binary("arith.shrsi", body.add(product, half), n)
+    return body.cast("arith.trunci", shifted, "i32")
+
+
+def _nearest(body: Body, acc: Value, parameters: Sequence[Value]) -> Value:
+    """Half away from zero; what lies beyond int32 is cut before."""
+    multiplier = body.cast("arith.bitcast", parameters[0], "f64")
+    product = body.multiply(body.cast("arith.sitofp", acc, "f64"), multiplier)
+    inside = body.clamp(product, body.constant(-(2.0**31), "f64"), body.constant(2.0**31 - 1, "f64"))
+    whole = body.cast("arith.fptosi", inside, "i32")
+    rest = body.subtract(inside, body.cast("arith.sitofp", whole, "f64"))
+    zero, one, minus = (body.constant(number, "i32") for number in (0, 1, -1))
+    up = body.select(body.compare("oge", rest, body.constant(0.5, "f64")), one, zero)
+    down = body.select(body.compare("ole", rest, body.constant(-0.5, "f64")), minus, zero)
+    return body.add(whole, body.add(up, down))

@@ -1,0 +1,47 @@
+"""Tables with straight lines between their entries, as data of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.dialect import InterpolatedLutOp
+from qdialect.lowering.program import Kernel
+from qdialect.lowering.scalar_body import Body, Value
+
+EmitLookup = Callable[[Body, Value], Value]
+"""(body, i32) -> i32."""
+
+
+@dataclass(frozen=True)
+class InterpolatedTable:
+    """``(bases[i] << fraction) + r * slopes[i]`` for an i32 of index i and rest r."""
+
+    bases: NDArray[np.int32]
+    slopes: NDArray[np.int32]
+    fraction: int
+
+    @classmethod
+    def of(cls, op: InterpolatedLutOp) -> Self:
+        """That of `op`."""
+        return cls(np.array(op.bases, np.int32), np.array(op.slopes, np.int32), op.fraction)
+
+    def declare(self, kernel: Kernel, name: str) -> EmitLookup:
+        """Declare both tables as parameters of `kernel`."""
+        bases = kernel.flat_tensor(kernel.data(f"{name}_bases", self.bases))
+        slopes = kernel.flat_tensor(kernel.data(f"{name}_slopes", self.slopes))
+        last = (len(self.bases) << self.fraction) - 1
+
+        def emit(body: Body, value: Value) -> Value:
+            places = body.constant(self.fraction, "i32")
+            inside = body.clamp(value, body.constant(0, "i32"), body.constant(last, "i32"))
+            index = body.cast("arith.index_cast", body.binary("arith.shrui", inside, places), "index")
+            rest = body.binary("arith.andi", inside, body.constant((1 << self.fraction) - 1, "i32"))
+            base = body.binary("arith.shli", body.extract(bases, index), places)
+            return body.add(base, body.multiply(rest, body.extract(slopes, index)))
+
+        return emit

@@ -1,0 +1,262 @@
+"""Operators of 16-bit activations beside LiteRT's reference kernels: interpreted and compiled, no element differs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from flatbuffers import Builder
+from i16_nodes import (
+    HIGH,
+    KIND,
+    LOW,
+    OPTIONS,
+    RELU,
+    RELU6,
+    SAME,
+    VALID,
+    Node,
+    Shape,
+    check,
+    drawn,
+    extents,
+    message_of,
+    q,
+)
+from tflite_graphs import i32, options
+
+from qdialect.frontends.tflite.writer import Quantization
+
+
+def pot_options(table: str) -> Any:
+    def write(activation: int, is_pot: bool) -> Any:
+        def written(builder: Builder) -> int:
+            getattr(tflite, f"{table}Start")(builder)
+            getattr(tflite, f"{table}AddFusedActivationFunction")(builder, activation)
+            getattr(tflite, f"{table}AddPotScaleInt16")(builder, is_pot)
+            return getattr(tflite, f"{table}End")(builder)
+
+        return getattr(OPTIONS, table), written
+
+    return write
+
+
+SCALES = [(0.003, 0.007, 0.011), (0.5, 0.25, 1.0), (1e-4, 0.9, 0.9), (0.002, 0.002, 0.002)]
+SHAPES: list[tuple[Shape, Shape]] = [((3, 19), (3, 19)), ((1, 4, 4, 67), (67,)), ((2, 1, 3), (2, 5, 3)), ((1,), (1,))]
+
+
+@pytest.mark.parametrize("is_pot", [False, True])
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
+@pytest.mark.parametrize(("kind", "table"), [(KIND.ADD, "AddOptions"), (KIND.SUB, "SubOptions")])
+def test_sums(kind: int, table: str, lhs: Shape, rhs: Shape, scales: tuple[float, ...], is_pot: bool) -> None:
+    if is_pot and scales == SCALES[1]:
+        # LiteRT shifts one operand alone, and without broadcasting.
+        return
+    for activation in (0, RELU):
+        option = pot_options(table)(activation, is_pot)
+        shape = np.broadcast_shapes(lhs, rhs)
+        arrays = [drawn(lhs), drawn(rhs, seed=1)]
+        check(Node(kind, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
+
+
+@pytest.mark.parametrize("scales", [(0.25, 0.25, 0.25), (0.0625, 0.25, 0.25), (0.25, 0.125, 0.25)])
+@pytest.mark.parametrize(("kind", "table"), [(KIND.ADD, "AddOptions"), (KIND.SUB, "SubOptions")])
+def test_sums_of_scales_that_are_powers_of_two(kind: int, table: str, scales: tuple[float, ...]) -> None:
+    arrays = [drawn((40, 37)), drawn((40, 37), seed=1)]
+    parameters = [q(scales[0]), q(scales[1])]
+    check(Node(kind, arrays, parameters, q(scales[2]), (40, 37), pot_options(table)(0, True)))
+
+
+@pytest.mark.parametrize("scales", [(0.003, 0.007, 0.011), (0.5, 0.25, 1.0), (2.0**-15, 2.0**-15, 2.0**-15)])
+@pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
+def test_products(lhs: Shape, rhs: Shape, scales: tuple[float, ...]) -> None:
+    for activation in (0, RELU6):
+        option = OPTIONS.MulOptions, options(activation)
+        shape, arrays = np.broadcast_shapes(lhs, rhs), [drawn(lhs), drawn(rhs, seed=1)]
+        check(Node(KIND.MUL, arrays, [q(scales[0]), q(scales[1])], q(scales[2]), shape, option))
+
+
+@pytest.mark.parametrize("kind", [KIND.MAXIMUM, KIND.MINIMUM])
+@pytest.mark.parametrize(("lhs", "rhs"), SHAPES)
+def test_extremes(kind: int, lhs: Shape, rhs: Shape) -> None:
+    arrays, shape = [drawn(lhs), drawn(rhs, seed=1)], np.broadcast_shapes(lhs, rhs)
+    check(Node(kind, arrays, [q(0.3), q(0.3)], q(0.3), shape, (OPTIONS.MaximumMinimumOptions, options())))
+
+
+@pytest.mark.parametrize("constants", [(), (1,)])
+def test_prelu(constants: Any) -> None:
+    slope = Quantization((0.01,), (3,))
+    arrays = [drawn((2, 3, 5, 19)), drawn((1, 1, 19), np.int8, 1)]
+    check(Node(KIND.PRELU, arrays, [q(0.003), slope], q(0.0037), (2, 3, 5, 19), (), constants))
+
+
+EVERY = np.arange(LOW, HIGH + 1).astype(np.int16).reshape(256, 256)
+UNARY: list[tuple[int, float, float, Any]] = [
+    (KIND.RELU, 0.01, 0.01, ()),
+    (KIND.RELU, 0.01, 0.0037, ()),
+    (KIND.RELU6, 0.001, 0.0013, ()),
+    (KIND.ABS, 0.01, 0.01, ()),
+    (KIND.ABS, 0.01, 0.0213, ()),
+    (KIND.EXP, 1e-4, 0.001, ()),
+    (KIND.EXP, 3e-4, 0.6, ()),
+    (KIND.LOG, 1e-3, 2e-4, ()),
+    (KIND.LOG, 0.1, 3e-4, ()),
+    (KIND.GELU, 2e-4, 2.1e-4, (OPTIONS.GeluOptions, options(0))),
+    (KIND.GELU, 1e-3, 9e-4, (OPTIONS.GeluOptions, options(1))),
+    (KIND.LOGISTIC, 2.0**-12, 2.0**-15, ()),
+    (KIND.LOGISTIC, 1e-4, 2.0**-15, ()),
+    (KIND.LOGISTIC, 3.7e-4, 2.0**-15, ()),
+    (KIND.LOGISTIC, 2.0**-12 * 1.0003, 2.0**-15, ()),
+    (KIND.LOGISTIC, 0.9, 2.0**-15, ()),
+    (KIND.TANH, 2.0**-12, 2.0**-15, ()),
+    (KIND.TANH, 2.0**-11, 2.0**-15, ()),
+    (KIND.TANH, 1e-4, 2.0**-15, ()),
+    (KIND.TANH, 1e-6, 2.0**-15, ()),
+]
+
+
+@pytest.mark.parametrize(("kind", "scale", "output", "option"), UNARY)
+def test_functions_of_every_value(kind: int, scale: float, output: float, option: Any) -> None:
+    check(Node(kind, [EVERY], [q(scale)], q(output), EVERY.shape, option))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.0, -0.3, 1.5])
+def test_leaky_relu_of_every_value(alpha: float) -> None:
+    def write(builder: Builder) -> int:
+        tflite.LeakyReluOptionsStart(builder)
+        tflite.LeakyReluOptionsAddAlpha(builder, alpha)
+        return tflite.LeakyReluOptionsEnd(builder)
+
+    option = OPTIONS.LeakyReluOptions, write
+    check(Node(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option))
+
+
+def test_inverse_roots_of_every_value() -> None:
+    positive = np.maximum(EVERY, 0)
+    check(Node(KIND.RSQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape))
+
+
+POOLS: list[tuple[Shape, Any, Any, int]] = [
+    ((1, 5, 7, 3), (3, 3), (1, 1), SAME),
+    ((2, 9, 8, 37), (2, 3), (2, 2), VALID),
+    ((1, 1, 1, 1), (1, 1), (1, 1), VALID),
+    ((1, 7, 7, 64), (7, 7), (1, 1), VALID),
+]
+
+
+@pytest.mark.parametrize("kind", [KIND.AVERAGE_POOL_2D, KIND.MAX_POOL_2D])
+@pytest.mark.parametrize("activation", [0, RELU6])
+@pytest.mark.parametrize(("data", "kernel", "strides", "padding"), POOLS)
+def test_pools(kind: int, data: Shape, kernel: Any, strides: Any, padding: int, activation: int) -> None:
+    option = OPTIONS.Pool2DOptions, options(padding, strides[1], strides[0], kernel[1], kernel[0], activation)
+    size = extents(data, kernel, padding, strides, (1, 1))
+    check(Node(kind, [drawn(data)], [q(0.001)], q(0.001), (data[0], *size, data[3]), option))
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (3,), (-1, 0), (0, 1, 2, 3)])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_reductions(axes: Shape, keep: int) -> None:
+    data = drawn((2, 5, 7, 19))
+    positive = [axis % 4 for axis in axes]
+    shape = tuple(1 if i in positive else n for i, n in enumerate(data.shape) if keep or i not in positive)
+    option = OPTIONS.ReducerOptions, options(keep)
+    for scale in (0.0037, 0.003):
+        check(Node(KIND.MEAN, [data, i32(axes)], [q(0.003), None], q(scale), shape, option, (1,)))
+    for kind in (KIND.REDUCE_MAX, KIND.REDUCE_MIN):
+        check(Node(kind, [data, i32(axes)], [q(0.003), None], q(0.003), shape, option, (1,)))
+
+
+@pytest.mark.parametrize("shape", [(7, 10), (1, 2, 3, 67), (5, 1), (1, 1000)])
+@pytest.mark.parametrize(("scale", "beta"), [(0.003, 1.0), (1e-4, 1.0), (0.1, 0.5), (2.0**-12, 2.0)])
+def test_softmax(shape: Shape, scale: float, beta: float) -> None:
+    def write(builder: Builder) -> int:
+        tflite.SoftmaxOptionsStart(builder)
+        tflite.SoftmaxOptionsAddBeta(builder, beta)
+        return tflite.SoftmaxOptionsEnd(builder)
+
+    option = OPTIONS.SoftmaxOptions, write
+    for data in (drawn(shape), np.full(shape, HIGH, np.int16)):
+        check(Node(KIND.SOFTMAX, [data], [q(scale)], q(2.0**-15), shape, option))
+
+
+def test_movements() -> None:
+    x, s = drawn((2, 3, 4, 5)), q(0.01)
+    check(Node(KIND.RESHAPE, [x, i32([6, 20])], [s, None], s, (6, 20), (), (1,)))
+    check(Node(KIND.TRANSPOSE, [x, i32([0, 3, 1, 2])], [s, None], s, (2, 5, 3, 4), (), (1,)))
+    pads = i32([[0, 0], [1, 2], [0, 1], [3, 0]])
+    check(Node(KIND.PAD, [x, pads], [s, None], s, (2, 6, 5, 8), (), (1,)))
+    fill = np.array([-777], np.int16)
+    check(Node(KIND.PADV2, [x, pads, fill], [s, None, s], s, (2, 6, 5, 8), (), (1, 2)))
+    begin, size = i32([0, 1, 0, 2]), i32([2, 2, 3, 3])
+    check(Node(KIND.SLICE, [x, begin, size], [s, None, None], s, (2, 2, 3, 3), (), (1, 2)))
+    option = OPTIONS.StridedSliceOptions, options(0)
+    bounds = [i32([0, 0, 1, 0]), i32([2, 3, 4, 5]), i32([1, 2, 1, 2])]
+    check(Node(KIND.STRIDED_SLICE, [x, *bounds], [s, None, None, None], s, (2, 2, 3, 3), option, (1, 2, 3)))
+    option = OPTIONS.GatherOptions, options(1)
+    check(Node(KIND.GATHER, [x, i32([2, 0])], [s, None], s, (2, 2, 4, 5), option, (1,)))
+    check(Node(KIND.TILE, [x, i32([1, 2, 1, 3])], [s, None], s, (2, 6, 4, 15), (), (1,)))
+
+
+@pytest.mark.parametrize("axis", [0, 3, -2])
+def test_concatenation(axis: int) -> None:
+    x, y = drawn((2, 3, 4, 5)), drawn((2, 3, 4, 5), seed=1)
+    shape = list(x.shape)
+    shape[axis] *= 2
+    option = OPTIONS.ConcatenationOptions, options(axis & 0xFFFFFFFF if axis < 0 else axis, 0)
+    option = (OPTIONS.ConcatenationOptions, options(axis, 0))
+    check(Node(KIND.CONCATENATION, [x, y], [q(0.1), q(0.1)], q(0.1), tuple(shape), option))
+
+
+@pytest.mark.parametrize("corners", [(0, 0), (1, 0), (0, 1)])
+@pytest.mark.parametrize(("data", "size"), [((1, 5, 4, 3), (9, 7)), ((2, 7, 7, 19), (3, 4)), ((1, 2, 2, 8), (4, 4))])
+@pytest.mark.parametrize("kind", [KIND.RESIZE_BILINEAR, KIND.RESIZE_NEAREST_NEIGHBOR])
+def test_resizes(kind: int, data: Shape, size: tuple[int, int], corners: tuple[int, int]) -> None:
+    table = "ResizeBilinearOptions" if kind == KIND.RESIZE_BILINEAR else "ResizeNearestNeighborOptions"
+
+    def write(builder: Builder) -> int:
+        getattr(tflite, f"{table}Start")(builder)
+        getattr(tflite, f"{table}AddAlignCorners")(builder, bool(corners[0]))
+        getattr(tflite, f"{table}AddHalfPixelCenters")(builder, bool(corners[1]))
+        return getattr(tflite, f"{table}End")(builder)
+
+    option, shape = (getattr(OPTIONS, table), write), (data[0], *size, data[3])
+    check(Node(kind, [drawn(data), i32(size)], [q(0.01), None], q(0.01), shape, option, (1,)))
+
+
+CONVERSIONS = [
+    (np.int16, np.int8, Quantization((0.1,), (0,)), Quantization((7.3,), (-5,))),
+    (np.int16, np.int16, Quantization((0.1,), (0,)), Quantization((0.037,), (0,))),
+    (np.int8, np.int16, Quantization((0.1,), (-5,)), Quantization((0.0007,), (0,))),
+    (np.uint8, np.int16, Quantization((0.1,), (131,)), Quantization((0.0007,), (0,))),
+    (np.int32, np.int16, Quantization((1e-6,), (0,)), Quantization((0.03,), (0,))),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "before", "after"), CONVERSIONS)
+def test_requantization_between_types(source: Any, target: Any, before: Quantization, after: Quantization) -> None:
+    check(Node(KIND.QUANTIZE, [drawn((40, 37), source)], [before], after, (40, 37), (), (), target))
+
+
+def test_between_floats_and_16_bits() -> None:
+    values = (np.random.default_rng(0).normal(size=(40, 37)) * 1e3).astype(np.float32)
+    check(Node(KIND.QUANTIZE, [values], [None], q(0.037), values.shape))
+    check(Node(KIND.DEQUANTIZE, [drawn((40, 37))], [q(0.037)], None, (40, 37), (), (), np.float32))
+
+
+def test_zero_points_are_refused() -> None:
+    odd = Quantization((0.1,), (3,))
+    node = Node(KIND.MUL, [drawn((3,)), drawn((3,))], [odd, q(0.1)], q(0.1), (3,), (OPTIONS.MulOptions, options(0)))
+    assert "input zero point must be 0, but got 3" in message_of(node)
+
+
+def test_what_the_framework_lacks_is_refused() -> None:
+    x, w = drawn((1, 4, 4, 3)), drawn((1, 3, 3, 3), np.int8)
+    option = OPTIONS.DepthwiseConv2DOptions, options(SAME, 1, 1, 1, 0, 1, 1)
+    arrays = [x, w, np.zeros(3, np.int32)]
+    node = Node(KIND.DEPTHWISE_CONV_2D, arrays, [q(0.1), q(0.1, axis=3), q(0.01)], q(0.1), (1, 4, 4, 3), option, (1, 2))
+    assert "bias must be i64, but got i32" in message_of(node)
+    node = Node(KIND.LOGISTIC, [x], [q(0.1)], q(0.1), x.shape)
+    assert "output scale must be 2^-15, but got 0.1" in message_of(node)
+    node = Node(KIND.HARD_SWISH, [x], [q(0.1)], q(0.1), x.shape)
+    assert "must be i8 or ui8, but got i16" in message_of(node)
