@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.torch.operators.contraction import Contraction, bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.dynamic_contraction import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.windows import window_of
@@ -38,6 +39,14 @@ class _Layer:
         """The data, channels last; a one-dimensional signal is an image of height 1."""
         return emitter.reshape(emitter.last(value), (self.batch, *(1, *self.size)[-2:], self.channels[0]))
 
+    def padded_image(self, emitter: Emitter, value: Value) -> ir.Value:
+        """The image of f32 values with zeros around it; itself where nothing is padded."""
+        image, flat = self.image(emitter, value), self.window.two_dimensional()
+        if not any(flat.padding):
+            return image
+        low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
+        return emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
+
     def attributes(self) -> dict[str, Any]:
         """Those that convolutions of integers and of f32 values have in common."""
         flat = self.window.two_dimensional()
@@ -51,6 +60,8 @@ class _Layer:
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
 def _convolution(call: Call) -> Result:
     rank = 4 if "conv2d" in call.node.kind else 3
+    if is_dynamic(call, "input", "weight"):
+        return _dynamic_convolution(call, rank)
     if not is_integer(call, "input", "weight"):
         return _f32_convolution(call, rank)
     data, weight = data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
@@ -75,6 +86,27 @@ def _convolution(call: Call) -> Result:
     return Contraction(layer.shape, call.name, data, weight, bias, accumulate, layer.finish)
 
 
+def _dynamic_convolution(call: Call, rank: int) -> Result:
+    data, weight = dynamic_data_of(call, "input"), weight_of(call, "weight", (0, *range(2, rank), 1), 0)
+    layer = _layer(call, data.shape, weight.values.shape, rank)
+    is_padded = any(layer.window.padding)
+    if not data.parameters.is_of_tensor or (is_padded and data.source is None):
+        return _f32_convolution(call, rank)
+    return DynamicContraction(
+        layer.shape,
+        call.name,
+        DynamicConv2DOp,
+        data,
+        is_padded,
+        weight,
+        _square(weight.values),
+        bias_of(call, "bias", layer.channels[1]),
+        layer.attributes(),
+        layer.padded_image,
+        layer.finish,
+    )
+
+
 def _f32_convolution(call: Call, rank: int) -> Result:
     data, weight = call.f32("input"), f32_weight(call, "weight")
     require(weight is not None, "argument 'weight' must be constant")
@@ -82,13 +114,9 @@ def _f32_convolution(call: Call, rank: int) -> Result:
     require(weight.ndim == rank, f"weight must have {rank} dimensions, but got {weight.ndim}")
     last = np.ascontiguousarray(weight.transpose((0, *range(2, rank), 1)))
     layer = _layer(call, data.shape, last.shape, rank)
-    flat = layer.window.two_dimensional()
 
     def contract(emitter: Emitter, values: tuple[Value, ...]) -> ir.Value:
-        image = layer.image(emitter, values[0])
-        if any(flat.padding):
-            low, high = ((0, *sides, 0) for sides in (flat.before, flat.after))
-            image = emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
+        image = layer.padded_image(emitter, values[0])
         kernels = emitter.constant(_square(last))
         return emitter.build(F32Conv2DOp, image, kernels, element="f32", **layer.attributes())
 

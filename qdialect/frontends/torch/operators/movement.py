@@ -6,7 +6,7 @@ Moving f32 values moves their quantized values, so a movement goes to whichever 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import Constant, F32Tensor, Plan, Tensor, known
 from qdialect.frontends.slices import check_indices, gather
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.run_time import RunTimeQuantized
 from qdialect.frontends.torch.tensors import Quantized
 
 
@@ -68,6 +69,10 @@ def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
         return Constant(np.ascontiguousarray(movement.array(tensor.array)))
     if isinstance(tensor, Constant | Value):
         return tensor_of(_move(call.plan, call.name, value_of_tensor(call, tensor), movement))
+    if isinstance(tensor, RunTimeQuantized) and tensor.parameters.is_of_tensor:
+        values = _move(call.plan, call.name, tensor.values, movement)
+        source = None if tensor.source is None else Moved(movement.shape, tensor.source, movement)
+        return replace(tensor, shape=movement.shape, name=call.name, values=values, source=source)
     if not isinstance(tensor, Quantized):
         return Moved(movement.shape, tensor, movement)
     axis = tensor.axis if len(tensor.scales) == 1 else movement.axis(tensor.axis)
