@@ -55,7 +55,7 @@ def _product(call: Call, left: str, right: str, bias: str | None, *, is_transpos
     require(extents[-1] == depth, f"input must have a last extent of {depth}, but got {extents[-1]}")
     if at_run_time:
         return _dynamic_dense(call.name, dynamic_data_of(call, left), weight, values)
-    return _dense(call.name, data_of(call, left), weight, values)
+    return dense(call.name, data_of(call, left), weight, values)
 
 
 def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
@@ -88,7 +88,9 @@ def _finish(_: Emitter, value: ir.Value) -> Emitted:
     return value, False
 
 
-def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
+def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
+    """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
+
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
         return emitter.build(
             DenseOp,

@@ -163,7 +163,7 @@ def _identity(call: Call) -> Result:
     return call.tensor("input" if "input" in call.node.arguments else "self")
 
 
-def _part(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
+def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
     """The indices from `begin` up to `end` of a dimension, each `step`th."""
     extent = tensor.shape[axis]
     size = len(range(begin, min(end, extent), step))
@@ -203,7 +203,7 @@ def _slice(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     extent = tensor.shape[axis]
     begin, end, (step,) = call.argument("start") or 0, call.argument("end"), call.integers("step", 1)
-    return _part(call, tensor, axis, _clamp(begin, extent), extent if end is None else _clamp(end, extent), step)
+    return part_of(call, tensor, axis, _clamp(begin, extent), extent if end is None else _clamp(end, extent), step)
 
 
 @imports("select.int")
@@ -212,7 +212,7 @@ def _select(call: Call) -> Result:
     tensor = call.tensor("self")
     axis = _axis(call, len(tensor.shape))
     begin = _clamp(call.integers("index", 1)[0], tensor.shape[axis])
-    return _reshaped(call, _part(call, tensor, axis, begin, begin + 1))
+    return _reshaped(call, part_of(call, tensor, axis, begin, begin + 1))
 
 
 @imports("unbind.int")
@@ -221,7 +221,7 @@ def _unbind(call: Call) -> Result:
     tensor = call.tensor("self")
     axis = _axis(call, len(tensor.shape))
     shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
-    parts = (_part(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
+    parts = (part_of(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
     return tuple(moved(call, part, reshaping(shape)) for part in parts)
 
 
@@ -282,7 +282,14 @@ def _flip(call: Call) -> Result:
     return tensor
 
 
-@imports("split.Tensor", "split_with_sizes.default", "chunk.default")
+@imports(
+    "split.Tensor",
+    "split_with_sizes.default",
+    "chunk.default",
+    "unsafe_split.Tensor",
+    "unsafe_split_with_sizes.default",
+    "unsafe_chunk.default",
+)
 def _split(call: Call) -> Result:
     """Parts with the extents that PyTorch found."""
     tensor = call.tensor("self")
@@ -291,6 +298,6 @@ def _split(call: Call) -> Result:
     begin = 0
     for output in call.node.outputs:
         end = begin + output.shape[axis]
-        parts.append(_part(call, tensor, axis, begin, end))
+        parts.append(part_of(call, tensor, axis, begin, end))
         begin = end
     return tuple(parts)
