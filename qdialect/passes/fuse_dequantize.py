@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, PadOp, build
+from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import dtype_of, element_of, shape_of
+from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
 from qdialect.passes.matching import not_constant, producer, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
@@ -40,24 +39,14 @@ class FuseDequantize(Pattern[Contraction]):
 
     def rewrite(self, op: DequantizeOp, match: Contraction, rewriter: Rewriter) -> None:
         with rewriter.before(op):
-            data, point = match.data, np.array(match.input_zero_point, dtype_of(match.data.type))
+            point = np.array(match.input_zero_point, dtype_of(match.data.type))
             how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
             if isinstance(match, Conv2DOp):
-                how |= {name: getattr(match, name) for name in ("strides", "dilation", "groups")}
-                data = _padded(match)
+                how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
             op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
-            operands = (data, match.weight, constant(np.array(1, np.float32)), constant(point))
+            operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
             fused = build(op_class, *operands, element="f32", **how)
         rewriter.replace(op, fused.output)
-
-
-def _padded(convolution: Conv2DOp) -> ir.Value:
-    """The data with zero points around each image."""
-    if not any(convolution.padding):
-        return convolution.data
-    top, left, bottom, right = convolution.padding
-    ring = {"low": (0, top, left, 0), "high": (0, bottom, right, 0), "value": convolution.input_zero_point}
-    return build(PadOp, convolution.data, element=element_of(convolution.data.type), **ring).output
 
 
 @register

@@ -25,9 +25,8 @@ func.func @scales_and_bias(%data: tensor<3x2xui8>) -> tensor<3x2xf32> {
 }
 
 // CHECK-LABEL: func.func @padded_convolution(
-// CHECK: [[DATA:%.*]] = "qnn.pad"(%arg0) {high = array<i64: 0, 2, 1, 0>, low = array<i64: 0, 0, 1, 0>, value = 3 : i64}
-// CHECK: "qnn.dynamic_conv2d"([[DATA]]
-// CHECK-SAME: strides = array<i64: 2, 2>
+// CHECK: "qnn.dynamic_conv2d"(%arg0
+// CHECK-SAME: padding = array<i64: 0, 1, 2, 1>, strides = array<i64: 2, 2>
 func.func @padded_convolution(%data: tensor<1x4x4x2xi8>) -> tensor<1x2x2x2xf32> {
   %w = "qnn.constant"() {value = dense<3> : tensor<2x3x3x2xi8>} : () -> tensor<2x3x3x2xi8>
   %acc = "qnn.conv2d"(%data, %w) {
