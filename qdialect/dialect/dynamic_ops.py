@@ -8,6 +8,7 @@ from typing import Any
 
 from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import I64, INTEGERS, SCALES
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.constraints import check_channel_parameters, check_zero_points
 from qdialect.dialect.contraction_ops import conv2d_shape, dense_shape
 from qdialect.dialect.fields import attribute, operand, optional_operand, result
@@ -57,13 +58,14 @@ class DynamicContractionOp(QnnOp):
 
 
 class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
-    """Convolution of NHWC data with OHWI weights, without padding, of one scale and zero point.
+    """Convolution of NHWC data with OHWI weights, of one scale and zero point, which `padding` consists of.
 
     Constraints:
-      C1: strides and dilation must be 2 integers of at least 1
+      C1: strides and dilation must be 2 integers of at least 1, padding 4 (top, left, bottom, right) of at least 0
       C2: groups must divide the channels and the weight's depth must be input channels / groups
-      C3: the dilated kernel must fit into the data
+      C3: the dilated kernel must fit into the padded data
       C8: scale and zero_point must have 1 element
+      C9: with padding zero_point must be constant
     """
 
     data = operand(IMAGE)
@@ -72,19 +74,22 @@ class DynamicConv2DOp(DynamicContractionOp, name="dynamic_conv2d"):
     zero_point = operand(EIGHT_BIT)
     bias = optional_operand(FLOAT_VECTOR)
     strides = attribute(INTEGERS, (1, 1))
+    padding = attribute(INTEGERS, (0, 0, 0, 0))
     dilation = attribute(INTEGERS, (1, 1))
     groups = attribute(I64, 1)
     output = result(FLOAT_4D)
 
     @classmethod
     def infer_shape(cls, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-        return conv2d_shape(shapes, {**attributes, "padding": (0, 0, 0, 0)})
+        return conv2d_shape(shapes, attributes)
 
     def check(self) -> None:
         self.check_parameters(self.data, self.weight, self.zero_point, self.bias)
         for name, value in (("scale", self.scale), ("zero_point", self.zero_point)):
             count = prod(shape_of(value.type))
             require(count == 1, "C8", f"{name} must have 1 element, but got {count}")
+        is_known = not any(self.padding) or constant_value(self.zero_point) is not None
+        require(is_known, "C9", f"with padding {list(self.padding)} zero_point must be constant")
 
 
 class DynamicDenseOp(DynamicContractionOp, name="dynamic_dense"):

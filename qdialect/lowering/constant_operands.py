@@ -28,3 +28,11 @@ def check_elements(module: ir.Module) -> None:
         problem = missing_elements(operation)
         if problem:
             raise op_error(operation, problem)
+
+
+def known_number(value: ir.Value) -> float | None:
+    """The one number of a constant; None where there are several, or where it is known at run time."""
+    array = constant_value(value)
+    if array is None or (array != array.flat[0]).any():
+        return None
+    return array.flat[0].item()

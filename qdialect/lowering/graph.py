@@ -29,6 +29,7 @@ from qdialect.dialect.constants import CONSTANT_OPS, constant_value
 from qdialect.dialect.type_constraints import TypeConstraint, element_of, range_of, shape_of
 from qdialect.locations import names_of
 from qdialect.lowering.budget import check_repeated_constants
+from qdialect.lowering.constant_operands import known_number
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.islands import Islands
 from qdialect.lowering.kernels.elementwise import MapOperand, byte_literal, emit_halo, emit_map, flipped
@@ -269,7 +270,7 @@ class GraphLowering:
 
 def padding_of(op: Any) -> Padding | None:
     """The halo that `op` reads around its data; None where it reads none."""
-    if not isinstance(op, Convolution | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
+    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp | MaxPool2DOp | AvgPool2DOp):
         return None
     padding = transposed_halo(op) if isinstance(op, Transposed) else op.padding
     if not any(padding):
@@ -281,6 +282,10 @@ def padding_of(op: Any) -> Padding | None:
         fill = op.input_zero_point + shift
     elif isinstance(op, MaxPool2DOp) and element_of(op.data.type) == "i16":
         fill = range_of(op.data.type)[0]
+    elif isinstance(op, DynamicConv2DOp):
+        point = known_number(op.zero_point)
+        assert point is not None, "the verifier has seen a constant"
+        fill = int(point) + shift
     elif isinstance(op, AvgPool2DOp) and op.count_include_pad:
         fill = op.zero_point + shift
     else:

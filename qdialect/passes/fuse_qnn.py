@@ -11,6 +11,7 @@ from qdialect.passes.compose_luts import ComposeLutsPass
 from qdialect.passes.fold_padding import FoldPaddingPass
 from qdialect.passes.fuse_bias import FuseBiasPass
 from qdialect.passes.fuse_clamp import FuseClampPass
+from qdialect.passes.fuse_dequantize import FuseDequantizePass
 from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicEpiloguePass
 from qdialect.passes.fuse_float_epilogue import FuseFloatEpiloguePass
 from qdialect.passes.fuse_lut import FuseLutPass
@@ -33,8 +34,8 @@ class FuseQnnPass(CompositePass):
 
     Runs canonicalize, raise-qdq, sink-transpose, sink-reshape, fuse-dynamic-epilogue, fuse-bias, raise-requantize,
     tabulate-elementwise, fold-padding, tabulate-unary, compose-luts, fuse-requantize, fuse-float-epilogue, fuse-clamp,
-    fuse-residual, fuse-clamp, fuse-lut, canonicalize.  Where fuse-residual is, every `StageFusionPass` runs that is
-    registered.  `leaky-relu` is the option of qnn-tabulate-unary.
+    fuse-residual, fuse-clamp, fuse-lut, fuse-dequantize, canonicalize.  Where fuse-residual is, every
+    `StageFusionPass` runs that is registered.  `leaky-relu` is the option of qnn-tabulate-unary.
     """
 
     name: ClassVar[str] = "fuse-qnn"
@@ -70,6 +71,8 @@ class FuseQnnPass(CompositePass):
             # The relu after a sum.
             FuseClampPass(),
             FuseLutPass(),
+            # Accumulators that are quantized again belong to the ops above; the others leave as f32 values.
+            FuseDequantizePass(),
             CanonicalizePass(),
         )
 

@@ -23,7 +23,8 @@ def _dense(op: DynamicDenseOp, operands: Arrays) -> Array:
 def _conv2d(op: DynamicConv2DOp, operands: Arrays) -> Array:
     data, weight, _, zero_point, *_ = operands
     strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    how = (op.weight_zero_points, strides, (0, 0, 0, 0), dilation, op.groups)
+    top, left, bottom, right = op.padding
+    how = (op.weight_zero_points, strides, (top, left, bottom, right), dilation, op.groups)
     acc = conv2d_accumulate(data, weight, int(zero_point.reshape(())), *how)
     return _f32_values(op, acc, operands)
 

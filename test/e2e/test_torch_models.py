@@ -100,11 +100,11 @@ def test_torch_compile(name: str, quantizer: str) -> None:
 # Of each network: its contractions, all but those whose float results somebody reads fused into one kernel each, and
 # the ops beside them once it is fused.
 FUSED = {
-    ("resnet", "x86"): (6, {"max_pool2d", "mean", "dense"}),
+    ("resnet", "x86"): (6, {"max_pool2d", "mean", "dynamic_dense"}),
     ("resnet", "xnnpack"): (7, {"max_pool2d", "mean"}),
-    ("mobilenet", "x86"): (8, {"mean", "conv2d", "dense"}),
+    ("mobilenet", "x86"): (8, {"mean", "dynamic_conv2d", "dynamic_dense"}),
     ("mobilenet", "xnnpack"): (13, {"mean", "mul"}),
-    ("perceptron", "x86"): (2, {"dense"}),
+    ("perceptron", "x86"): (2, {"dynamic_dense"}),
     ("perceptron", "xnnpack"): (3, set[str]()),
 }
 EDGES = {"quantize", "dequantize", "transpose", "reshape", "constant", "broadcast"}

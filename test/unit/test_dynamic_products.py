@@ -111,6 +111,14 @@ def test_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes:
     Product(DynamicConv2DOp, data, weight, "i8", weight_points=True, bias=False, rows=(1,), **attributes).check(target)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("groups", [1, 24])
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -> None:
+    weight, how = (24, 3, 3, 24 // groups), {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
+    Product(DynamicConv2DOp, (2, 9, 7, 24), weight, element, known=("zero_point",), **how).check(target)
+
+
 def test_threads_compute_the_same() -> None:
     Product(DynamicDenseOp, (64, 96), (80, 96), rows=(64, 1)).check("host", threads=2)
 

@@ -189,15 +189,12 @@ def test_other_types_are_refused() -> None:
     assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64"
 
 
-def test_open_extents_are_refused() -> None:
-    with pytest.raises(
-        qdialect.ImportModelError, match=r"input 'arguments_0' must have known extents, but got \[s\d+, 3\]"
-    ):
-        import_torch(
-            torch.export.export(
-                Lambda(values), (torch.zeros(2, 3),), dynamic_shapes={"arguments": ({0: torch.export.Dim("batch")},)}
-            )
-        )
+def test_an_open_batch_is_that_of_the_caller() -> None:
+    sizes = {"arguments": ({0: torch.export.Dim("batch")},)}
+    program = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
+    for batch in (1, 4):
+        (port,) = qdialect.compile(import_torch(program, batch=batch)).inputs
+        assert port.shape == (batch, 3)
 
 
 def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

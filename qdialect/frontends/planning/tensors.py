@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.profiles import Profile
 from qdialect.quant_math import ElementFunction, FloatArray, dequantize_array, table_values
 
+ComputedValue = TypeVar("ComputedValue", bound=Value)
 Floats = tuple[float, ...]
 Integers = tuple[int, ...]
 
@@ -59,9 +60,12 @@ class Plan:
 
     def compute(self, name: str, shape: Shape, element: str, emission: Emission) -> Value:
         """A value that `emission` builds; raises `UnsupportedError` for a shape that no tensor can have."""
+        return self.add(Value(name, shape, element, emission=emission))
+
+    def add(self, value: ComputedValue) -> ComputedValue:
+        """`value`, which its emission builds; raises as `compute`."""
         self.count()
-        check_shape(shape, "result")
-        value = Value(name, shape, element, emission=emission)
+        check_shape(value.shape, "result")
         self.values.append(value)
         return value
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frameworks.eager import FRAMEWORK
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import module_of
@@ -33,9 +35,19 @@ class TorchDivision(Division):
 
     framework = FRAMEWORK.name
 
-    def __init__(self, source: ExportedProgram | str | Path | bytes | Graph, *, trust: bool = False) -> None:
-        """Raises `ImportModelError` for a program that cannot be read."""
-        graph, self.name = (source, "program") if isinstance(source, Graph) else read_graph(source, trust=trust)
+    def __init__(
+        self,
+        source: ExportedProgram | str | Path | bytes | Graph,
+        *,
+        trust: bool = False,
+        batch: int = 1,
+        dims: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Raises `ImportModelError` for a program that cannot be read; `batch` and `dims` as `import_torch`."""
+        if isinstance(source, Graph):
+            graph, self.name = source, "program"
+        else:
+            graph, self.name = read_graph(source, Extents(batch, dims), trust=trust)
         self._graph = graph
         self._planner = TorchPlanner(graph, self.name)
         self._planner.judge()

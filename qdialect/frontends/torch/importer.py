@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, require
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
@@ -36,8 +38,16 @@ _STEPS_PER_NODE = 16
 _MAX_DEPTH = 64
 
 
+_NO_DIMS: Mapping[str, int] = MappingProxyType({})
+
+
 def import_torch(
-    source: ExportedProgram | str | Path | bytes, context: ir.Context | None = None, *, trust: bool = False
+    source: ExportedProgram | str | Path | bytes,
+    context: ir.Context | None = None,
+    *,
+    trust: bool = False,
+    batch: int = 1,
+    dims: Mapping[str, int] = _NO_DIMS,
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an exported program that PT2E quantized.
 
@@ -46,28 +56,42 @@ def import_torch(
     types; their attribute is `qnn.name`.  Operators between ``dequantize`` and ``quantize`` become integer ops and
     tables; the others run in float32.  Every op is located at the name of the node that it computes.
 
+    Extents that inputs leave open (`dynamic_shapes` of `torch.export.export`) are `batch` where they stand first, and
+    otherwise `dims` by their name in the program or as ``INPUT:AXIS``.
+
     Nothing in an archive is run unless `trust` is set; then PyTorch reads it, and it may run any code.
 
-    Raises `ImportModelError` for a damaged archive, one that cannot be read without `trust`, where the package `torch`
-    is not installed, and for a program with nodes that the dialect cannot express; then every such node is a note.
+    Raises `ImportModelError` for a damaged archive, one that cannot be read without `trust`, for extents that stay
+    open, where the package `torch` is not installed, and for a program with nodes that the dialect cannot express; then
+    every such node is a note.
     """
-    graph, name = read_graph(source, trust=trust)
-    return import_graph(graph, name, context)
+    extents = Extents(batch, dims)
+    graph, name = read_graph(source, extents, trust=trust)
+    return module_of(TorchPlanner(graph, name).run(extents.hints()), name, context)
 
 
-def nodes_of(source: ExportedProgram | str | Path | bytes, *, trust: bool = False) -> tuple[GraphNode, ...]:
+def nodes_of(
+    source: ExportedProgram | str | Path | bytes,
+    *,
+    trust: bool = False,
+    batch: int = 1,
+    dims: Mapping[str, int] = _NO_DIMS,
+) -> tuple[GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = read_graph(source, trust=trust)
+    graph, _ = read_graph(source, Extents(batch, dims), trust=trust)
     return tuple(GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
-def read_graph(source: ExportedProgram | str | Path | bytes, *, trust: bool) -> tuple[Graph, str]:
-    """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`."""
+def read_graph(source: ExportedProgram | str | Path | bytes, extents: Extents, *, trust: bool) -> tuple[Graph, str]:
+    """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`.
+
+    `extents` says what inputs leave open.
+    """
     if not isinstance(source, str | Path | bytes):
-        return read_program(source), _NAME
+        return read_program(source, extents), _NAME
     content, name = content_of(source, "model.pt2")
     try:
-        return read_archive(content, trust=trust), name
+        return read_archive(content, extents, trust=trust), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error.message}") from error
 
@@ -89,10 +113,10 @@ class TorchPlanner(Planner[Node]):
         # How many tensors wait for each other until one is quantized.
         self._depths: dict[str, int] = {}
 
-    def run(self) -> Planned:
+    def run(self, hints: Sequence[str] = ()) -> Planned:
         """The plan of the graph; raises as `planned`."""
         graph = self._graph
-        return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs)
+        return self.planned(graph.inputs, graph.constants, live_nodes(graph), graph.outputs, hints)
 
     def judge(self) -> Planned:
         """The plan as far as there is one, as `judged`."""

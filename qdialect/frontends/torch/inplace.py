@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
@@ -43,28 +44,41 @@ class _Memory:
     """Of each tensor whose memory an operator has made: the first tensor in it."""
     _shares: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """By the first: all tensors in that memory."""
+    _apart: set[str] = field(default_factory=set[str])
+    """Nodes with several results, each in memory of its own."""
 
     def step(self, index: int, node: Node) -> Node:
         """The node as it reads now."""
         schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
         read = node.renamed(lambda name: self.now.get(name, name))
+        if node.kind == "getitem":
+            self._take(node)
         if schema is None:
             return read
         if not schema.is_mutable:
-            self._define(node, is_view(schema))
+            self._define(node, schema)
             return read
         if not isinstance(operand, Ref) or not self._may_write(index, operand.name):
             return node
         self._overwrite(index, operand.name, node.name)
         return replace(read, kind=_functional(node.kind))
 
-    def _define(self, node: Node, is_view: bool) -> None:
+    def _define(self, node: Node, schema: Any) -> None:
         """A view lies in the memory of the one tensor that it reads; what others own is not followed."""
-        if not is_view:
+        if not is_view(schema):
             self._join(node.name, node.name)
+            if [str(result.type) for result in schema.returns] != ["Tensor"]:
+                self._apart.add(node.name)
             return
         owners = {self._owner.get(name) for name in node.refs()}
         owner = owners.pop() if len(owners) == 1 else None
+        if owner is not None:
+            self._join(node.name, owner)
+
+    def _take(self, node: Node) -> None:
+        """A result of several lies in memory of its own, or where all views of a tensor lie."""
+        source = next(iter(node.refs()), "")
+        owner = f"{source}[{node.arguments['1']}]" if source in self._apart else self._owner.get(source)
         if owner is not None:
             self._join(node.name, owner)
 

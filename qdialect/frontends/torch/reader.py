@@ -5,6 +5,7 @@ Classes of the package `torch` are taken as they come, untyped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,67 +15,88 @@ import numpy as np
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
-from qdialect.frontends.torch.schemas import element_of
+from qdialect.frontends.torch.schemas import element_of, is_check
+from qdialect.frontends.torch.sizes import number, sizes_of
+from qdialect.frontends.torch.symbols import Number
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 _CALLS = ("call_function", "call_method", "call_module")
 
 
-def read_program(program: Any) -> Graph:
-    """The graph of an exported program, its parameters and buffers as constants.
+def read_program(program: Any, extents: Extents) -> Graph:
+    """The graph of an exported program, its parameters and buffers as constants; `extents` says what it leaves open.
 
     Raises `ImportModelError` for one that changes its buffers, has inputs that are no tensors or an unknown extent.
     """
     nodes = {node.name: node for node in program.graph.nodes}
     constants: dict[str, Array] = {}
-    inputs: list[Interface] = []
+    given: list[Any] = []
     for spec in program.graph_signature.input_specs:
         kind, name = spec.kind.name, getattr(spec.arg, "name", "")
         if kind in _CONSTANTS:
             constants[name] = _array(_held(program, spec.target))
         elif kind == "USER_INPUT" and _is_tensor(_value(nodes.get(name))):
-            _check_extents(_value(nodes[name]), name)
-            inputs.append(_interface(nodes[name]))
+            given.append(nodes[name])
         else:
             raise ImportModelError(f"input '{name}' must be a tensor")
     for spec in program.graph_signature.output_specs:
         if spec.kind.name != "USER_OUTPUT":
             raise ImportModelError(f"model must not change '{spec.target}' when it runs")
-    return _graph(program.graph, program.graph_module, inputs, constants)
+    declared = {node.name: tuple(map(_declared, _value(node).shape)) for node in given}
+    ranges = {
+        str(symbol): (_end(found.lower, 0), _end(found.upper, math.inf))
+        for symbol, found in program.range_constraints.items()
+    }
+    sizes = sizes_of(declared, extents, ranges)
+    reader = _Reader(lambda found, name: number(_expression(found), sizes, name))
+    return reader.graph(program.graph, program.graph_module, [reader.interface(node) for node in given], constants)
 
 
-def _check_extents(tensor: Any, name: str) -> None:
-    """A program for many shapes is not one for the shape that it was exported with."""
-    if not all(isinstance(extent, int) for extent in tensor.shape):
-        raise ImportModelError(f"input '{name}' must have known extents, but got {list(tensor.shape)}")
+def _declared(extent: Any) -> int | str:
+    """An extent that is known, or the expression of one that is open."""
+    return extent if isinstance(extent, int) else _expression(extent)
+
+
+def _expression(number: Any) -> str:
+    """What PyTorch's archives write of a symbolic number."""
+    text: str = import_module("sympy").srepr(number.node.expr)
+    return text
+
+
+def _end(bound: Any, infinity: float) -> float:
+    """An end of a range, which may be PyTorch's own infinity."""
+    return int(bound) if bound.is_Integer else infinity
 
 
 def read_captured(module: Any, examples: Sequence[Any]) -> Graph:
     """The graph that Dynamo captured for inputs like `examples`; parameters and buffers among them become constants.
 
-    Raises `ImportModelError` for inputs that are neither tensors nor extents.
+    Raises `ImportModelError` for inputs that are neither tensors nor numbers.
     """
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     constants: dict[str, Array] = {}
     inputs: list[Interface] = []
+    reader = _Reader(_of_this_call)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, example in zip(placeholders, examples, strict=True):
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
-            _integer(example, node.name)
+            _of_this_call(example, node.name)
         elif is_static(example) is not None:
             constants[node.name] = _array(example)
         else:
-            inputs.append(_interface(node))
-    return _graph(module.graph, module, inputs, constants)
+            inputs.append(reader.interface(node))
+    return reader.graph(module.graph, module, inputs, constants)
 
 
 def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str]]:
     """The graph of operators that were traced, and which of `names` each of its arguments is, in order."""
     placeholders = [node.name for node in module.graph.nodes if node.op == "placeholder"]
-    return _graph(module.graph, module, (), {}), dict(zip(placeholders, names, strict=True))
+    graph = _Reader(_of_this_call).graph(module.graph, module, (), {})
+    return graph, dict(zip(placeholders, names, strict=True))
 
 
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
@@ -83,18 +105,68 @@ def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
     return tuple(names.index(tensor.name) for tensor in graph.inputs)
 
 
-def _graph(graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
-    nodes: list[Node] = []
-    outputs: tuple[str, ...] = ()
-    for node in graph.nodes:
-        if node.op == "get_attr":
-            constants[node.name] = _array(_attribute(module, node.target))
-        elif node.op == "output":
-            outputs = tuple(_result(result) for result in _flat(node.args[0]))
-        elif node.op in _CALLS and not _is_number(_value(node)):
-            nodes.append(_node(node))
-    pure, results = functional(nodes, outputs)
-    return Graph(pure, tuple(inputs), results, constants)
+@dataclass(frozen=True)
+class _Reader:
+    """Reads nodes; ``number_of(found, name)`` is what a symbolic number called `name` stands for."""
+
+    number_of: Callable[[Any, str], Number]
+
+    def graph(self, graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
+        """The nodes of `graph` that give tensors; attributes of `module` are constants."""
+        nodes: list[Node] = []
+        outputs: tuple[str, ...] = ()
+        for node in graph.nodes:
+            if node.op == "get_attr":
+                constants[node.name] = _array(_attribute(module, node.target))
+            elif node.op == "output":
+                outputs = tuple(_result(result) for result in _flat(node.args[0]))
+            elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
+                nodes.append(self._node(node))
+        pure, results = functional(nodes, outputs)
+        return Graph(pure, tuple(inputs), results, constants)
+
+    def interface(self, node: Any) -> Interface:
+        """An input."""
+        output = self._output(_value(node), node.name)
+        return Interface(node.name, output.shape, output.element)
+
+    def _node(self, node: Any) -> Node:
+        value = _value(node)
+        results = _parts(value) if _is_list(value) else (value,)
+        outputs = tuple(self._output(result, node.name) for result in results)
+        arguments = {name: self._argument(argument) for name, argument in _arguments(node).items()}
+        return Node(node.name, _kind(node.target), arguments, outputs, _where(node))
+
+    def _output(self, value: Any, name: str) -> Output:
+        if not _is_tensor(value):
+            return Output((), UNKNOWN)
+        found = str(value.dtype).removeprefix("torch.")
+        shape: Shape = tuple(int(self._number(extent, name)) for extent in value.shape)
+        return Output(shape, ELEMENTS.get(found, found))
+
+    def _number(self, found: Any, name: str) -> Number:
+        return found if isinstance(found, int | float) else self.number_of(found, name)
+
+    def _argument(self, argument: Any) -> Any:
+        if _is_list(argument):
+            return tuple(self._argument(part) for part in _parts(argument))
+        if argument is None or isinstance(argument, bool | int | float | str):
+            return argument
+        if hasattr(argument, "op"):
+            value = _value(argument)
+            return self._number(value, argument.name) if _is_number(value) else Ref(argument.name)
+        name = str(argument)
+        if name.startswith("torch."):
+            return element_of(name)
+        return self._number(argument, name) if _is_number(argument) else name
+
+
+def _of_this_call(found: Any, name: str) -> Number:
+    """A number; one that Dynamo left open becomes the one of this call, which Dynamo then guards."""
+    try:
+        return float(found) if "Float" in type(found).__name__ else int(found)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ImportModelError(f"'{name}' must be a tensor with known extents, but got {found}") from error
 
 
 def _flat(results: Any) -> list[Any]:
@@ -145,37 +217,6 @@ def _is_number(value: Any) -> bool:
     return hasattr(value, "node") or isinstance(value, int | float)
 
 
-def _integer(extent: Any, name: str) -> int:
-    """An extent; one that Dynamo left open becomes the one of this call, which Dynamo then guards."""
-    try:
-        return int(extent)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ImportModelError(f"'{name}' must be a tensor with known extents, but got {extent}") from error
-
-
-def _shape(tensor: Any, name: str) -> Shape:
-    return tuple(_integer(extent, name) for extent in tensor.shape)
-
-
-def _interface(node: Any) -> Interface:
-    output = _output(_value(node), node.name)
-    return Interface(node.name, output.shape, output.element)
-
-
-def _output(value: Any, name: str) -> Output:
-    if not _is_tensor(value):
-        return Output((), UNKNOWN)
-    found = str(value.dtype).removeprefix("torch.")
-    return Output(_shape(value, name), ELEMENTS.get(found, found))
-
-
-def _node(node: Any) -> Node:
-    value = _value(node)
-    outputs = tuple(_output(result, node.name) for result in (_parts(value) if _is_list(value) else (value,)))
-    call = _Call(node)
-    return Node(node.name, call.kind(), call.arguments(), outputs, _where(node))
-
-
 def _where(node: Any) -> str:
     """The path of the innermost module that the call came from."""
     stack: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
@@ -184,41 +225,18 @@ def _where(node: Any) -> str:
     return path.removeprefix("L['self']").lstrip(".")
 
 
-@dataclass(frozen=True)
-class _Call:
-    node: Any
-
-    def _schema(self) -> Any:
-        return getattr(self.node.target, "_schema", None)
-
-    def kind(self) -> str:
-        """``namespace.operator.overload``."""
-        target = self.node.target
-        if self._schema() is not None:
-            return str(target)
-        return target if isinstance(target, str) else getattr(target, "__name__", str(target))
-
-    def arguments(self) -> dict[str, Any]:
-        """By the names in the operator's schema, defaults among them."""
-        schema = self._schema()
-        if schema is None:
-            named = {str(index): argument for index, argument in enumerate(self.node.args)} | self.node.kwargs
-            return {name: _argument(argument) for name, argument in named.items()}
-        given = dict(zip((argument.name for argument in schema.arguments), self.node.args, strict=False))
-        given |= self.node.kwargs
-        defaults = {a.name: a.default_value for a in schema.arguments if a.name not in given}
-        return {name: _argument(argument) for name, argument in (given | defaults).items()}
+def _kind(target: Any) -> str:
+    """``namespace.operator.overload``."""
+    if getattr(target, "_schema", None) is not None:
+        return str(target)
+    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 
 
-def _argument(argument: Any) -> Any:
-    if _is_list(argument):
-        return tuple(_argument(part) for part in _parts(argument))
-    if argument is None or isinstance(argument, bool | int | float | str):
-        return argument
-    if hasattr(argument, "op"):
-        value = _value(argument)
-        return _integer(value, argument.name) if _is_number(value) else Ref(argument.name)
-    name = str(argument)
-    if name.startswith("torch."):
-        return element_of(name)
-    return _integer(argument, name) if _is_number(argument) else name
+def _arguments(node: Any) -> dict[str, Any]:
+    """By the names in the operator's schema, defaults among them."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {str(index): argument for index, argument in enumerate(node.args)} | node.kwargs
+    given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False))
+    given |= node.kwargs
+    return given | {a.name: a.default_value for a in schema.arguments if a.name not in given}

@@ -50,6 +50,12 @@ def element_of(name: str) -> Element:
     return Element(ELEMENTS.get(name, name))
 
 
+def is_check(kind: str) -> bool:
+    """Whether an operator gives nothing, but checks what it reads."""
+    schema = schema_of(kind)
+    return schema is not None and not schema.returns and not schema.is_mutable
+
+
 def is_view(schema: Any) -> bool:
     """Whether a result of the operator shares the memory of an operand."""
     return any(result.alias_info is not None and not result.alias_info.is_write for result in schema.returns)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import AnyDynamic, DynamicConv2DOp, DynamicDenseOp
-from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.constant_operands import required_constant
-from qdialect.lowering.graph import GraphLowering, lowers
+from qdialect.lowering.constant_operands import known_number, required_constant
+from qdialect.lowering.graph import GraphLowering, lowers, padding_of
 from qdialect.lowering.handlers.contraction import emit_convolution
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.epilogue import Epilogue
@@ -47,15 +46,15 @@ def _conv2d(lowering: GraphLowering, op: DynamicConv2DOp) -> None:
     _, rows, columns, _ = weights.values.shape
     images, height, width, _ = shape_of(op.output.type)
     steps, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    window = Window(images, (height, width), (rows, columns), steps, dilation, (0, 0))
-    contraction = _contraction(lowering, op, lowering.slot(op.data), window, weights, op.groups)
+    window = Window(images, (height, width), (rows, columns), steps, dilation, (op.padding[0], op.padding[1]))
+    contraction = _contraction(lowering, op, lowering.slot(op.data, padding_of(op)), window, weights, op.groups)
     emit_convolution(lowering, contraction, op.operation.name)
 
 
 def _contraction(
     lowering: GraphLowering, op: AnyDynamic, data: BufferSlot, window: Window, weights: CenteredWeights, groups: int
 ) -> Contraction:
-    known = _known_number(op.zero_point)
+    known = known_number(op.zero_point)
     start = np.zeros(shape_of(op.weight.type)[0], np.int32)
     point = 0 if known is None else int(known) + signed_shift(op.data.type)
     epilogue = Epilogue((_RunTimeDequantize.of(lowering, op, weights),))
@@ -77,7 +76,7 @@ class _RunTimeDequantize(EpiloguePart):
     @classmethod
     def of(cls, lowering: GraphLowering, op: AnyDynamic, weights: CenteredWeights) -> _RunTimeDequantize:
         """That of `op`; raises `CompileError` where the bias is not constant and finite."""
-        scales, known = np.array(op.weight_scales, dtype=np.float32), _known_number(op.scale)
+        scales, known = np.array(op.weight_scales, dtype=np.float32), known_number(op.scale)
         bias = None if op.bias is None else required_constant("bias", op.bias)
         if bias is not None and not np.all(np.isfinite(bias)):
             raise CompileError("bias must be finite to be compiled, but got an infinity or NaN")
@@ -86,7 +85,7 @@ class _RunTimeDequantize(EpiloguePart):
             scale = _row_parameter(lowering, "row_scale", op.scale)
         else:
             scales = np.float32(known) * scales
-        if _known_number(op.zero_point) is not None:
+        if known_number(op.zero_point) is not None:
             return cls(scales, None, bias, scale, None)
         start = np.zeros(shape_of(op.weight.type)[0], np.int32)
         sums = folded_bias(weights, start, -1)
@@ -117,14 +116,6 @@ class _RunTimeDequantize(EpiloguePart):
             return value if self.bias is None else body.add(value, held["f32_bias"])
 
         return emit
-
-
-def _known_number(value: ir.Value) -> float | None:
-    """The one number of a constant; None where there are several, or where it is known at run time."""
-    array = constant_value(value)
-    if array is None or (array != array.flat[0]).any():
-        return None
-    return array.flat[0].item()
 
 
 def _row_parameter(lowering: GraphLowering, name: str, value: ir.Value) -> RowParameter:

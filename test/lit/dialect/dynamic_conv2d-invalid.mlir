@@ -42,3 +42,12 @@ func.func @dynamic_conv2d_c8_point(%data: tensor<1x5x5x4xui8>, %weight: tensor<6
     : (tensor<1x5x5x4xui8>, tensor<6x3x3x4xi8>, tensor<f32>, tensor<3xui8>) -> tensor<1x3x3x6xf32>
   return
 }
+
+// -----
+
+func.func @dynamic_conv2d_c9(%data: tensor<1x5x5x4xui8>, %weight: tensor<6x3x3x4xi8>, %s: tensor<f32>, %z: tensor<ui8>) {
+  // expected-error @+1 {{'qnn.dynamic_conv2d' op with padding [1, 1, 1, 1] zero_point must be constant}}
+  %y = "qnn.dynamic_conv2d"(%data, %weight, %s, %z) {padding = array<i64: 1, 1, 1, 1>}
+    : (tensor<1x5x5x4xui8>, tensor<6x3x3x4xi8>, tensor<f32>, tensor<ui8>) -> tensor<1x5x5x6xf32>
+  return
+}

@@ -23,3 +23,13 @@ func.func @depthwise(
   } : (tensor<1x5x5x4xi8>, tensor<4x3x3x1xui8>, tensor<1xf32>, tensor<1xi8>) -> tensor<1x3x3x4xf32>
   return %y : tensor<1x3x3x4xf32>
 }
+
+// CHECK-LABEL: func.func @padded(
+// CHECK: "qnn.dynamic_conv2d"
+// CHECK-SAME: padding = array<i64: 0, 1, 2, 1>
+func.func @padded(%data: tensor<1x5x5x4xi8>, %weight: tensor<2x3x3x4xi8>, %scale: tensor<f32>) -> tensor<1x5x5x2xf32> {
+  %point = "qnn.constant"() {value = dense<3> : tensor<i8>} : () -> tensor<i8>
+  %y = "qnn.dynamic_conv2d"(%data, %weight, %scale, %point) {padding = array<i64: 0, 1, 2, 1>}
+    : (tensor<1x5x5x4xi8>, tensor<2x3x3x4xi8>, tensor<f32>, tensor<i8>) -> tensor<1x5x5x2xf32>
+  return %y : tensor<1x5x5x2xf32>
+}

@@ -9,15 +9,18 @@ from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.weights import dtype_name
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.schemas import element_of
+from qdialect.frontends.torch.symbols import Number
 
 Known = Callable[[Field], str]
 """The name of a tensor; refuses one that is not defined before."""
+NumberOf = Callable[[Field], Number]
+"""What a number with a name stands for."""
 
 _FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _LAYOUTS = {7: "strided"}
 
 
-def argument_of(argument: Field, known: Known) -> Any:
+def argument_of(argument: Field, known: Known, number_of: NumberOf) -> Any:
     """A `Ref`, `Element`, number, string, None or tuple of these, as the arguments of a `Node`.
 
     Subgraphs, objects, operators and complex numbers are strings that say what they are: no operator that the front end
@@ -33,17 +36,19 @@ def argument_of(argument: Field, known: Known) -> Any:
     if kind == "as_tensors":
         return tuple(Ref(known(part["name"])) for part in value.items())
     if kind in ("as_optional_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"):
-        return _one(value, known)
+        return _one(value, known, number_of)
     if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"):
-        return tuple(_one(part, known) for part in value.items())
+        return tuple(_one(part, known, number_of) for part in value.items())
     return shown(kind)
 
 
-def _one(value: Field, known: Known) -> Any:
-    """A number or a tensor, or none; what has a name of its own is a number that is not known."""
+def _one(value: Field, known: Known, number_of: NumberOf) -> Any:
+    """A number, perhaps by its name, or a tensor, or none."""
     kind, held = value.union()
     if kind == "as_tensor":
         return Ref(known(held["name"]))
+    if kind == "as_name":
+        return number_of(held)
     return _SCALARS[kind](held) if kind in _SCALARS else value.refuse(f"must be known, but got {shown(kind)}")
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.torch.archive.arguments import argument_of
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import Members
-from qdialect.frontends.torch.archive.weights import Weights, dtype_name, extent
+from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name
 from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
-from qdialect.frontends.torch.schemas import defaults_of, schema_of
+from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
+from qdialect.frontends.torch.sizes import Range, number, open_shape, sizes_of
+from qdialect.frontends.torch.symbols import Number
 
 _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
@@ -26,19 +30,58 @@ _CONSTANTS = {
 }
 
 
-def read_members(members: Members) -> Graph:
+def read_members(members: Members, extents: Extents) -> Graph:
     """The graph of the program in an archive, parameters, buffers and constants among it.
 
+    `extents` says what inputs leave open.
+
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
-    not as the schema says, one that changes its buffers, has inputs that are no tensors or an open extent.
+    not as the schema says, one that changes its buffers, has inputs that are no tensors or unknown extents.
     """
     _check_byte_order(members)
+    root = _root(members)
+    module = root["graph_module"]
+    sizes = sizes_of(_declared_shapes(module), extents, _ranges(root))
+    return _Reader(Weights(members), module["graph"], sizes).run(module["signature"])
+
+
+def open_shapes(members: Members) -> dict[str, tuple[int | str, ...]]:
+    """The shapes of the inputs of a program that was read before, with names of the extents that it leaves open."""
+    shapes = _declared_shapes(_root(members)["graph_module"])
+    return {name: open_shape(shape) for name, shape in shapes.items()}
+
+
+def _declared_shapes(module: Field) -> dict[str, tuple[int | str, ...]]:
+    """The shapes of inputs, with the expressions of extents that are open."""
+    tensors = dict(module["graph"]["tensor_values"].entries())
+    found: dict[str, tuple[int | str, ...]] = {}
+    for spec in module["signature"]["input_specs"].items():
+        kind, held = spec.union()
+        part, value = held["arg"].union() if kind == "user_input" else (kind, held)
+        name = value["name"].name() if part == "as_tensor" else ""
+        if name in tensors:
+            found[name] = tuple(declared_extent(size) for size in tensors[name]["sizes"].items())
+    return found
+
+
+def _root(members: Members) -> Field:
     root = members.json(_PROGRAM)
     version = root["schema_version"]["major"]
     if version.integer() != _VERSION:
         version.refuse(f"must be {_VERSION}, but got {version.integer()}")
-    module = root["graph_module"]
-    return _Reader(Weights(members), module["graph"]).run(module["signature"])
+    return root
+
+
+def _ranges(root: Field) -> dict[str, Range]:
+    """The least and the largest size of each symbol."""
+    constraints = root.get("range_constraints")
+    entries = () if constraints is None else constraints.entries()
+    return {name: (_end(held, "min_val", 0), _end(held, "max_val", math.inf)) for name, held in entries}
+
+
+def _end(held: Field, name: str, default: float) -> float:
+    end = held.get(name)
+    return default if end is None else end.integer()
 
 
 def _check_byte_order(members: Members) -> None:
@@ -55,11 +98,15 @@ class _Reader:
 
     weights: Weights
     graph: Field
+    sizes: Mapping[str, int]
+    """Of each symbol."""
     defined: set[str] = field(default_factory=set[str])
     nodes: list[Node] = field(default_factory=list[Node])
 
     def __post_init__(self) -> None:
         self.tensors: Mapping[str, Field] = dict(self.graph["tensor_values"].entries())
+        parts = (self.graph.get(f"sym_{kind}_values") for kind in ("int", "float", "bool"))
+        self.numbers = {name: held for part in parts if part is not None for name, held in part.entries()}
 
     def run(self, signature: Field) -> Graph:
         constants: dict[str, Array] = {}
@@ -95,9 +142,12 @@ class _Reader:
 
     def _node(self, node: Field) -> None:
         kind = shown(node["target"].text().removeprefix(_PREFIX))
+        if _gives_numbers(node["outputs"]) or is_check(kind):
+            # Extents are computed, and checked, when they are chosen.
+            return
         where = _where(node)
         arguments = {
-            _argument_name(given, index): argument_of(given["arg"], self._known)
+            _argument_name(given, index): argument_of(given["arg"], self._known, self._number)
             for index, given in enumerate(node["inputs"].items())
         }
         schema = schema_of(kind)
@@ -134,14 +184,22 @@ class _Reader:
         if meta is None:
             return Output((), UNKNOWN)
         dtype = dtype_name(meta["dtype"])
-        return Output(_shape(meta["sizes"], name), ELEMENTS.get(dtype, dtype))
+        return Output(self._shape(meta["sizes"], name), ELEMENTS.get(dtype, dtype))
 
+    def _shape(self, sizes: Field, name: str) -> Shape:
+        declared = (declared_extent(size) for size in sizes.items())
+        return tuple(part if isinstance(part, int) else int(number(part, self.sizes, name)) for part in declared)
 
-def _shape(sizes: Field, name: str) -> Shape:
-    try:
-        return tuple(extent(size) for size in sizes.items())
-    except ImportModelError as error:
-        raise ImportModelError(f"'{name}' must have known extents: {error}") from error
+    def _number(self, name: Field) -> Number:
+        """A symbolic number by its name."""
+        text = name.name()
+        held = self.numbers.get(text)
+        if held is None:
+            name.refuse(f"must be known, but '{text}' is not")
+        kind, value = held.union()
+        if kind == "as_expr":
+            return number(value["expr_str"].text(), self.sizes, text)
+        return value.number() if kind == "as_float" else value.integer()
 
 
 def _check_output(spec: Field) -> None:
@@ -168,6 +226,12 @@ def _results(outputs: Field) -> Iterator[Field | None]:
             yield None
         else:
             output.refuse(f"must be tensors, but got {shown(kind)}")
+
+
+def _gives_numbers(outputs: Field) -> bool:
+    """Whether a node gives symbolic numbers alone."""
+    kinds = [output.union()[0] for output in outputs.items()]
+    return bool(kinds) and all(kind.startswith("as_sym_") for kind in kinds)
 
 
 def _single(outputs: Field) -> Field | None:

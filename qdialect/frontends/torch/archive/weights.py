@@ -50,12 +50,14 @@ def dtype_name(code: Field) -> str:
     return DTYPES[number] if number in DTYPES else code.refuse(f"must be an element type, but got {number}")
 
 
-def extent(size: Field) -> int:
-    """A size, stride or offset.
+def declared_extent(size: Field) -> int | str:
+    """A size, or the expression of one that is open."""
+    kind, value = size.union()
+    return value["expr_str"].text() if kind == "as_expr" else extent(size)
 
-    What is no integer is an expression of sizes that are open.  It is not evaluated: a program with open sizes is not
-    one for known shapes.
-    """
+
+def extent(size: Field) -> int:
+    """A size, stride or offset that is known."""
     kind, value = size.union()
     if kind != "as_int":
         found = value.get("expr_str") if kind == "as_expr" else None

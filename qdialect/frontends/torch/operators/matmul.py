@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import DenseOp, F32MatmulOp
+from qdialect.dialect import DenseOp, DynamicDenseOp, F32MatmulOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.contraction import Contraction, accumulator_attributes
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
@@ -13,8 +13,10 @@ from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, F32Tensor
 from qdialect.frontends.planning.weight import Weight
 from qdialect.frontends.torch.operators.contraction import bias_of, data_of, weight_of
+from qdialect.frontends.torch.operators.dynamic_contraction import DynamicContraction, dynamic_data_of, is_dynamic
 from qdialect.frontends.torch.operators.f32_contraction import F32Contraction, f32_weight, is_integer
 from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
+from qdialect.frontends.torch.run_time import RunTimeQuantized
 from qdialect.frontends.torch.tensors import Quantized
 
 
@@ -43,11 +45,18 @@ def _matmul(call: Call) -> Result:
 
 def _product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool = False) -> Result:
     """`left` times `right`, which has a row for each output channel where it `is_transposed`."""
-    if not is_integer(call, left, right) or len(call.tensor(right).shape) != 2:
+    at_run_time = is_dynamic(call, left, right)
+    if not (at_run_time or is_integer(call, left, right)) or len(call.tensor(right).shape) != 2:
         return _f32_product(call, left, right, bias, is_transposed=is_transposed)
     order, axis = ((0, 1), 0) if is_transposed else ((1, 0), 1)
-    data, weight = data_of(call, left), weight_of(call, right, order, axis)
-    return _dense(call.name, data, weight, None if bias is None else bias_of(call, bias, weight.values.shape[0]))
+    weight = weight_of(call, right, order, axis)
+    channels, depth = weight.values.shape
+    values, extents = None if bias is None else bias_of(call, bias, channels), call.tensor(left).shape
+    require(len(extents) >= 1, "input must have at least 1 dimension, but got 0")
+    require(extents[-1] == depth, f"input must have a last extent of {depth}, but got {extents[-1]}")
+    if at_run_time:
+        return _dynamic_dense(call.name, dynamic_data_of(call, left), weight, values)
+    return dense(call.name, data_of(call, left), weight, values)
 
 
 def _f32_product(call: Call, left: str, right: str, bias: str | None, *, is_transposed: bool) -> Result:
@@ -80,10 +89,8 @@ def _finish(_: Emitter, value: ir.Value) -> Emitted:
     return value, False
 
 
-def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
-    channels, depth = weight.values.shape
-    require(len(data.shape) >= 1, "input must have at least 1 dimension, but got 0")
-    require(data.shape[-1] == depth, f"input must have a last extent of {depth}, but got {data.shape[-1]}")
+def dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Contraction:
+    """``data W^T + bias`` of quantized data [..., K] and weights [N, K]."""
 
     def accumulate(emitter: Emitter, whole: Array | None) -> ir.Value:
         return emitter.build(
@@ -95,4 +102,21 @@ def _dense(name: str, data: Quantized, weight: Weight, bias: Array | None) -> Co
             **accumulator_attributes(data, weight),
         )
 
-    return Contraction((*data.shape[:-1], channels), data, weight.scales, bias, accumulate, _finish, name=name)
+    shape = (*data.shape[:-1], weight.values.shape[0])
+    return Contraction(shape, data, weight.scales, bias, accumulate, _finish, name=name)
+
+
+def _dynamic_dense(name: str, data: RunTimeQuantized, weight: Weight, bias: Array | None) -> DynamicContraction:
+    return DynamicContraction(
+        (*data.shape[:-1], weight.values.shape[0]),
+        DynamicDenseOp,
+        data,
+        False,
+        weight,
+        weight.values,
+        bias,
+        {},
+        lambda emitter, values: emitter.to_channels_first(values),
+        _finish,
+        name=name,
+    )

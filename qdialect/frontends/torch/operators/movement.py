@@ -5,25 +5,34 @@ Moving f32 values moves their quantized values, so a movement goes to whichever 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.movement import (
     Broadcasting,
     Gathering,
+    Moved,
     Movement,
     Reshaping,
     Slicing,
     Transposition,
     move,
+    move_value,
 )
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, check_indices
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.run_time import RunTimeQuantized
 
 
 def moved(call: Call, tensor: Tensor, movement: Movement) -> Tensor:
     """A tensor of the call, moved."""
-    return move(call.plan, call.name, tensor, movement)
+    if not isinstance(tensor, RunTimeQuantized) or not tensor.parameters.is_of_tensor:
+        return move(call.plan, call.name, tensor, movement)
+    values = move_value(call.plan, call.name, tensor.values, movement, None)
+    source = None if tensor.source is None else Moved(movement.shape, tensor.source, movement)
+    return replace(tensor, shape=movement.shape, name=call.name, values=values, source=source)
 
 
 @imports(
@@ -92,7 +101,7 @@ def _identity(call: Call) -> Result:
     return call.tensor("input" if "input" in call.node.arguments else "self")
 
 
-def _part(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
+def part_of(call: Call, tensor: Tensor, axis: int, begin: int, end: int, step: int = 1) -> Tensor:
     """The indices from `begin` up to `end` of a dimension, each `step`th."""
     extent = tensor.shape[axis]
     size = len(range(begin, min(end, extent), step))
@@ -119,7 +128,7 @@ def _slice(call: Call) -> Result:
     axis = _axis(call, len(tensor.shape))
     extent = tensor.shape[axis]
     begin, end, (step,) = call.argument("start") or 0, call.argument("end"), call.integers("step", 1)
-    return _part(call, tensor, axis, _clamp(begin, extent), extent if end is None else _clamp(end, extent), step)
+    return part_of(call, tensor, axis, _clamp(begin, extent), extent if end is None else _clamp(end, extent), step)
 
 
 @imports("select.int")
@@ -128,7 +137,7 @@ def _select(call: Call) -> Result:
     tensor = call.tensor("self")
     axis = _axis(call, len(tensor.shape))
     begin = _clamp(call.integers("index", 1)[0], tensor.shape[axis])
-    return _reshaped(call, _part(call, tensor, axis, begin, begin + 1))
+    return _reshaped(call, part_of(call, tensor, axis, begin, begin + 1))
 
 
 @imports("unbind.int")
@@ -137,7 +146,7 @@ def _unbind(call: Call) -> Result:
     tensor = call.tensor("self")
     axis = _axis(call, len(tensor.shape))
     shape = tuple(extent for other, extent in enumerate(tensor.shape) if other != axis)
-    parts = (_part(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
+    parts = (part_of(call, tensor, axis, index, index + 1) for index in range(tensor.shape[axis]))
     return tuple(moved(call, part, Reshaping(shape)) for part in parts)
 
 
@@ -172,7 +181,14 @@ def _flip(call: Call) -> Result:
     return tensor
 
 
-@imports("split.Tensor", "split_with_sizes.default", "chunk.default")
+@imports(
+    "split.Tensor",
+    "split_with_sizes.default",
+    "chunk.default",
+    "unsafe_split.Tensor",
+    "unsafe_split_with_sizes.default",
+    "unsafe_chunk.default",
+)
 def _split(call: Call) -> Result:
     """Parts with the extents that PyTorch found."""
     tensor = call.tensor("self")
@@ -181,6 +197,6 @@ def _split(call: Call) -> Result:
     begin = 0
     for output in call.node.outputs:
         end = begin + output.shape[axis]
-        parts.append(_part(call, tensor, axis, begin, end))
+        parts.append(part_of(call, tensor, axis, begin, end))
         begin = end
     return tuple(parts)

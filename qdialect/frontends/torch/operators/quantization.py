@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import check_scale, require
 from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.plain import constant_of, value_of_tensor
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
-from qdialect.frontends.planning.tensors import Constant, Floats, Integers, known, quantize_along
+from qdialect.frontends.planning.tensors import (
+    EIGHT_BIT,
+    Constant,
+    Floats,
+    Integers,
+    Tensor,
+    known,
+    quantize_along,
+)
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import QuantParams
@@ -28,39 +39,79 @@ def _number(call: Call, name: str) -> float:
     return float(array.ravel()[0])
 
 
-def _element(call: Call) -> str:
+def quantized_element(call: Call, elements: Sequence[str] = _QUANTIZED) -> str:
+    """The element type that a node quantizes to, one of `elements`."""
     element = call.argument("dtype")
     found = element.name if isinstance(element, Element) else str(element)
-    require(found in _QUANTIZED, f"dtype must be {' or '.join(_QUANTIZED)}, but got {found}")
+    require(found in elements, f"dtype must be {' or '.join(elements)}, but got {found}")
     return found
 
 
-def _parameters(call: Call) -> QuantizedTensorType:
-    element = _element(call)
-    scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
-    check_scale(scale, "scale")
+def quantized_bounds(call: Call, element: str) -> tuple[int, int]:
+    """The least and the largest quantized value of a node."""
     minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
     low, high = ELEMENT_RANGES[element]
     holds = low <= minimum <= maximum <= high
     require(holds, f"quantized values must lie in [{low}, {high}] of {element}, but got [{minimum}, {maximum}]")
+    return minimum, maximum
+
+
+def _parameters(call: Call) -> QuantizedTensorType:
+    element = quantized_element(call)
+    scale, zero_point = _number(call, "scale"), int(_number(call, "zero_point"))
+    check_scale(scale, "scale")
+    minimum, maximum = quantized_bounds(call, element)
+    low, high = ELEMENT_RANGES[element]
     require(low <= zero_point <= high, f"zero point must be in [{low}, {high}], but got {zero_point}")
     return QuantizedTensorType(PYTORCH, element, QuantParams(scale, zero_point), minimum, maximum)
+
+
+def run_time_parameters(
+    call: Call, names: tuple[str, str] = ("scale", "zero_point"), *, rounds_last: bool
+) -> RunTimeParameters | None:
+    """Scale and zero point by their `names`, where one of them is known at run time alone."""
+    found = [call.tensor(name) for name in names]
+    if all(isinstance(one, Constant) for one in found):
+        return None
+    element = quantized_element(call, EIGHT_BIT)
+    scale, point = (_parameter_value(call, one) for one in found)
+    minimum, maximum = quantized_bounds(call, element)
+    return RunTimeParameters(scale, point, element, minimum, maximum, rounds_last)
+
+
+def _parameter_value(call: Call, tensor: Tensor) -> Value:
+    """A scale in float32 or a zero point, which has integers or whole numbers in float32."""
+    if isinstance(tensor, RunTimeScale):
+        return tensor.value
+    if isinstance(tensor, Constant):
+        array = tensor.array
+        return constant_of(call, array.astype(np.float32) if array.dtype.kind == "f" else array.astype(np.int64))
+    value = value_of_tensor(call, tensor)
+    require(value.element in ("f32", "i32", "i64"), f"parameters must be f32, i32 or i64, but got {value.element}")
+    return value
 
 
 @imports(*(f"{_SPACE}.quantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _quantize(call: Call) -> Result:
     """The QDQ group that ends here becomes one integer op where there is one."""
+    parameters = run_time_parameters(call, rounds_last=False)
+    if parameters is not None:
+        return quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
 @imports(*(f"{_SPACE}.dequantize_per_tensor.{overload}" for overload in ("default", "tensor", "tensor2")))
 def _dequantize(call: Call) -> Result:
-    parameters, values = _parameters(call), _quantized_of(call)
+    at_run_time = run_time_parameters(call, rounds_last=False)
+    if at_run_time is not None:
+        return dequantized(call.name, quantized_values(call), at_run_time)
+    parameters, values = _parameters(call), quantized_values(call)
     require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
     return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))
 
 
-def _quantized_of(call: Call) -> Value:
+def quantized_values(call: Call) -> Value:
+    """The argument ``input``, which must be quantized values."""
     source = call.tensor("input")
     if isinstance(source, Constant):
         return known(call.name, source.array)
@@ -90,8 +141,10 @@ def _channel_parameters(call: Call, shape: tuple[int, ...]) -> tuple[Floats, Int
 
 @imports(f"{_SPACE}.dequantize_per_channel.default")
 def _dequantize_channels(call: Call) -> Result:
-    values = _quantized_of(call)
-    require(values.element == _element(call), f"input must be {_element(call)}, but got {values.element}")
+    values = quantized_values(call)
+    require(
+        values.element == quantized_element(call), f"input must be {quantized_element(call)}, but got {values.element}"
+    )
     scales, zero_points, axis = _channel_parameters(call, values.shape)
     if len(set(zero_points)) == 1 and len(set(scales)) == 1:
         scales, zero_points = scales[:1], zero_points[:1]
@@ -100,7 +153,7 @@ def _dequantize_channels(call: Call) -> Result:
 
 @imports(f"{_SPACE}.quantize_per_channel.default")
 def _quantize_channels(call: Call) -> Result:
-    element = _element(call)
+    element = quantized_element(call)
     minimum, maximum = (int(_number(call, f"quant_{end}")) for end in ("min", "max"))
     require(
         (minimum, maximum) == ELEMENT_RANGES[element],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Shape
@@ -32,11 +33,14 @@ class Extents:
             if extent < 1:
                 raise ImportModelError(f"{name} must be at least 1, but got {extent}")
 
-    def shape(self, name: str, declared: OpenShape) -> Shape:
-        """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then."""
-        return tuple(self._extents(name, declared))
+    def shape(self, name: str, declared: OpenShape, known: Mapping[str, int] = MappingProxyType({})) -> Shape:
+        """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then.
 
-    def _extents(self, name: str, declared: OpenShape) -> Iterator[int]:
+        `known` are the sizes of extents by their names that other inputs have said.
+        """
+        return tuple(self._extents(name, declared, known))
+
+    def _extents(self, name: str, declared: OpenShape, known: Mapping[str, int]) -> Iterator[int]:
         for axis, extent in enumerate(declared):
             if isinstance(extent, int):
                 yield extent
@@ -46,6 +50,8 @@ class Extents:
             if key is not None:
                 self._used.add(key)
                 yield self.dims[key]
+            elif extent in known:
+                yield known[extent]
             elif axis == 0:
                 self.assumed.append(name)
                 yield self.batch

@@ -1,0 +1,181 @@
+"""Quantization by a range that is found when the network runs: of a whole tensor, or of each row (each token).
+
+All arithmetic is float32, as PyTorch's own is.  PyTorch holds scales of rows in float64 and divides and rounds by
+these; a number that lies halfway between two quantized values, but for what float32 loses, may become the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import F32MaxOp, F32MinOp
+from qdialect.frontends.common import Shape, UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.plain import unary
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Computed, Constant
+from qdialect.frontends.torch.operators.quantization import (
+    quantized_bounds,
+    quantized_element,
+    quantized_values,
+    run_time_parameters,
+)
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
+
+_SPACE = "quantized_decomposed"
+_EPSILON = float(np.finfo(np.float32).eps)
+_LEAST_LARGEST = 1e-5
+"""The least magnitude that the largest number of a row is taken to have, in a symmetric quantization."""
+Range = Callable[[F32Builder, ir.Value, ir.Value], ir.Value]
+
+
+@imports(f"{_SPACE}.choose_qparams.tensor")
+def _choose(call: Call) -> Result:
+    """``scale = max((high - low) / (qmax - qmin), eps)``, ``zero_point = clamp(qmin - round(low / scale))``.
+
+    `low` and `high` are the range of the numbers and 0.
+    """
+    low_value, high_value = (float(bound) for bound in quantized_bounds(call, quantized_element(call)))
+    epsilon = _epsilon(call)
+
+    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+        return s("maximumf", s("divf", s("subf", high, low), high_value - low_value), epsilon)
+
+    def point(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+        found = s("subf", low_value, s("roundeven", s("divf", low, scale(s, low, high))))
+        return s("minimumf", s("maximumf", found, low_value), high_value)
+
+    ends = _ends(call, _all_axes(call), (1,))
+    return _scale(call, ends, scale), _whole(call, _of_ends(call, ends, point))
+
+
+@imports(f"{_SPACE}.choose_qparams_symmetric.tensor")
+def _choose_symmetric(call: Call) -> Result:
+    """``scale = max(largest magnitude / ((qmax - qmin) / 2), eps)``; the zero point is the middle of the type."""
+    element = quantized_element(call)
+    bounds, epsilon = quantized_bounds(call, element), _epsilon(call)
+
+    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+        largest = s("maximumf", s("negf", low), high)
+        return s("maximumf", s("divf", largest, (bounds[1] - bounds[0]) / 2), epsilon)
+
+    ends = _ends(call, _all_axes(call), (1,))
+    return _scale(call, ends, scale), Constant(np.array([128 if element == "ui8" else 0], np.int64))
+
+
+@imports(f"{_SPACE}.choose_qparams_per_token.default")
+def _choose_by_rows(call: Call) -> Result:
+    """``scale = max(largest magnitude, 1e-5) / 127`` of each row, as f32; zero points are 0."""
+    require(quantized_element(call) == "i8", "dtype must be i8")
+
+    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+        return s("divf", s("maximumf", s("maximumf", s("negf", low), high), _LEAST_LARGEST), 127.0)
+
+    shape = _rows(call)
+    ends = _ends(call, (len(shape) - 1,), shape)
+    scales = _of_ends(call, ends, scale)
+    return Computed(shape, scales), Constant(np.zeros(shape, np.float32))
+
+
+@imports(
+    f"{_SPACE}.choose_qparams_per_token_asymmetric.default",
+    f"{_SPACE}._choose_qparams_per_token_asymmetric_impl.default",
+)
+def _choose_asymmetric_by_rows(call: Call) -> Result:
+    """``scale = max((high - low) / 255, eps)`` of each row; the zero point from the end where it loses less."""
+
+    def scale(s: F32Builder, low: ir.Value, high: ir.Value) -> ir.Value:
+        return s("maximumf", s("divf", s("subf", high, low), 255.0), _EPSILON)
+
+    shape = _rows(call)
+    ends = _ends(call, (len(shape) - 1,), shape)
+    scales = _of_ends(call, ends, scale)
+
+    def emit(emitter: Emitter) -> Emitted:
+        s = F32Builder(emitter, shape)
+        low, high = (s("divf", emitter.to_channels_first(end), emitter.to_channels_first(scales)) for end in ends)
+        errors = s("addf", s("addf", low, -128.0), s("addf", high, 127.0))
+        is_low = emitter.compare(_GREATER, errors, emitter.number(0.0, shape))
+        found = emitter.select(is_low, s("subf", -128.0, low), s("subf", 127.0, high))
+        return s("roundeven", s("minimumf", s("maximumf", found, -128.0), 127.0)), False
+
+    point = call.plan.compute(call.name, shape, "f32", emit)
+    return RunTimeScale(shape, scales), _whole(call, point)
+
+
+# arith.cmpf's number of "ordered and greater than".
+_GREATER = 2
+
+
+def _epsilon(call: Call) -> float:
+    return float(np.float32(call.argument("eps")))
+
+
+def _rows(call: Call) -> Shape:
+    shape = call.tensor("input").shape
+    require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
+    return (*shape[:-1], 1)
+
+
+def _all_axes(call: Call) -> Shape:
+    return tuple(range(len(call.tensor("input").shape)))
+
+
+def _ends(call: Call, axes: Shape, shape: Shape) -> tuple[Value, Value]:
+    """The least number over `axes`, 0 at most, and the largest, 0 at least."""
+    source = call.f32("input").f32(call.plan, call.name)
+
+    def end(op_class: type[F32MinOp | F32MaxOp], joined: str) -> Value:
+        def emit(emitter: Emitter) -> Emitted:
+            held = emitter.either(source)[0] if len(axes) == len(source.shape) else emitter.to_channels_first(source)
+            found = reduced(emitter, op_class, held, axes) if axes else held
+            return F32Builder(emitter, shape)(joined, emitter.reshape(found, shape), 0.0), False
+
+        return call.plan.compute(call.name, shape, "f32", emit)
+
+    return end(F32MinOp, "minimumf"), end(F32MaxOp, "maximumf")
+
+
+def _of_ends(call: Call, ends: tuple[Value, Value], build: Range) -> Value:
+    low, high = ends
+
+    def emit(emitter: Emitter) -> Emitted:
+        s = F32Builder(emitter, low.shape)
+        return build(s, emitter.to_channels_first(low), emitter.to_channels_first(high)), False
+
+    return call.plan.compute(call.name, low.shape, "f32", emit)
+
+
+def _scale(call: Call, ends: tuple[Value, Value], build: Range) -> RunTimeScale:
+    return RunTimeScale(ends[0].shape, _of_ends(call, ends, build))
+
+
+def _whole(call: Call, value: Value) -> Value:
+    """Whole numbers as i64, which is PyTorch's type of zero points."""
+    return unary(call, value, "i64", lambda s, x: s.convert("arith.fptosi", x, "i64"))
+
+
+@imports(f"{_SPACE}.quantize_per_token.default")
+def _quantize_rows(call: Call) -> Result:
+    """``clamp(round(x * (1 / scale) + zero_point))``."""
+    return quantized_at_run_time(call.plan, call.name, call.f32("input"), _parameters(call))
+
+
+@imports(f"{_SPACE}.dequantize_per_token.default")
+def _dequantize_rows(call: Call) -> Result:
+    return dequantized(call.name, quantized_values(call), _parameters(call))
+
+
+def _parameters(call: Call) -> RunTimeParameters:
+    found = run_time_parameters(call, ("scales", "zero_points"), rounds_last=True)
+    if found is None:
+        raise UnsupportedError("scales must be known at run time alone, but they are constant")
+    wanted = _rows(call)
+    for name, value in (("scales", found.scale), ("zero_points", found.zero_point)):
+        require(value.shape == wanted, f"{name} must have shape {list(wanted)}, but got {list(value.shape)}")
+    return found

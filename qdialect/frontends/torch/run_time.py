@@ -1,0 +1,125 @@
+"""Tensors whose scale and zero point are found when the network runs: of a whole tensor or of each of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qdialect._mlir import ir
+from qdialect.dialect import DequantizeOp, QuantizeOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.frontends.common import UnsupportedError, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
+from qdialect.frontends.planning.f32_builder import F32Builder
+from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
+from qdialect.frontends.planning.tensors import F32Tensor, Plan
+from qdialect.profiles import PYTORCH
+
+_WHOLE: dict[str, Any] = {"scales": (1.0,), "zero_points": (0,), **PYTORCH.quantization}
+"""Of a quantization of whole numbers, which stay as they are within the range of their type."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunTimeScale(F32Tensor):
+    """A scale that PyTorch holds in float64, though float32 has computed it."""
+
+    value: Value
+
+    def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
+        raise UnsupportedError("scale must be read by quantize and dequantize alone, but it is quantized itself")
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        raise UnsupportedError("scale must be read by quantize and dequantize alone, for its type is float64")
+
+
+@dataclass(frozen=True)
+class RunTimeParameters:
+    """An f32 scale and a zero point of integers: [1], or one of each for every row, [..., 1]."""
+
+    scale: Value
+    zero_point: Value
+    element: str
+    """Of the quantized values, ``"i8"`` or ``"ui8"``."""
+    minimum: int
+    maximum: int
+    rounds_last: bool
+    """Whether the zero point is added before the sum is rounded; otherwise to what is rounded."""
+
+    @property
+    def is_of_tensor(self) -> bool:
+        """Whether one scale and one zero point hold for all elements."""
+        return self.scale.shape in ((), (1,)) and self.zero_point.shape in ((), (1,))
+
+    def held(self, emitter: Emitter, value: Value) -> Emitted:
+        """A tensor as it is held; with the model's order of dimensions where rows have parameters of their own."""
+        return emitter.either(value) if self.is_of_tensor else (emitter.to_channels_first(value), False)
+
+    def quantize(self, emitter: Emitter, f32: ir.Value) -> ir.Value:
+        """``clamp(round(x * (1 / scale)) + zero_point)``, in float32."""
+        s, scale = F32Builder(emitter, shape_of(f32.type)), emitter.to_channels_first(self.scale)
+        inverse = F32Builder(emitter, self.scale.shape)("divf", 1.0, scale)
+        scaled, point = s("mulf", f32, inverse), self._f32_point(emitter)
+        moved = (
+            s("roundeven", s("addf", scaled, point)) if self.rounds_last else s("addf", s("roundeven", scaled), point)
+        )
+        if (self.minimum, self.maximum) != ELEMENT_RANGES[self.element]:
+            moved = s("minimumf", s("maximumf", moved, float(self.minimum)), float(self.maximum))
+        return emitter.build(QuantizeOp, moved, element=self.element, **_WHOLE)
+
+    def dequantize(self, emitter: Emitter, values: ir.Value) -> ir.Value:
+        """``(q - zero_point) * scale``, in float32."""
+        s = F32Builder(emitter, shape_of(values.type))
+        plain = emitter.build(DequantizeOp, values, element="f32", scales=(1.0,), zero_points=(0,))
+        return s("mulf", s("subf", plain, self._f32_point(emitter)), emitter.to_channels_first(self.scale))
+
+    def narrow_point(self, emitter: Emitter) -> ir.Value:
+        """The zero point as an integer of the quantized values' type."""
+        return emitter.build(QuantizeOp, self._f32_point(emitter), element=self.element, **_WHOLE)
+
+    def _f32_point(self, emitter: Emitter) -> ir.Value:
+        point = emitter.to_channels_first(self.zero_point)
+        return point if element_of(point.type) == "f32" else emitter.convert("arith.sitofp", point, "f32")
+
+
+@dataclass(frozen=True, eq=False)
+class RunTimeValues(Value):
+    """Values that are quantized when the network runs, with what they are quantized from."""
+
+    source: F32Tensor | None = None
+    parameters: RunTimeParameters | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunTimeQuantized(F32Tensor):
+    """The f32 values of `values`; `source` is what these are quantized from with the same parameters, if known."""
+
+    values: Value
+    parameters: RunTimeParameters
+    source: F32Tensor | None = None
+
+    def _f32(self, plan: Plan, name: str) -> Value:
+        def emit(emitter: Emitter) -> Emitted:
+            values, is_channels_last = self.parameters.held(emitter, self.values)
+            return self.parameters.dequantize(emitter, values), is_channels_last
+
+        return plan.compute(name, self.shape, "f32", emit)
+
+
+def dequantized(name: str, values: Value, parameters: RunTimeParameters) -> RunTimeQuantized:
+    """The f32 values of quantized values."""
+    require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
+    is_same = isinstance(values, RunTimeValues) and values.parameters == parameters
+    return RunTimeQuantized(values.shape, values, parameters, values.source if is_same else None, name=name)
+
+
+def quantized_at_run_time(plan: Plan, name: str, source: F32Tensor, parameters: RunTimeParameters) -> RunTimeValues:
+    """The quantized values of f32 values."""
+    f32 = source.f32(plan, name)
+
+    def emit(emitter: Emitter) -> Emitted:
+        held, is_channels_last = parameters.held(emitter, f32)
+        return parameters.quantize(emitter, held), is_channels_last
+
+    value = RunTimeValues(name, f32.shape, parameters.element, None, emit, source, parameters)
+    plan.add(value)
+    return value

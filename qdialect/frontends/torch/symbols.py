@@ -1,0 +1,147 @@
+"""Expressions of extents that a program leaves open, as PyTorch's archives write them.
+
+``Mul(Integer(2), Symbol('s0', positive=True, integer=True))`` is twice the extent `s0`.  Such a text is parsed, never
+run: it consists of the functions that are listed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import add, mod, mul
+from operator import pow as power
+from typing import Any
+
+from qdialect.frontends.common import UnsupportedError, require
+
+Number = int | float | bool
+
+_LONGEST = 4096
+_LARGEST_EXPONENT = 64
+_LARGEST = 2**63
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    require(abs(exponent) <= _LARGEST_EXPONENT, f"exponent must be at most {_LARGEST_EXPONENT}, but got {exponent}")
+    return power(base, exponent)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Number]] = {
+    "Add": lambda *terms: reduce(add, terms),
+    "CeilToInt": math.ceil,
+    "CleanDiv": lambda lhs, rhs: lhs // rhs,
+    "FloatPow": _power,
+    "FloatTrueDiv": lambda lhs, rhs: lhs / rhs,
+    "FloorDiv": lambda lhs, rhs: lhs // rhs,
+    "FloorToInt": math.floor,
+    "IntTrueDiv": lambda lhs, rhs: lhs / rhs,
+    "Max": max,
+    "Min": min,
+    "Mod": mod,
+    "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
+    "Mul": lambda *factors: reduce(mul, factors),
+    "OpaqueUnaryFn_sqrt": math.sqrt,
+    "Pow": _power,
+    "PowByNatural": _power,
+    "PythonMod": mod,
+    "ToFloat": float,
+    "TruncToInt": math.trunc,
+}
+_LITERALS = ("Integer", "Float")
+_INFIX = {"Add": " + ", "Mul": "*"}
+
+
+def evaluate(text: str, sizes: Mapping[str, int]) -> Number:
+    """The number that an expression is where its symbols have `sizes`.
+
+    Raises `UnsupportedError` for another text, for a symbol without a size, and where a function fails.
+    """
+    try:
+        found = _evaluated(_parsed(text), sizes)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UnsupportedError(f"expression must be a number, but {shown(text)} fails: {error}") from error
+    require(isinstance(found, int | float) and abs(found) < _LARGEST, f"expression {shown(text)} must be a number")
+    return found
+
+
+def symbols_of(text: str) -> frozenset[str]:
+    """The names of an expression's symbols."""
+    return frozenset(_symbols(_parsed(text)))
+
+
+def shown(text: str) -> str:
+    """An expression as people write it, ``2*s0``."""
+    return _shown(_parsed(text))
+
+
+def _parsed(text: str) -> ast.expr:
+    require(len(text) <= _LONGEST, f"expression must have at most {_LONGEST} characters, but got {len(text)}")
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnsupportedError("expression must be one of extents, but it cannot be read") from error
+
+
+def _call(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """A function's name and what it is of."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise UnsupportedError("expression must be one of extents, with functions of names and numbers")
+    return node.func.id, node.args
+
+
+def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> Number:
+    name, operands = _call(node)
+    if name == "Symbol":
+        (symbol,) = _literals(operands, str)
+        require(symbol in sizes, f"extent '{symbol}' must be that of an input, but it is known at run time alone")
+        return sizes[symbol]
+    if name in _LITERALS:
+        return _number(name, operands)
+    if name == "Rational":
+        lhs, rhs = _literals(operands, int)
+        return lhs / rhs
+    require(name in _FUNCTIONS, f"expression must consist of known functions, but got {name}")
+    return _FUNCTIONS[name](*(_evaluated(operand, sizes) for operand in operands))
+
+
+def _literals(nodes: Sequence[ast.expr], *types: type) -> list[Any]:
+    """Constants of `types`."""
+    values = [node.value if isinstance(node, ast.Constant) else _negative(node) for node in nodes]
+    known = all(type(value) in types for value in values)
+    require(known and len(values) >= 1, "expression must be one of extents, with names and numbers as its constants")
+    return values
+
+
+def _negative(node: ast.expr) -> object:
+    """The number ``-n``."""
+    is_minus = (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+    )
+    return -node.operand.value if is_minus and isinstance(node.operand.value, int | float) else None
+
+
+def _number(name: str, operands: Sequence[ast.expr]) -> Number:
+    """A literal; the digits of a float are a text."""
+    (value,) = _literals(operands, str if name == "Float" else int)
+    return float(value) if name == "Float" else value
+
+
+def _symbols(node: ast.expr) -> Iterator[str]:
+    name, operands = _call(node)
+    if name == "Symbol":
+        yield from _literals(operands, str)
+    elif name not in (*_LITERALS, "Rational"):
+        for operand in operands:
+            yield from _symbols(operand)
+
+
+def _shown(node: ast.expr) -> str:
+    name, operands = _call(node)
+    if name == "Symbol":
+        return " ".join(_literals(operands, str))
+    if name in _LITERALS:
+        return str(_number(name, operands))
+    parts = [ast.unparse(operand) if name == "Rational" else _shown(operand) for operand in operands]
+    return _INFIX[name].join(parts) if name in _INFIX else f"{name}({', '.join(parts)})"

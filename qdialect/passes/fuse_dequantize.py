@@ -1,0 +1,60 @@
+"""`qnn-fuse-dequantize`: accumulators that are only dequantized become a product that writes f32 values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from qdialect.dialect import Conv2DOp, DenseOp, DequantizeOp, DynamicConv2DOp, DynamicDenseOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import dtype_of, shape_of
+from qdialect.passes.fuse_dynamic_epilogue import FuseDynamicBias
+from qdialect.passes.matching import not_constant, producer, second_use
+from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
+from qdialect.passes.registry import register
+
+Contraction = Conv2DOp | DenseOp
+
+
+class FuseDequantize(Pattern[Contraction]):
+    """``dequantize(contraction)`` becomes a product whose scale is 1, its zero point and its scales constant."""
+
+    name: ClassVar[str] = "fuse-dequantize"
+    roots: ClassVar[tuple[str, ...]] = ("qnn.dequantize",)
+
+    def check(self, op: DequantizeOp) -> Contraction | MatchFailure | None:
+        contraction = producer(op.input)
+        if not isinstance(contraction, Contraction):
+            return None
+        if contraction.bias is not None:
+            return MatchFailure("must dequantize accumulators without bias")
+        last = len(shape_of(op.input.type)) - 1
+        if any(op.zero_points) or (len(op.scales) > 1 and op.axis != last):
+            return MatchFailure("must dequantize with zero point 0, by one scale or by those of the channels")
+        reason = second_use(contraction.output) or not_constant(contraction)
+        return MatchFailure(reason) if reason else contraction
+
+    def rewrite(self, op: DequantizeOp, match: Contraction, rewriter: Rewriter) -> None:
+        with rewriter.before(op):
+            point = np.array(match.input_zero_point, dtype_of(match.data.type))
+            how: dict[str, Any] = {"weight_scales": op.scales, "weight_zero_points": match.weight_zero_points}
+            if isinstance(match, Conv2DOp):
+                how |= {name: getattr(match, name) for name in ("strides", "padding", "dilation", "groups")}
+            op_class = DynamicDenseOp if isinstance(match, DenseOp) else DynamicConv2DOp
+            operands = (match.data, match.weight, constant(np.array(1, np.float32)), constant(point))
+            fused = build(op_class, *operands, element="f32", **how)
+        rewriter.replace(op, fused.output)
+
+
+@register
+@dataclass(frozen=True)
+class FuseDequantizePass(PatternPass):
+    """Fuse the dequantization of accumulators and an f32 bias into the product: one kernel that writes f32 values."""
+
+    name: ClassVar[str] = "qnn-fuse-dequantize"
+
+    def patterns(self) -> Sequence[Pattern[Any]]:
+        return (FuseDequantize(), FuseDynamicBias())

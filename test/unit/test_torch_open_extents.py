@@ -1,0 +1,201 @@
+"""Programs for many shapes: extents that `torch.export` leaves open, and expressions of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tolerances import assert_floats_within
+from torch import Tensor, nn
+from torch.export import Dim
+
+import qdialect
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.common import UnsupportedError
+from qdialect.frontends.torch import import_torch
+from qdialect.frontends.torch.symbols import evaluate, shown, symbols_of
+
+
+class Encoder(nn.Module):
+    """Tokens with positions, attention, and a view with extents that are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens = nn.Embedding(10, 8)
+        self.project = nn.Linear(8, 16)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        batch, length = ids.shape
+        hidden = self.tokens(ids) + self.tokens(torch.arange(length) % 10)
+        heads = self.project(hidden).view(batch, length, 2, 8).transpose(1, 2) * length**-0.5
+        attended = nn.functional.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+        return attended.transpose(1, 2).reshape(batch, length * 16)[:, : length * 16 // 2]
+
+
+MODEL = Encoder().eval()
+
+
+def program() -> Any:
+    sizes = {"ids": {0: Dim("batch", max=64), 1: Dim("length", min=3, max=50)}}
+    return torch.export.export(MODEL, (ids(3, 12),), dynamic_shapes=sizes)
+
+
+def ids(*shape: int) -> Tensor:
+    return torch.tensor(np.random.default_rng(0).integers(0, 10, shape))
+
+
+def name_of(exported: Any, index: int) -> str:
+    """What the program calls an extent of its first input."""
+    placeholder = next(n for n in exported.graph.nodes if n.op == "placeholder" and n.meta["val"].dtype == torch.int64)
+    return str(placeholder.meta["val"].shape[index])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    torch.export.save(program(), tmp_path / "encoder.pt2")
+    return tmp_path / "encoder.pt2"
+
+
+def check(executable: Any, *shape: int) -> None:
+    given = ids(*shape)
+    assert_floats_within(executable(given.numpy()), MODEL(given).detach().numpy(), "layer")
+
+
+def test_of_memory() -> None:
+    exported = program()
+    module = import_torch(exported, dims={name_of(exported, 1): 7}, batch=2)
+    check(qdialect.compile(module), 2, 7)
+    check(qdialect.compile(import_torch(exported, dims={"ids:0": 3, "ids:1": 4})), 3, 4)
+
+
+def test_of_a_file(path: Path) -> None:
+    executable = qdialect.compile(path, dims={"ids:1": 6})
+    for shape in ((1, 6), (2, 6), (3, 9)):
+        check(executable, *shape)
+    assert executable.for_shape({"ids:1": 5}).inputs[0].shape == (1, 5)
+    check(qdialect.compile(path, dims={"ids:1": 6}, trust=True), 1, 6)
+
+
+def test_what_stays_open_is_refused_at_once(path: Path) -> None:
+    name = name_of(program(), 1)
+    wanted = f"extent 1 of input 'ids' is open: dims must say how much '{name}' is, as --dim {name}=N does"
+    with pytest.raises(ImportModelError, match=wanted):
+        qdialect.compile(path)
+    with pytest.raises(ImportModelError, match=wanted):
+        import_torch(program())
+
+
+@pytest.mark.parametrize("length", [2, 51])
+def test_sizes_beyond_the_range_are_refused(path: Path, length: int) -> None:
+    with pytest.raises(ImportModelError, match=rf"must be in \[3, 50\], but got {length}"):
+        qdialect.compile(path, dims={"ids:1": length})
+    with pytest.raises(ImportModelError, match=rf"must be in \[3, 50\], but got {length}"):
+        import_torch(program(), dims={"ids:1": length})
+
+
+def test_names_of_no_extent_are_refused(path: Path) -> None:
+    with pytest.raises(ImportModelError, match="dims must name open extents of inputs, but got depth"):
+        qdialect.compile(path, dims={"ids:1": 4, "depth": 3})
+
+
+class Joined(nn.Module):
+    """Inputs whose extents depend on each other."""
+
+    def forward(self, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+        return torch.cat([x, y], 1) + z
+
+
+def joined() -> Any:
+    size = Dim("size", min=1, max=100)
+    sizes = ({1: size}, {1: 2 * size}, {1: 3 * size})
+    given = torch.zeros(2, 5), torch.zeros(2, 10), torch.zeros(2, 15)
+    return torch.export.export(Joined(), given, dynamic_shapes=sizes)
+
+
+def test_extents_that_follow_from_others(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pt2"
+    torch.export.save(joined(), path)
+    executable = qdialect.compile(path, dims={"x:1": 4})
+    assert [port.shape for port in executable.inputs] == [(2, 4), (2, 8), (2, 12)]
+    arrays = [np.ones((2, count * 3), np.float32) for count in (1, 2, 3)]
+    assert np.array_equal(executable(*arrays), np.full((2, 9), 2, np.float32))
+    with pytest.raises(ImportModelError, match="must be one for all inputs, but got 8 and 9"):
+        qdialect.compile(path, dims={"x:1": 4, "y:1": 9})
+
+
+def test_an_extent_known_by_an_expression() -> None:
+    class Twice(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x[:, ::2] + x[:, 1::2]
+
+    exported = torch.export.export(Twice(), (torch.zeros(2, 8),), dynamic_shapes=({1: 2 * Dim("half", max=50)},))
+    assert [port.shape for port in qdialect.compile(import_torch(exported, dims={"x:1": 6})).outputs] == [(2, 3)]
+    with pytest.raises(ImportModelError, match="must be one for all inputs, but got 6 and 7"):
+        import_torch(exported, dims={"x:1": 7})
+
+
+def test_an_extent_known_at_run_time_alone() -> None:
+    class Found(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.nonzero(x)
+
+    exported = torch.export.export(Found(), (torch.zeros(2, 8),))
+    with pytest.raises(ImportModelError, match=r"extent 'u\d+' must be that of an input"):
+        import_torch(exported)
+
+
+SYMBOL = "Symbol('s0', positive=True, integer=True)"
+EXPRESSIONS = {
+    SYMBOL: 12,
+    f"Mul(Integer(16), {SYMBOL})": 192,
+    f"Add(Integer(-3), {SYMBOL})": 9,
+    f"FloorDiv({SYMBOL}, Integer(5))": 2,
+    f"Mod({SYMBOL}, Integer(5))": 2,
+    f"Max(Integer(5), {SYMBOL})": 12,
+    f"Pow({SYMBOL}, Integer(2))": 144,
+    f"FloatPow(ToFloat({SYMBOL}), Float('-0.5', precision=53))": 12**-0.5,
+    f"CeilToInt(IntTrueDiv({SYMBOL}, Integer(5)))": 3,
+    f"Mul(Rational(1, 2), {SYMBOL})": 6,
+}
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_expressions(text: str) -> None:
+    assert evaluate(text, {"s0": 12}) == EXPRESSIONS[text]
+    assert symbols_of(text) == {"s0"}
+
+
+def test_expressions_are_shown_as_people_write_them() -> None:
+    assert shown(f"Add(Mul(Integer(2), {SYMBOL}), Integer(1))") == "2*s0 + 1"
+    assert shown(f"FloorDiv({SYMBOL}, Integer(2))") == "FloorDiv(s0, 2)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "open('x')",
+        "Integer",
+        "1 + 1",
+        "Mul(",
+        "Integer(open('x'))",
+        "Symbol(print())",
+        "Mul()",
+        "Integer('a')",
+        "Mod(Integer(1), Integer(0))",
+        "Pow(Integer(10), Integer(1000000))",
+        "Pow(Integer(-8), Float('0.5', precision=53))",
+        "Float('nan', precision=53)",
+        "Symbol('s1')",
+        "(" * 300 + ")" * 300,
+        "-" * 3000 + "1",
+        "Integer(1)" + " " * 5000,
+    ],
+)
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedError):
+        evaluate(text, {"s0": 12})

@@ -1,0 +1,193 @@
+"""Quantization by ranges that are found when the network runs: zero points and quantized values are PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tolerances import assert_floats_within
+from torch import Tensor, nn
+from torch_functions import Function, check, drawn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+import qdialect
+from qdialect.diagnostics import ImportModelError
+from qdialect.frontends.torch import import_torch
+
+OPS = torch.ops.quantized_decomposed
+BOUNDS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
+RANGES: dict[str, Callable[[Tensor], Tensor]] = {
+    "both": lambda x: x,
+    "positive": lambda x: x.abs() + 1,
+    "negative": lambda x: -x.abs() - 1,
+    "narrow": lambda x: x * 1e-4,
+    "wide": lambda x: x * 1e20,
+    "zero": torch.zeros_like,
+}
+
+
+def dynamic(choose: Any, dtype: torch.dtype, epsilon: float, bounds: tuple[int, int]) -> Callable[[Tensor], Any]:
+    """Zero point, quantized values and f32 values of a tensor by its own range."""
+
+    def function(x: Tensor) -> Any:
+        scale, point = choose(x, *bounds, epsilon, dtype)
+        values = OPS.quantize_per_tensor.tensor(x, scale, point, *bounds, dtype)
+        return point, values, OPS.dequantize_per_tensor.tensor(values, scale, point, *bounds, dtype)
+
+    return function
+
+
+def exactly(function: Callable[[Tensor], Any], x: Tensor) -> None:
+    compiled = qdialect.compile(import_torch(torch.export.export(Function(function), (x,))))
+    found = compiled(x.numpy())
+    for one, wanted in zip(found, function(x), strict=True):
+        assert one.dtype == wanted.numpy().dtype
+        np.testing.assert_array_equal(one, wanted.numpy())
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("kind", RANGES)
+@pytest.mark.parametrize("form", ["choose_qparams", "choose_qparams_symmetric"])
+def test_of_a_tensor(form: str, kind: str, dtype: torch.dtype) -> None:
+    choose = getattr(OPS, form).tensor
+    x = RANGES[kind](drawn(1, 2, 3, 50, 7))
+    exactly(dynamic(choose, dtype, 2.0**-12, BOUNDS[dtype]), x)
+
+
+def test_of_fewer_values() -> None:
+    exactly(dynamic(OPS.choose_qparams.tensor, torch.int8, 1e-7, (-127, 127)), drawn(2, 900))
+
+
+def test_a_program_may_choose_nothing_to_quantize() -> None:
+    def point(x: Tensor) -> Tensor:
+        return OPS.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)[1] + 1
+
+    check(point, drawn(3, 7))
+
+
+@pytest.mark.parametrize("kind", RANGES)
+def test_of_rows(kind: str) -> None:
+    def function(x: Tensor) -> Any:
+        scales, points = OPS.choose_qparams_per_token(x, torch.int8)
+        values = OPS.quantize_per_token(x, scales, points, -128, 127, torch.int8)
+        return values, OPS.dequantize_per_token(values, scales, points, -128, 127, torch.int8, torch.float32)
+
+    exactly(function, RANGES[kind](drawn(4, 3, 20, 33)))
+
+
+@pytest.mark.parametrize("kind", RANGES)
+def test_of_rows_with_zero_points(kind: str) -> None:
+    def function(x: Tensor) -> Any:
+        scales, points = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
+        return points, OPS.quantize_per_token(x, scales, points, -128, 127, torch.int8)
+
+    exactly(function, RANGES[kind](drawn(5, 3, 20, 33)))
+
+
+def converted(model: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
+    """A module whose products quantize their data when they run."""
+    configuration = x86.get_default_x86_inductor_quantization_config(is_dynamic=True)
+    quantizer = x86.X86InductorQuantizer().set_global(configuration)
+    prepared = prepare_pt2e(torch.export.export(model.eval(), inputs, strict=True).module(), quantizer)
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def product_count(text: str) -> int:
+    return text.count('"qnn.dynamic_dense"') + text.count('"qnn.dynamic_conv2d"')
+
+
+def test_a_network_multiplies_integers() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 40), nn.ReLU(), nn.Linear(40, 24, bias=False), nn.GELU(), nn.Linear(24, 5))
+    rows = drawn(6, 3, 7, 16)
+    module = converted(model, (rows,))
+    imported = import_torch(torch.export.export(module, (rows,)))
+    assert product_count(str(imported)) == 3
+    found = qdialect.compile(imported)(rows.numpy())
+    assert_floats_within(found, module(rows).detach().numpy(), "layer")
+
+
+class Weighted(nn.Module):
+    """A product of data and weights quantized by channel, the data by its own range."""
+
+    def __init__(self, product: Callable[..., Tensor], *shape: int) -> None:
+        super().__init__()
+        self.product = product
+        self.values = nn.Buffer(torch.tensor(np.random.default_rng(7).integers(-127, 128, shape).astype(np.int8)))
+        self.scales = nn.Buffer(drawn(8, shape[0]).abs() / 50)
+        self.points = nn.Buffer(torch.zeros(shape[0], dtype=torch.int64))
+        self.bias = nn.Buffer(drawn(9, shape[0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        choose = dynamic(OPS.choose_qparams.tensor, torch.int8, 2.0**-12, (-128, 127))
+        weight = OPS.dequantize_per_channel(self.values, self.scales, self.points, 0, -127, 127, torch.int8)
+        return self.product(choose(x)[2], weight, self.bias)
+
+
+PRODUCTS: dict[str, tuple[Callable[..., Tensor], tuple[int, ...], tuple[int, ...]]] = {
+    "conv2d": (lambda x, w, b: nn.functional.conv2d(x, w, b, 2, 1), (2, 6, 9, 11), (8, 6, 3, 3)),
+    "depthwise": (lambda x, w, b: nn.functional.conv2d(x, w, b, 1, 1, 1, 8), (1, 8, 9, 11), (8, 1, 3, 3)),
+    "dilated": (lambda x, w, b: nn.functional.conv2d(x, w, b, 1, 0, 2, 2), (1, 8, 9, 11), (6, 4, 3, 3)),
+    "conv1d": (lambda x, w, b: nn.functional.conv1d(x, w, b, padding=2), (2, 6, 31), (8, 6, 5)),
+    "linear": (nn.functional.linear, (4, 12), (9, 12)),
+    "linear_of_three": (nn.functional.linear, (2, 4, 12), (9, 12)),
+    "view": (lambda x, w, b: nn.functional.linear(x.view(8, 12), w, b), (2, 4, 12), (9, 12)),
+    "addmm": (lambda x, w, b: torch.addmm(b, x, w.t()), (4, 12), (9, 12)),
+    "matmul": (lambda x, w, b: torch.matmul(x, w.t()) + b, (2, 4, 12), (9, 12)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    product, shape, weights = PRODUCTS[name]
+    x, model = drawn(10, *shape), Weighted(product, *weights)
+    imported = import_torch(torch.export.export(model, (x,)))
+    assert product_count(str(imported)) == 1
+    assert_floats_within(qdialect.compile(imported)(x.numpy()), model(x).numpy(), "layer")
+
+
+def test_other_parameters_are_not_those_of_a_border() -> None:
+    """What is dequantized by other parameters is padded with 0, which is no quantized value of the data."""
+
+    def product(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return nn.functional.conv2d(x, w, b, padding=1)
+
+    class Shifted(Weighted):
+        def forward(self, x: Tensor) -> Tensor:
+            scale, point = OPS.choose_qparams.tensor(x, -128, 127, 2.0**-12, torch.int8)
+            values = OPS.quantize_per_tensor.tensor(x, scale, point, -128, 127, torch.int8)
+            shifted = OPS.dequantize_per_tensor.tensor(values, scale, point + 3, -128, 127, torch.int8)
+            weight = OPS.dequantize_per_channel(self.values, self.scales, self.points, 0, -127, 127, torch.int8)
+            return self.product(shifted, weight, self.bias)
+
+    x, model = drawn(11, 1, 4, 6, 6), Shifted(product, 5, 4, 3, 3)
+    found = qdialect.compile(import_torch(torch.export.export(model, (x,))))(x.numpy())
+    assert_floats_within(found, model(x).numpy(), "layer")
+
+
+def test_rows_multiply_integers() -> None:
+    class Rows(Weighted):
+        def forward(self, x: Tensor) -> Tensor:
+            scales, points = OPS.choose_qparams_per_token_asymmetric(x, torch.int8)
+            values = OPS.quantize_per_token(x, scales, points, -128, 127, torch.int8)
+            data = OPS.dequantize_per_token(values, scales, points, -128, 127, torch.int8, torch.float32)
+            weight = OPS.dequantize_per_channel(self.values, self.scales, self.points, 0, -127, 127, torch.int8)
+            return self.product(data, weight, self.bias)
+
+    x, model = drawn(12, 3, 5, 16), Rows(nn.functional.linear, 7, 16)
+    imported = import_torch(torch.export.export(model, (x,)))
+    assert product_count(str(imported)) == 1
+    assert_floats_within(qdialect.compile(imported)(x.numpy()), model(x).numpy(), "layer")
+
+
+def test_a_scale_is_no_result() -> None:
+    def scale(x: Tensor) -> Tensor:
+        return OPS.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)[0]
+
+    with pytest.raises(ImportModelError, match="its type is float64"):
+        import_torch(torch.export.export(Function(scale), (drawn(3, 7),)))
