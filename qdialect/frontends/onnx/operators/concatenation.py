@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports, imports_integers, value_of
@@ -15,8 +16,6 @@ from qdialect.frontends.planning.plain import INTEGERS, common_element
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor
 from qdialect.profiles import ORT
-
-_MAX_INPUTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +46,14 @@ def _joined(plan: Plan, name: str, values: Sequence[Value], to: QuantizedTensorT
         operands, is_channels_last = emitter.alike(values)
         rank = len(joined.shape)
         stored = (0, rank - 1, *range(1, rank - 1))
+        axis = stored[joined.axis] if is_channels_last else joined.axis
+        if len(operands) > MAX_VARIADIC:
+            return emitter.concatenate(operands, axis), is_channels_last
         concatenated = emitter.build(
             ConcatOp,
             *operands,
             element=to.element,
-            axis=stored[joined.axis] if is_channels_last else joined.axis,
+            axis=axis,
             input_scales=(to.scale,) * len(values),
             input_zero_points=(to.zero_point,) * len(values),
             output_scale=to.scale,
@@ -99,7 +101,7 @@ def _concat_integers(call: Call) -> Tensor:
 
 
 def _join(call: Call, parts: Sequence[F32Tensor]) -> Joined:
-    require(1 <= len(parts) <= _MAX_INPUTS, f"must have 1 to {_MAX_INPUTS} parts, but got {len(parts)}")
+    require(len(parts) >= 1, "must have at least 1 part, but got 0")
     shape, along = _joined_shape(call, [part.shape for part in parts])
     return Joined(shape, tuple(parts), along)
 
