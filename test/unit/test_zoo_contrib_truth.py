@@ -31,7 +31,9 @@ def _session(content: bytes) -> Any:
     return ORT.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def _model(kind: str, inputs: Sequence[Given], attributes: dict[str, Any], dtype: Any, outputs: int) -> tuple[bytes, Any]:
+def _model(
+    kind: str, inputs: Sequence[Given], attributes: dict[str, Any], dtype: Any, outputs: int
+) -> tuple[bytes, Any]:
     """Inputs are arrays of the call, pairs of a scale and a zero point, lists of one constant, or None."""
     model, names, given = ModelBuilder(), list[str](), list[Array]()
     for one in inputs:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DequantizeOp, MeanOp, RequantizeOp
+from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.movements import Transposition, move_value
@@ -22,17 +21,16 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
-from qdialect.quant_math import Multiplier, Rounding, real_multiplier
+from qdialect.quant_math import Multiplier, real_multiplier
 
 _COUNT_BYTES = np.dtype(np.int64).itemsize
 
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
-    """Means of windows: sums, which a convolution with ones gives, divided by the number of elements each one counts.
+    """Means of windows of dequantized values: sums in row-major order, divided by the number of elements that count.
 
-    Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are f32 values first.
-    ONNX Runtime adds and divides in float32, so its quantized values may differ by one step.
+    Quantized as QLinearAveragePool does: ``half_even(mean / s_y + z_y)``, every operation in float32.
     """
 
     source: Quantized
@@ -41,29 +39,8 @@ class Average(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
-        counts = self._counts()
-        if counts.min() != counts.max():
-            return quantize(
-                plan, name, self._shifted(plan, name, to), QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
-            )
-        share = 1 / int(counts.flat[0])
-
-        def emit(emitter: Emitter) -> Emitted:
-            scaled = emitter.build(
-                RequantizeOp,
-                self._sums(emitter, share),
-                element=to.element,
-                input_scale=self.source.parameters.scale,
-                weight_scales=(share,),
-                output_scale=to.scale,
-                output_zero_point=to.zero_point,
-                axis=3,
-                rounding=Rounding.F32_RNE_ZP_FIRST,
-                multiplier=Multiplier.F32,
-            )
-            return emitter.reshape(scaled, self._channels_last), True
-
-        return plan.compute(name, self.shape, to.element, emit)
+        whole = QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
+        return quantize(plan, name, self._shifted(plan, name, to), whole)
 
     def _shifted(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         """What is rounded to quantized values, the zero point added before."""
@@ -80,13 +57,19 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
+        window, channels = self.window.two_dimensional(), self.shape[1]
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
+        values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            sums = emitter.reshape(self._sums(emitter, 1.0), self._channels_last)
-            parameters = {"scales": self.source.scales, "zero_points": (0,)}
-            totals = emitter.build(DequantizeOp, sums, element="f32", **parameters)
-            return emitter.float_op("arith.divf", totals, emitter.constant(counts)), True
+            image = image_of(emitter, values)
+            if any(window.padding):
+                low, high = (0, *window.before, 0), (0, *window.after, 0)
+                image = emitter.build(PadOp, image, element="f32", low=low, high=high, value=0)
+            ones = emitter.constant(np.ones((channels, *window.kernel, 1), np.float32))
+            sums = emitter.build(F32Conv2DOp, image, ones, element="f32", strides=window.strides, groups=channels)
+            total = emitter.reshape(sums, self._channels_last)
+            return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -106,22 +89,6 @@ class Average(F32Tensor):
             start = np.arange(windows) * stride - before
             inside.append(np.minimum(start + kernel, extent) - np.maximum(start, 0))
         return np.prod(np.meshgrid(*inside, indexing="ij"), axis=0)
-
-    def _sums(self, emitter: Emitter, share: float) -> ir.Value:
-        """i32 sums of ``(q - z) * share``; the padding holds the zero point z."""
-        window, channels, before = self.window.two_dimensional(), self.shape[1], self.source.parameters
-        return emitter.build(
-            Conv2DOp,
-            image_of(emitter, self.source.values),
-            emitter.constant(np.broadcast_to(np.int8(1), (channels, *window.kernel, 1))),
-            element="i32",
-            strides=window.strides,
-            padding=window.padding,
-            groups=channels,
-            input_scale=before.scale,
-            input_zero_point=before.zero_point,
-            weight_scales=(share,),
-        )
 
 
 def _eight_bit(source: Quantized) -> Quantized:
