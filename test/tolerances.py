@@ -51,11 +51,6 @@ _ORT_SUMS = Tolerance(1, 0.05, "ONNX Runtime adds f32 numbers in an order of its
 _ORT_LEFT_IN_FLOATS = Tolerance(
     1, 0.01, "ONNX Runtime computes in f32 where it has no integer kernel, as for most results with several readers"
 )
-_ORT_SOFTMAX = Tolerance(
-    1,
-    0.1,
-    "QLinearSoftmax multiplies by floor(1 / scale), ONNX Runtime's f32 softmax of several readers not",
-)
 _ORT_CELLS = Tolerance(
     1, 0.01, "ONNX Runtime's sums and functions in a cell are a few units of the last place away, which decides ties"
 )
@@ -87,15 +82,14 @@ _TORCH = {
 _ONNX = {
     **dict.fromkeys(
         (
-            *("AveragePool", "ConvTranspose", "GroupNormalization", "InstanceNormalization", "LayerNormalization"),
+            *("ConvTranspose", "GroupNormalization", "InstanceNormalization", "LayerNormalization"),
             *("LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Pow", "RMSNormalization", "ReduceMean"),
             *("ReduceSum", "SimplifiedLayerNormalization", "com.microsoft.GroupNorm"),
-            *("com.microsoft.QLinearAveragePool", "com.microsoft.SkipLayerNormalization"),
-            "com.microsoft.SkipSimplifiedLayerNormalization",
+            *("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"),
         ),
         _ORT_SUMS,
     ),
-    **dict.fromkeys(("Add", "Conv", "Gemm", "MatMul", "Mul"), _ORT_LEFT_IN_FLOATS),
+    **dict.fromkeys(("Conv", "Gemm", "MatMul"), _ORT_LEFT_IN_FLOATS),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _ORT_CELLS),
     "com.microsoft.DynamicQuantizeLSTM": _ORT_DYNAMIC_CELLS,
     **dict.fromkeys(
@@ -105,7 +99,6 @@ _ONNX = {
         ),
         _ORT_SUMS,
     ),
-    "Softmax": _ORT_SOFTMAX,
     **dict.fromkeys(
         (
             *("Celu", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Mish", "Selu", "Softplus"),

@@ -141,6 +141,24 @@ def test_concat_brings_every_part_to_the_output(is_qlinear: bool) -> None:
     assert np.array_equal(run(b.finish(out), x), wanted)
 
 
+@pytest.mark.parametrize("is_qlinear", [True, False])
+@pytest.mark.parametrize("count", [16, 17, 40])
+def test_concat_takes_any_number_of_parts(count: int, is_qlinear: bool) -> None:
+    images = [image((1, 3, 2, 2), seed) for seed in range(count)]
+    by = [(0.01 + 0.001 * i, i) for i in range(count)]
+    b = ModelBuilder()
+    names = [b.input(f"x{i}", one.shape, np.uint8) for i, one in enumerate(images)]
+    if is_qlinear:
+        parts = [one for name, own in zip(names, by, strict=True) for one in (name, *b.parameters(own, np.uint8))]
+        out = b.node(f"{CONTRIB}.QLinearConcat", *b.parameters(Z, np.uint8), *parts, axis=1)
+    else:
+        values = [b.dequantize(name, own) for name, own in zip(names, by, strict=True)]
+        out = b.quantize(b.node("Concat", *values, axis=1), Z)
+    wanted = [quantized_of(f32_values(one, own), Z) for one, own in zip(images, by, strict=True)]
+    (found,) = interpreter.run(import_onnx(b.finish(out)), images)
+    assert np.array_equal(found, np.concatenate(wanted, axis=1))
+
+
 MOVEMENTS: list[tuple[str, list[Array], dict[str, Any], Callable[[Array], Array]]] = [
     ("Transpose", [], {"perm": [2, 0, 1]}, lambda x: x.transpose(2, 0, 1)),
     ("Transpose", [], {}, lambda x: x.T),

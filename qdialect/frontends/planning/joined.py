@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.dialect import ConcatOp
+from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, stored_axis
-
-_MAX_PARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +38,8 @@ class Joined(F32Tensor):
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
+            if len(operands) > MAX_VARIADIC:
+                return emitter.concatenate(operands, axis), is_channels_last
             return emitter.build(ConcatOp, *operands, element=to.element, axis=axis, **attributes), is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
@@ -56,8 +57,8 @@ class Joined(F32Tensor):
 
 
 def joined(parts: Sequence[F32Tensor], axis: int, name: str | None = None) -> Joined:
-    """`parts` side by side along dimension `axis`; raises `UnsupportedError` where one op cannot join them."""
-    require(1 <= len(parts) <= _MAX_PARTS, f"must have 1 to {_MAX_PARTS} parts, but got {len(parts)}")
+    """`parts` side by side along dimension `axis`; raises `UnsupportedError` where they differ beside it."""
+    require(len(parts) >= 1, "must have at least 1 part, but got 0")
     return Joined(joined_shape([part.shape for part in parts], axis), tuple(parts), axis, name=name)
 
 

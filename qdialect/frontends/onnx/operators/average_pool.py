@@ -8,31 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from qdialect.dialect import DequantizeOp, MeanOp, RequantizeOp
+from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.operators.window import pool_window
 from qdialect.frontends.onnx.tensors import Quantized
+from qdialect.frontends.planning.convolution import image
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.movement import Transposition, move_value
-from qdialect.frontends.planning.pool import window_sums
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Tensor, mapping, quantize
 from qdialect.frontends.planning.window import Window
 from qdialect.profiles import ORT
-from qdialect.quant_math import Multiplier, Rounding, real_multiplier
+from qdialect.quant_math import Multiplier, real_multiplier
 
 _COUNT_BYTES = np.dtype(np.int64).itemsize
 
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
-    """Means of windows: sums, which a convolution with ones gives, divided by the number of elements each one counts.
+    """Means of windows of dequantized values: sums in row-major order, divided by the number of elements that count.
 
-    Where every window counts as many, n, the sums are scaled by s_x / (n * s_y); else they are f32 values first.
-    ONNX Runtime adds and divides in float32, so its quantized values may differ by one step.
+    Quantized as QLinearAveragePool does: ``half_even(mean / s_y + z_y)``, every operation in float32.
     """
 
     source: Quantized
@@ -41,29 +40,8 @@ class Average(F32Tensor):
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         require(to.element in EIGHT_BIT, f"output must be i8 or ui8, but got {to.element}")
-        counts = self._counts()
-        if counts.min() != counts.max():
-            return quantize(
-                plan, name, self._shifted(plan, name, to), QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
-            )
-        share = 1 / int(counts.flat[0])
-
-        def emit(emitter: Emitter) -> Emitted:
-            scaled = emitter.build(
-                RequantizeOp,
-                window_sums(emitter, self.source, self.window, share),
-                element=to.element,
-                input_scale=self.source.parameters.scale,
-                weight_scales=(share,),
-                output_scale=to.scale,
-                output_zero_point=to.zero_point,
-                axis=3,
-                rounding=Rounding.F32_RNE_ZP_FIRST,
-                multiplier=Multiplier.F32,
-            )
-            return emitter.reshape(scaled, self._channels_last), True
-
-        return plan.compute(name, self.shape, to.element, emit)
+        whole = QuantizedTensorType.full_range(ORT, to.element, 1.0, 0)
+        return quantize(plan, name, self._shifted(plan, name, to), whole)
 
     def _shifted(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         """What is rounded to quantized values, the zero point added before."""
@@ -80,13 +58,19 @@ class Average(F32Tensor):
         return plan.compute(name, self.shape, "f32", emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
+        window, channels = self.window.two_dimensional(), self.shape[1]
         counts = np.broadcast_to(self._counts().astype(np.float32)[..., np.newaxis], self._channels_last)
+        values = self.source.f32(plan, name)
 
         def emit(emitter: Emitter) -> Emitted:
-            sums = emitter.reshape(window_sums(emitter, self.source, self.window, 1.0), self._channels_last)
-            parameters = {"scales": self.source.scales, "zero_points": (0,)}
-            totals = emitter.build(DequantizeOp, sums, element="f32", **parameters)
-            return emitter.float_op("arith.divf", totals, emitter.constant(counts)), True
+            data = image(emitter, values)
+            if any(window.padding):
+                low, high = (0, *window.before, 0), (0, *window.after, 0)
+                data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
+            ones = emitter.constant(np.ones((channels, *window.kernel, 1), np.float32))
+            sums = emitter.build(F32Conv2DOp, data, ones, element="f32", strides=window.strides, groups=channels)
+            total = emitter.reshape(sums, self._channels_last)
+            return emitter.float_op("arith.divf", total, emitter.constant(counts)), True
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -210,5 +194,5 @@ def _qlinear_result(call: Call, qdq_group: F32Tensor, source: Quantized) -> Valu
 
 
 def _transposed(call: Call, values: Value, order: tuple[int, ...]) -> Value:
-    movement = Transposition.of(values.shape, order)
+    movement = Transposition(tuple(values.shape[axis] for axis in order), order)
     return move_value(call.plan, call.name, values, movement, None)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
+from qdialect._mlir import ir
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
 from qdialect.dialect.binary_quantization import BinaryQuantization
 from qdialect.dialect.elementwise_ops import BinaryOp
+from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
 from qdialect.frontends.onnx.operators.registry import Call, imports
@@ -28,6 +33,7 @@ from qdialect.quant_math import (
 )
 from qdialect.quant_math.expressions import Expression, Input
 
+_OFFSET = 128
 _OF_ONE_TYPE = ("Add", "Mul")
 _LEFT, _RIGHT = Input(0), Input(1)
 _ARITHMETIC: dict[str, Expression] = {
@@ -51,11 +57,23 @@ _INTEGER_OPS: dict[str, tuple[type[BinaryOp], dict[str, Any]]] = {
 """Sums and products have an integer kernel in ONNX Runtime; the others compute in float32 and quantize the result."""
 
 
+class Kernel(Enum):
+    """What computes a function of two quantized tensors in ONNX Runtime."""
+
+    OF_GROUP = auto()
+    """An integer kernel, which a QDQ group becomes; i8 becomes ui8 on the way."""
+    OF_OPERATOR = auto()
+    """The integer kernel that the model names, of i8 as it is."""
+    F32 = auto()
+    """A kernel of floats between dequantizations and a quantization."""
+
+
 @dataclass(frozen=True, eq=False)
 class Binary(Pointwise):
     """A function of two tensors: of two quantized ones an integer op, else it runs in float32."""
 
     kind: str
+    kernel: Kernel = Kernel.OF_GROUP
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         pair = self._integer_operands(to)
@@ -63,17 +81,25 @@ class Binary(Pointwise):
             return super()._quantized(plan, name, to)
         (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
-        attributes = BinaryQuantization(left, right, to, (to.minimum, to.maximum)).attributes
+        # Of i8, a group's sum is that of ui8; a product does not depend on where its zero points are.
+        is_shifted = self.kernel is Kernel.OF_GROUP and self.kind == "Add" and to.element == "i8"
+        own = [_unsigned(one) for one in (left, right, to)] if is_shifted else [left, right, to]
+        attributes = BinaryQuantization(own[0], own[1], own[2], (own[2].minimum, own[2].maximum)).attributes
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
-            return emitter.build(op_class, *operands, element=to.element, **attributes, **arithmetic), is_channels_last
+            if is_shifted:
+                operands = [_shifted(emitter, operand, "ui8") for operand in operands]
+            result = emitter.build(op_class, *operands, element=own[2].element, **attributes, **arithmetic)
+            return _shifted(emitter, result, "i8") if is_shifted else result, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 
     def _integer_operands(self, to: QuantizedTensorType) -> tuple[Quantized, Quantized] | None:
         lhs, rhs = self.operands
-        if self.kind not in _INTEGER_OPS or not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
+        if self.kernel is Kernel.F32 or self.kind not in _INTEGER_OPS:
+            return None
+        if not isinstance(lhs, Quantized) or not isinstance(rhs, Quantized):
             return None
         elements = (lhs.values.element, rhs.values.element, to.element)
         per_tensor = len(lhs.scales) == len(rhs.scales) == 1
@@ -82,15 +108,29 @@ class Binary(Pointwise):
         return (lhs, rhs) if per_tensor and fits and all(element in EIGHT_BIT for element in elements) else None
 
 
-def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor) -> Binary:
+def _unsigned(of: QuantizedTensorType) -> QuantizedTensorType:
+    """Of the ui8 that stand for the same as i8 with the parameters `of`."""
+    return QuantizedTensorType.full_range(ORT, "ui8", of.scale, of.zero_point + _OFFSET)
+
+
+def _shifted(emitter: Emitter, values: ir.Value, element: str) -> ir.Value:
+    """i8 plus 128 as ui8, or ui8 less 128 as i8: the highest bit is the other one."""
+    bits = values if element_of(values.type) == "i8" else emitter.convert("tensor.bitcast", values, "i8")
+    highest = emitter.broadcast(emitter.constant(np.array(-_OFFSET, np.int8)), shape_of(values.type))
+    turned = emitter.upstream("arith.xori", "i8", bits, highest)
+    return turned if element == "i8" else emitter.convert("tensor.bitcast", turned, element)
+
+
+def binary(kind: str, lhs: F32Tensor, rhs: F32Tensor, kernel: Kernel = Kernel.OF_GROUP) -> Binary:
     """The function that the operator `kind` computes of two tensors."""
-    return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind)
+    return Binary(broadcast_shape(lhs.shape, rhs.shape), (lhs, rhs), _FUNCTIONS[kind], kind, kernel)
 
 
 @imports(*_ARITHMETIC)
 def _float_binary(call: Call) -> Tensor:
     call.count(2)
-    return binary(call.node.kind, call.f32(0), call.f32(1))
+    kernel = Kernel.F32 if call.in_f32 else Kernel.OF_GROUP
+    return binary(call.node.kind, call.f32(0), call.f32(1), kernel)
 
 
 @imports(*_EXTREMES, "Sum")
@@ -122,5 +162,5 @@ def _prelu(call: Call) -> Tensor:
 def _qlinear_binary(call: Call) -> Tensor:
     call.count(7, 8)
     kind = call.node.kind.removeprefix("com.microsoft.QLinear")
-    qdq_group = binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0))
+    qdq_group = binary(kind, dequantized(call, 0, 1, 0), dequantized(call, 3, 4, 0), Kernel.OF_OPERATOR)
     return qdq_group.quantized(call.plan, call.name, parameters_of(call, 6, call.value(0).element))

@@ -1,4 +1,4 @@
-"""What reductions, products and convolutions compute in float32.
+"""What reductions and products of matrices compute in float32.
 
 Every operation is rounded to float32; ONNX Runtime's kernels add in another order, so results agree to a few units of
 the last place, not bit for bit.
@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from qdialect._mlir import ir
-from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp, PadOp
+from qdialect.dialect import F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
-from qdialect.frontends.onnx.operators.window import window_of
 from qdialect.frontends.planning.broadcasting import broadcast_shape
-from qdialect.frontends.planning.emitter import Emitted, Emitter, channels_first, channels_last
+from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.reduction import over_axes, reduced_shape
 from qdialect.frontends.planning.tensors import Computed
@@ -155,29 +152,3 @@ def _gemm(call: Call) -> Computed:
         return s("addf", total, values[2] if beta == 1 else s("mulf", values[2], beta))
 
     return computed(call, after, (0, 1, 2) if has_bias else (0, 1), build)
-
-
-@imports_f32("Conv")
-def _conv(call: Call) -> Computed:
-    """Of images with constant weights."""
-    call.count(2, 3)
-    shape, kernel, weight = call.f32(0).shape, call.f32(1).shape, call.constant(1)
-    require(len(shape) == 4 == len(kernel), f"input must have 4 dimensions, but got {len(shape)}")
-    taps, groups = np.ascontiguousarray(weight.transpose(0, 2, 3, 1)), call.attribute("group", 1)
-    require(groups >= 1 and shape[1] == groups * kernel[1] and kernel[0] % groups == 0, f"group {groups} does not fit")
-    window = window_of(call, shape[2:], kernel[2:])
-    after = (shape[0], kernel[0], *window.output)
-    has_bias = call.optional(2) is not None
-
-    def build(emitter: Emitter, values: list[ir.Value]) -> ir.Value:
-        data = emitter.transpose(values[0], channels_last(4))
-        if any(window.padding):
-            low, high = (0, *window.before, 0), (0, *window.after, 0)
-            data = emitter.build(PadOp, data, element="f32", low=low, high=high, value=0)
-        attributes = {"strides": window.strides, "dilation": window.dilation, "groups": groups}
-        total = emitter.build(F32Conv2DOp, data, emitter.constant(taps), element="f32", **attributes)
-        if has_bias:
-            total = emitter.float_op("arith.addf", total, emitter.broadcast(values[1], shape_of(total.type)))
-        return emitter.transpose(total, channels_first(4))
-
-    return computed(call, after, (0, 2) if has_bias else (0,), build)

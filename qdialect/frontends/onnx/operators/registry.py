@@ -36,6 +36,8 @@ class Call:
     plan: Plan
     node: Node
     inputs: tuple[Tensor | None, ...]
+    in_f32: bool = False
+    """Whether ONNX Runtime has no integer kernel for the types of its QDQ group."""
 
     @property
     def name(self) -> str:
@@ -188,6 +190,8 @@ def _either(planner: Planner, f32: F32Planner) -> Planner:
     """An integer op where there is one for the node's inputs, else float32, which is also what floats are made by."""
 
     def plan(call: Call) -> Tensor | tuple[Tensor, ...]:
+        if call.in_f32:
+            return f32(call)
         try:
             qdq_group = planner(call)
         except UnsupportedError as error:

@@ -29,7 +29,7 @@ def _conv_transpose(call: Call) -> Contraction:
     size = data.shape[2:]
     strides, dilation, kernel_extent = steps_of(call, rank - 2, weight.values.shape[1:-1])
     full = tuple((extent - 1) * stride + r for extent, stride, r in zip(size, strides, kernel_extent, strict=True))
-    before, output = _output(call, size, strides, full)
+    before, output = cropping(call, size, strides, full)
     # What of the full extent lies behind the output is cropped; what lies behind it in the output holds the bias.
     rests = [whole - low - kept for whole, low, kept in zip(full, before, output, strict=True)]
     flat = 4 - rank
@@ -46,7 +46,7 @@ def _conv_transpose(call: Call) -> Contraction:
     return Layer(ConvTranspose2DOp, data, weight, attributes).contraction((data.shape[0], channels, *output), bias)
 
 
-def _output(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
+def cropping(call: Call, size: Shape, strides: Shape, full: Shape) -> tuple[Shape, Shape]:
     """The elements cropped before the output, and its extents, as ONNX Runtime finds them.
 
     `output_shape`, and ``size * stride`` with a mode SAME, say what is left of the full extent; of an odd number of

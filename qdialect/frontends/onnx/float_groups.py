@@ -1,0 +1,127 @@
+"""QDQ groups that ONNX Runtime leaves in float32.
+
+A group ends in one QuantizeLinear.  ONNX Runtime moves that up to the group through what only moves elements, and drops
+a Relu or Clip before it that the bounds of the quantization make superfluous.  An i8 tensor becomes ui8 where a
+QuantizeLinear gives it to one DequantizeLinear with one reader.  Integer kernels take tensors of one type, those of
+sums and products only ui8; any other group dequantizes, computes in float32 and quantizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from qdialect.frontends.common import Array
+from qdialect.frontends.onnx.model import Graph, Node
+
+# The kernels of these take i8 too, for operands and results of one type.
+_OF_SIGNED = ("Softmax", "AveragePool", "GlobalAveragePool")
+_KINDS = ("Add", "Mul", *_OF_SIGNED)
+_NOTHING = ("Identity", "Dropout")
+_BOUNDS = ("Relu", "Clip")
+_MOVEMENTS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
+# How much less than the quantized range a Clip may leave (ONNX Runtime's ClipQuantFusion).
+_TOLERANCE = 2.0**-23
+_DOMAIN = "com.microsoft."
+
+
+def groups_in_f32(graph: Graph) -> frozenset[int]:
+    """The indices of the nodes that ONNX Runtime computes in float32 though it has an integer kernel of their kind."""
+    groups = _Groups(graph)
+    return frozenset(node.index for node in graph.nodes if node.kind in _KINDS and not groups.is_integer(node))
+
+
+class _Groups:
+    """The quantized tensors of a graph: who gives them, and how many readers they have."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._constants = graph.constants
+        self._giver = {name: node for node in graph.nodes for name in node.outputs}
+        self._reader = {name: node for node in graph.nodes for name in node.inputs}
+        direct = Counter(name for node in graph.nodes for name in node.inputs)
+        direct.update(graph.outputs)
+        # Each reader of a dequantized tensor gets a DequantizeLinear of its own.
+        self._readers = Counter(direct)
+        for node in graph.nodes:
+            if _is(node, "DequantizeLinear"):
+                self._readers[node.inputs[0]] += direct[node.outputs[0]] - 1
+
+    def is_integer(self, node: Node) -> bool:
+        """Whether a node's group has an integer kernel, as far as its end and i8 tensors say."""
+        after = self._end(node)
+        if after is None:
+            return False
+        before = (self._giver.get(name) for name in node.inputs)
+        sources = [one.inputs[0] for one in before if one is not None and self._is_signed(one)]
+        results = [after.outputs[0]] if self._is_signed(after) else []
+        become_unsigned = {self._becomes_unsigned(name) for name in (*sources, *results)}
+        return len(become_unsigned) < 2 and (node.kind in _OF_SIGNED or False not in become_unsigned)
+
+    def _end(self, node: Node) -> Node | None:
+        """The one QuantizeLinear that ends a node's group, None where something else is in between."""
+        bounds: list[Node] = []
+        has_moved, reader = False, self._only_reader(node)
+        while reader is not None and reader.kind in (*_NOTHING, *_BOUNDS, *_MOVEMENTS):
+            if reader.kind in _BOUNDS:
+                if has_moved:
+                    return None
+                bounds.append(reader)
+            has_moved |= reader.kind in _MOVEMENTS
+            reader = self._only_reader(reader)
+        if reader is None or not _is(reader, "QuantizeLinear"):
+            return None
+        return reader if all(self._is_superfluous(bound, reader) for bound in bounds) else None
+
+    def _only_reader(self, node: Node) -> Node | None:
+        result = next(iter(node.outputs), "")
+        return self._reader.get(result) if self._readers[result] == 1 else None
+
+    def _is_superfluous(self, bound: Node, quantize: Node) -> bool:
+        """Whether a Relu or Clip bounds no more than a quantization does."""
+        scale, point = self._constants.get(quantize.inputs[1]), self._zero_point(quantize)
+        step, zero = _number(scale), _number(point)
+        if point is None or point.dtype.kind not in "iu" or not math.isfinite(step) or not math.isfinite(zero):
+            return False
+        low, high = (0.0, math.inf) if bound.kind == "Relu" else self._bounds(bound)
+        limits = np.iinfo(point.dtype)
+        ends = np.array([limits.min, limits.max], np.float32) - np.float32(zero)
+        least, largest = (float(end) for end in ends * np.float32(step))
+        return low - least <= _TOLERANCE and largest - high <= _TOLERANCE
+
+    def _bounds(self, clip: Node) -> tuple[float, float]:
+        """Those of a Clip; NaN where they are computed."""
+        found: list[float] = []
+        for index, (name, default) in enumerate((("min", -math.inf), ("max", math.inf)), 1):
+            given = clip.inputs[index] if index < len(clip.inputs) else ""
+            value = self._constants.get(given) if given else clip.attributes.get(name, default)
+            found.append(_number(value))
+        return found[0], found[1]
+
+    def _becomes_unsigned(self, name: str) -> bool:
+        source = self._giver.get(name)
+        if source is None or not _is(source, "QuantizeLinear"):
+            return False
+        reader = self._only_reader(source)
+        return reader is not None and _is(reader, "DequantizeLinear")
+
+    def _is_signed(self, node: Node) -> bool:
+        """Whether a node quantizes to i8, or dequantizes it."""
+        is_quantization = _is(node, "QuantizeLinear") or _is(node, "DequantizeLinear")
+        point = self._zero_point(node) if is_quantization else None
+        return point is not None and point.dtype == np.int8
+
+    def _zero_point(self, node: Node) -> Array | None:
+        return self._constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+
+
+def _is(node: Node, kind: str) -> bool:
+    """Whether a node is of `kind`, with what that needs."""
+    return node.kind in (kind, _DOMAIN + kind) and len(node.inputs) >= 2 and len(node.outputs) == 1
+
+
+def _number(value: object) -> float:
+    """One number, NaN for anything else."""
+    array: Array = np.asarray(value)
+    return float(array.item()) if array.size == 1 and array.dtype.kind in "iuf" else math.nan

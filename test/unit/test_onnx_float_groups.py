@@ -1,0 +1,155 @@
+"""Sums and products that ONNX Runtime computes in float32 though their operands and results are quantized."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx_graphs import ModelBuilder, Quantization
+
+from qdialect.frontends.onnx import import_onnx
+from qdialect.runtime import compile_module
+
+Array = NDArray[Any]
+ORT: Any = import_module("onnxruntime")
+# Of these, sums by one fused operation and in float32 differ for some pairs of quantized values.
+CASES: list[tuple[Quantization, Quantization, Quantization]] = [
+    ((0.05353185161948204, -15), (0.03582951799035072, 41), (0.045797303318977356, 126)),
+    ((0.016503099352121353, 112), (0.01125734206289053, 58), (0.0305082555860281, 39)),
+    ((0.06970439851284027, -2), (0.025204790756106377, -6), (0.03206279128789902, -1)),
+    ((0.1, 0), (0.1, 0), (0.05, 0)),
+]
+GRID = np.meshgrid(np.arange(-128, 128), np.arange(-128, 128), indexing="ij")
+
+
+def group(kind: str, case: tuple[Quantization, Quantization, Quantization], shared: str, element: Any) -> bytes:
+    """A group whose left operand, right operand or result has a second reader."""
+    b = ModelBuilder()
+    names = {"lhs": b.input("x", (256, 256)), "rhs": b.input("y", (256, 256))}
+    names = {
+        name: b.dequantize(b.quantize(value, by, element), by, element)
+        for (name, value), by in zip(names.items(), case[:2], strict=True)
+    }
+    after = b.quantize(b.node(kind, names["lhs"], names["rhs"]), case[2], element)
+    names["result"] = b.dequantize(after, case[2], element)
+    outputs = [b.node("Identity", names["result"])]
+    if shared:
+        outputs.append(b.node("Sin", names[shared]))
+    return b.finish(*outputs, dtype=np.float32)
+
+
+@pytest.mark.parametrize("shared", ["", "lhs", "rhs", "result"])
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize("case", CASES)
+def test_results_equal_onnx_runtime(
+    kind: str, case: tuple[Quantization, Quantization, Quantization], shared: str
+) -> None:
+    inputs = [
+        ((grid - point).astype(np.float32) * np.float32(scale))
+        for grid, (scale, point) in zip(GRID, case[:2], strict=True)
+    ]
+    content = group(kind, case, shared, np.int8)
+    found = compile_module(import_onnx(content))(*inputs)
+    first = found[0] if isinstance(found, tuple) else found
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, dict(zip("xy", inputs, strict=True)))[0]
+    np.testing.assert_array_equal(first, wanted)
+
+
+@pytest.mark.parametrize(
+    ("element", "shared", "is_integer"),
+    [
+        (np.int8, "", True),
+        (np.int8, "result", False),
+        (np.uint8, "result", True),
+        (np.uint8, "lhs", True),
+    ],
+)
+def test_only_shared_tensors_of_i8_leave_the_integer_kernel(element: Any, shared: str, is_integer: bool) -> None:
+    unsigned = ((0.1, 3), (0.1, 3), (0.05, 0))
+    text = str(import_onnx(group("Add", unsigned, shared, element)))
+    assert ("qnn.add" in text) == is_integer
+
+
+def test_operands_that_nothing_quantizes_stay_i8() -> None:
+    b = ModelBuilder()
+    data = b.dequantize(b.input("x", (8,), np.int8), (0.1, 0), np.int8)
+    other = b.dequantize(b.constant(np.arange(8, dtype=np.int8)), (0.1, 0), np.int8)
+    result = b.quantize(b.node("Add", data, other), (0.1, 0), np.int8)
+    assert "qnn.add" not in str(import_onnx(b.finish(result, dtype=np.int8)))
+
+
+def _ending(b: ModelBuilder, total: str, how: str) -> tuple[str, Quantization, list[str]]:
+    """What follows the sum before it is quantized, by which parameters, and more outputs."""
+    scale = 0.0457973
+    if how in ("Relu", "Reshape", "Transpose", "Flatten"):
+        operands = [b.constant(np.array([65536]))] if how == "Reshape" else []
+        return b.node(how, total, *operands), (scale, 0), []
+    if how in ("Relu and Reshape", "Reshape and Relu"):
+        target = b.constant(np.array([65536]))
+        if how == "Relu and Reshape":
+            return b.node("Reshape", b.node("Relu", total), target), (scale, 0), []
+        return b.node("Relu", b.node("Reshape", total, target)), (scale, 0), []
+    if how == "Relu above the least":
+        return b.node("Relu", total), (scale, 9), []
+    if how == "Clip":
+        return b.node("Clip", total, b.constant(0.0), b.constant(6.0)), (6 / 255, 0), []
+    if how == "narrow Clip":
+        return b.node("Clip", total, b.constant(-1.0), b.constant(6.0)), (scale, 90), []
+    return total, (scale, 90), [b.node("Sin", total)] if how == "read twice" else []
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("alone", "read twice", "Relu", "Relu above the least", "Clip", "narrow Clip"),
+        *("Reshape", "Transpose", "Flatten", "Relu and Reshape", "Reshape and Relu"),
+    ],
+)
+@pytest.mark.parametrize("scales", [(0.05353185, 0.03582951), (0.016503099, 0.0112573), (0.0697043, 0.0252047)])
+def test_what_follows_a_group_decides(kind: str, how: str, scales: tuple[float, float]) -> None:
+    by = [(scales[0], 113), (scales[1], 169)]
+    b = ModelBuilder()
+    values = [b.dequantize(b.quantize(b.input(name, (256, 256)), to), to) for name, to in zip("xy", by, strict=True)]
+    total, to, more = _ending(b, b.node(kind, *values), how)
+    content = b.finish(b.dequantize(b.quantize(total, to), to), *more, dtype=np.float32)
+    inputs = [
+        ((grid + 128 - point).astype(np.float32) * np.float32(scale))
+        for grid, (scale, point) in zip(GRID, by, strict=True)
+    ]
+    found = compile_module(import_onnx(content))(*inputs)
+    first = found[0] if isinstance(found, tuple) else found
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(first, session.run(None, dict(zip("xy", inputs, strict=True)))[0])
+
+
+@pytest.mark.parametrize("element", [np.uint8, np.int8])
+@pytest.mark.parametrize("shared", ["", "input", "sum", "result", "input result"])
+@pytest.mark.parametrize(
+    ("kind", "attributes", "operation"),
+    [
+        ("Softmax", {}, "qnn.softmax"),
+        ("AveragePool", {"kernel_shape": [3, 2]}, "qnn.f32_conv2d"),
+        ("GlobalAveragePool", {}, "qnn.mean"),
+    ],
+)
+def test_functions_of_one_tensor_follow_the_same_rule(
+    kind: str, attributes: dict[str, Any], operation: str, shared: str, element: Any
+) -> None:
+    b, by = ModelBuilder(), (1 / 200, int(np.iinfo(element).min))
+    names = {"input": b.dequantize(b.quantize(b.input("x", (2, 3, 6, 6)), by, element), by, element)}
+    names["sum"] = b.node(kind, names["input"], **attributes)
+    names["result"] = b.dequantize(b.quantize(names["sum"], by, element), by, element)
+    more = [b.node("Sin", names[name]) for name in shared.split()]
+    content = b.finish(names["result"], *more, dtype=np.float32)
+    # Where all tensors stay i8 they are of one type again.
+    is_float = shared == "sum" or (shared in ("input", "result") and element is np.int8)
+    module = import_onnx(content)
+    assert (operation in str(module)) != is_float
+    data = np.random.default_rng(0).uniform(0, 1.27, (2, 3, 6, 6)).astype(np.float32)
+    found = compile_module(module)(data)
+    session = ORT.InferenceSession(content, providers=["CPUExecutionProvider"])
+    first = found[0] if isinstance(found, tuple) else found
+    np.testing.assert_array_equal(first, session.run(None, {"x": data})[0])
