@@ -15,9 +15,10 @@ _SAME_TYPE = (
     *("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf"),
     *("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori", "arith.xori"),
     *("arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui"),
-    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.floor", "math.roundeven", "math.sqrt"),
+    *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.floor", "math.roundeven", "math.sqrt"),
     "math.trunc",
 )
+_SHIFTS = ("arith.shli", "arith.shrui")
 _CASTS = (
     *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
     *("arith.sitofp", "arith.uitofp", "arith.fptosi"),
@@ -80,6 +81,20 @@ def _quotient(body: Body, name: str, lhs: Value, rhs: Value) -> tuple[Value, Val
     return body.select(is_minus_one, body.subtract(zero, lhs), quotient), is_zero
 
 
+def _shift(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is gone, which the CPU's own shifts need not do."""
+    value, amount = values
+    is_inside = body.compare("ult", amount, body.constant(value.bits, amount.type))
+    shifted = body.binary(op.name, value, body.select(is_inside, amount, body.constant(0, amount.type)))
+    return body.select(is_inside, shifted, body.constant(0, value.type))
+
+
+def _shift_signed(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is the sign."""
+    value, amount = values
+    return body.binary(op.name, value, body.binary("arith.minui", amount, body.constant(value.bits - 1, amount.type)))
+
+
 def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
     root = body.unary("math.sqrt", values[0])
     return body.divide(body.constant(1.0, "f32"), root)
@@ -94,9 +109,11 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
+    "arith.shrsi": _shift_signed,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,
     "tensor.bitcast": lambda _, __, values: values[0],
