@@ -64,10 +64,10 @@ def check_spec(text: str, inputs: Sequence[Array] | None = None, bits: int = 32,
     return module
 
 
-def check_export(module: ir.Module, inputs: Sequence[Array] | None = None, *, is_whole: bool = True) -> ir.Module:
+def check_export(module: ir.Module, inputs: Sequence[Array] | None = None) -> ir.Module:
     """As `tosa` ops `module` gives by the specification what the reference gives, and so it does read back.
 
-    `is_whole`: interpreted by the reference at once, read back too.  Returns the `tosa` module, which upstream verifies.
+    Returns the `tosa` module, which upstream verifies.
     """
     arrays = list(inputs or inputs_of(module, 5))
     wanted = interpreter.run(module, arrays)
@@ -77,7 +77,7 @@ def check_export(module: ir.Module, inputs: Sequence[Array] | None = None, *, is
     names = {op.operation.name for op in exported.body.operations[0].operation.regions[0].blocks[0].operations}
     assert all(name.startswith("tosa.") or name == "func.return" for name in names)
     found = tosa_spec.run(exported, arrays)
-    back = interpreter.run(import_tosa(str(exported)), arrays) if is_whole else wanted
+    back = interpreter.run(import_tosa(str(exported)), arrays)
     for result, again, right in zip(found, back, wanted, strict=True):
         assert result.dtype == again.dtype == right.dtype
         np.testing.assert_array_equal(result, right)
@@ -85,7 +85,7 @@ def check_export(module: ir.Module, inputs: Sequence[Array] | None = None, *, is
     return exported
 
 
-def refusal(module: ir.Module) -> str:
+def export_notes(module: ir.Module) -> str:
     """The notes of an export that is impossible."""
     with pytest.raises(qdialect.PassError) as caught:
         qdialect.PassManager.parse("qnn-to-tosa").run(module)

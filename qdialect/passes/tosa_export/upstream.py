@@ -115,7 +115,8 @@ def _comparison(export: Export, op: ir.OpView) -> ir.Value:
 
 def _words(values: list[ir.Value]) -> list[ir.Value]:
     """Comparisons are of i32 and f32; a boolean's sign bit is its only one."""
-    require(element_of(values[0].type) != "i1", "operands must be integers or floats, but got i1")
+    found = element_of(values[0].type)
+    require(found in ("i8", "i16", "i32", "f32"), f"operands must be i8, i16, i32 or f32, but got {found}")
     return [value if element_of(value.type) == "f32" else cast(value, "i32") for value in values]
 
 
