@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_ELEMENTS = {"int8": "i8", "int16": "i16", "int32": "i32"}
+_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "float32": "f32"}
 
 
 class TosaText:
@@ -32,13 +32,25 @@ class TosaText:
         """A constant of `dtype`, of at least one dimension."""
         array: NDArray[Any] = np.atleast_1d(np.array(values, dtype=dtype))
         type_ = f"tensor<{'x'.join(map(str, array.shape))}x{_ELEMENTS[dtype]}>"
-        return self._bare(f'"tosa.const"() <{{values = dense<{array.tolist()}> : {type_}}}> : () -> {type_}', type_)
+        return self._bare(f'"tosa.const"() <{{values = dense<{_elements(array)}> : {type_}}}> : () -> {type_}', type_)
 
     def shape(self, *extents: int) -> str:
         """A constant shape."""
         type_ = f"!tosa.shape<{len(extents)}>"
         values = f"values = dense<{list(extents)}> : tensor<{len(extents)}xindex>"
         return self._bare(f"tosa.const_shape {{{values}}} : () -> {type_}", type_)
+
+    def shape_op(self, name: str, operands: Sequence[str], rank: int) -> str:
+        """A shape that is computed."""
+        types = ", ".join(self.types[operand] for operand in operands)
+        return self._bare(
+            f"tosa.{name} {', '.join(operands)} : ({types}) -> !tosa.shape<{rank}>", f"!tosa.shape<{rank}>"
+        )
+
+    def shape_dim(self, value: str, axis: int) -> str:
+        """An extent of a tensor."""
+        text = f"tosa.dim {value} {{axis = {axis} : i32}} : ({self.types[value]}) -> !tosa.shape<1>"
+        return self._bare(text, "!tosa.shape<1>")
 
     def _bare(self, text: str, type_: str) -> str:
         new = f"%{len(self.types)}"
@@ -76,6 +88,17 @@ class TosaText:
         return (
             f"func.func @main({self._arguments}) -> ({types}) {{\n{body}\n  return {', '.join(results)} : {types}\n}}"
         )
+
+
+def _hexadecimal(bits: int) -> str:
+    return f"0x{bits:08X}"
+
+
+def _elements(array: NDArray[Any]) -> str:
+    """As MLIR writes them; floats by their bits, so that NaN and infinities are among them."""
+    if array.dtype.kind == "f":
+        array = np.vectorize(_hexadecimal, otypes=[object])(array.view(np.uint32))
+    return str(array.tolist()).lower().replace("'", "")
 
 
 def width_of(type_: str) -> int:

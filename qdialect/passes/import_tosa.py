@@ -21,12 +21,14 @@ from qdialect.passes.tosa.scales import give_scales
 @register
 @dataclass(frozen=True)
 class ImportTosa(Pass):
-    """Turn `tosa` ops on integers into `qnn` ops of the same numbers.
+    """Turn `tosa` ops into `qnn` ops, and upstream's element-wise ops, of the same numbers.
 
     TOSA has no scales: RESCALE's multiplier and shift become `weight_scales` that quantize back to them, everything
     else has the scale 1 unless an argument's or result's type is `!quant.uniform`; such types become `i8` or `ui8`,
     with `qnn.scale` and `qnn.zero_point` on arguments and results.  SINGLE_ROUND and INEXACT_ROUND are `fixed64_up`,
-    DOUBLE_ROUND is `fixed64_double`.  Signless bytes that a rescale reads or writes as unsigned pass through a table.
+    DOUBLE_ROUND is `fixed64_double`; a RESCALE that no requantization has is one of 64-bit integers.  Signless bytes
+    that a rescale reads or writes as unsigned pass through a table.  Integers, booleans and floats that stand for
+    themselves become upstream ops.
     A function with ops that have no counterpart is left as it is; all of them are notes of one error.
     """
 

@@ -75,6 +75,17 @@ def _as_unsigned_integer(x: Array) -> Array:
     return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
 
 
+def _leading_zeros(x: Array) -> Array:
+    """Zero bits before the first one: the width less the bits from there on."""
+    if x.dtype == np.bool_:
+        return ~x
+    bits = x.view(f"u{x.itemsize}")
+    width = x.itemsize * 8
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits = bits | (bits >> bits.dtype.type(shift))
+    return width - np.bitwise_count(bits).astype(x.dtype)
+
+
 FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.addf": np.add,
     "arith.andi": np.bitwise_and,
@@ -96,6 +107,7 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.ceil": np.ceil,
     "math.copysign": np.copysign,
     "math.cos": real_functions.cos,
+    "math.ctlz": _leading_zeros,
     "math.erf": real_functions.erf,
     "math.exp": real_functions.exp,
     "math.exp2": real_functions.exp2,

@@ -18,6 +18,7 @@ _SAME_TYPE = (
     *("math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.floor", "math.roundeven"),
     *("math.sqrt", "math.trunc"),
 )
+_SHIFTS = ("arith.shli", "arith.shrui")
 _CASTS = (
     *("arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci"),
     *("arith.sitofp", "arith.uitofp", "arith.fptosi"),
@@ -55,20 +56,6 @@ def _select(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     return body.select(*values)
 
 
-def _shift_left(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    """Nothing is left of an integer that is shifted by its width or more."""
-    value, count = values
-    width = body.constant(value.bits, value.type)
-    shifted = body.binary(op.name, value, body.binary("arith.minui", count, body.constant(value.bits - 1, value.type)))
-    return body.select(body.compare("ult", count, width), shifted, body.constant(0, value.type))
-
-
-def _shift_right(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
-    """The sign is all that is left of an integer that is shifted by its width or more."""
-    value, count = values
-    return body.binary(op.name, value, body.binary("arith.minui", count, body.constant(value.bits - 1, value.type)))
-
-
 def _divide(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
     """Of integers: a quotient by zero is 0, that of the smallest number by -1 wraps around to itself."""
     quotient, is_zero = _quotient(body, op.name, *values)
@@ -94,6 +81,20 @@ def _quotient(body: Body, name: str, lhs: Value, rhs: Value) -> tuple[Value, Val
     return body.select(is_minus_one, body.subtract(zero, lhs), quotient), is_zero
 
 
+def _shift(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is gone, which the CPU's own shifts need not do."""
+    value, amount = values
+    is_inside = body.compare("ult", amount, body.constant(value.bits, amount.type))
+    shifted = body.binary(op.name, value, body.select(is_inside, amount, body.constant(0, amount.type)))
+    return body.select(is_inside, shifted, body.constant(0, value.type))
+
+
+def _shift_signed(body: Body, op: ir.Operation, values: Sequence[Value]) -> Value:
+    """By an unsigned amount: from the width on every bit is the sign."""
+    value, amount = values
+    return body.binary(op.name, value, body.binary("arith.minui", amount, body.constant(value.bits - 1, amount.type)))
+
+
 def _rsqrt(body: Body, _: ir.Operation, values: Sequence[Value]) -> Value:
     root = body.unary("math.sqrt", values[0])
     return body.divide(body.constant(1.0, "f32"), root)
@@ -108,11 +109,11 @@ SCALAR_OPS: dict[str, Emitter] = {
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(SHARED, _transcendental),
+    **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("arith.divsi", "arith.divui"), _divide),
     **dict.fromkeys(("arith.remsi", "arith.remui"), _remainder),
     "arith.select": _select,
-    "arith.shli": _shift_left,
-    "arith.shrsi": _shift_right,
+    "arith.shrsi": _shift_signed,
     "math.powf": lambda body, _, values: emit_power(body, *values),
     "math.rsqrt": _rsqrt,
     "tensor.bitcast": lambda _, __, values: values[0],

@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp, build
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp, PadOp, TransposeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import element_of, shape_of
+from qdialect.passes.tosa import f32_contraction
 from qdialect.passes.tosa.conversion import (
-    Array,
     Conversion,
     Plan,
     UnsupportedError,
     converts,
     padding,
     require,
+    result_element,
     window,
 )
 from qdialect.passes.tosa.scaling import plan_of, scaling_of, sole_rescale
+from qdialect.passes.tosa.upstream import apply, spread
 
 
 @converts("tosa.conv2d")
@@ -39,12 +41,14 @@ def _depthwise_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
 
 
 def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, groups: int) -> ir.Value:
+    if _is_float(op):
+        return f32_contraction.convolution(conversion, op, weight, groups)
     channels = shape_of(weight.type)[0]
     convolution = build(
         Conv2DOp,
         conversion.value(op.operands[0]),
         weight,
-        constant(_bias(conversion, op, channels)),
+        _bias(conversion, op, channels),
         element="i32",
         strides=window(op, "stride"),
         padding=padding(op),
@@ -53,34 +57,50 @@ def _convolution(conversion: Conversion, op: ir.Operation, weight: ir.Value, gro
         weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
         **_data(conversion, op, op.operands[3]),
     )
-    return convolution.output
+    return _with_bias_of_run_time(conversion, op, convolution.output)
 
 
 @converts("tosa.transpose_conv2d")
 def _transpose_conv2d(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """Negative padding of the result cuts rows and columns off; what is added at its end holds the bias."""
+    if _is_float(op):
+        return f32_contraction.transposed_convolution(conversion, op)
     top, bottom, left, right = window(op, "out_pad")
-    require(max(top, left) <= 0, f"out_pad must not be positive at the top and at the left, but got {top} and {left}")
-    weight = conversion.value(op.operands[1])
+    weight, strides = conversion.value(op.operands[1]), window(op, "stride")
+    # What is added before is the bias too: that of rows of zeros before the data, as many as reach so far.
+    rows = [-(-max(count, 0) // stride) for count, stride in zip((top, left), strides, strict=True)]
+    cut = [count * stride - low for count, stride, low in zip(rows, strides, (top, left), strict=True)]
     convolution = build(
         ConvTranspose2DOp,
-        conversion.value(op.operands[0]),
+        _with_rows_before(conversion, op, rows),
         weight,
-        constant(_bias(conversion, op, shape_of(weight.type)[0])),
+        _bias(conversion, op, shape_of(weight.type)[0]),
         element="i32",
-        strides=window(op, "stride"),
-        padding=(-top, -left, max(-bottom, 0), max(-right, 0)),
+        strides=strides,
+        padding=(*cut, max(-bottom, 0), max(-right, 0)),
         output_padding=(max(bottom, 0), max(right, 0)),
         weight_zero_points=(conversion.zero_point(op.operands[4], "weight_zp"),),
         **_data(conversion, op, op.operands[3]),
     )
-    return convolution.output
+    return _with_bias_of_run_time(conversion, op, convolution.output)
+
+
+def _with_rows_before(conversion: Conversion, op: ir.Operation, rows: list[int]) -> ir.Value:
+    """The data with rows and columns of its zero point before it."""
+    data = conversion.value(op.operands[0])
+    if not any(rows):
+        return data
+    zero_point = conversion.zero_point(op.operands[3], "input_zp")
+    low = (0, *rows, 0)
+    return build(PadOp, data, element=element_of(data.type), low=low, high=(0,) * 4, value=zero_point).output
 
 
 @converts("tosa.matmul")
 def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """A constant right-hand side of one batch is the weight of a dense op."""
     right = op.operands[1]
+    if _is_float(op):
+        return f32_contraction.product(conversion.value(op.operands[0]), conversion.value(right))
     data = _data(conversion, op, op.operands[2])
     data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
     left = conversion.value(op.operands[0])
@@ -90,10 +110,38 @@ def _matmul(conversion: Conversion, op: ir.Operation) -> ir.Value:
     return build(DenseOp, left, weight, None, element="i32", **data).output
 
 
-def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> Array:
+@converts("tosa.matmul_t")
+def _matmul_t(conversion: Conversion, op: ir.Operation) -> ir.Value:
+    """The rows of the right-hand side are columns; one batch of constants is the weight of a dense op."""
+    left, right = (conversion.value(operand) for operand in list(op.operands)[:2])
+    columns = build(TransposeOp, right, element=element_of(right.type), permutation=(0, 2, 1)).output
+    if _is_float(op):
+        return f32_contraction.product(left, columns)
+    data = _data(conversion, op, op.operands[2])
+    data["weight_zero_points"] = (conversion.zero_point(op.operands[3], "b_zp"),)
+    if not conversion.is_constant(op.operands[1]) or shape_of(right.type)[0] != 1:
+        return build(MatMulOp, left, columns, None, element="i32", **data).output
+    weight = constant(np.ascontiguousarray(conversion.array(op.operands[1], "b")[0]))
+    return build(DenseOp, left, weight, None, element="i32", **data).output
+
+
+def _is_float(op: ir.Operation) -> bool:
+    return result_element(op) == "f32"
+
+
+def _bias(conversion: Conversion, op: ir.Operation, channels: int) -> ir.Value | None:
+    """A constant bias; None for one of run time."""
+    if not conversion.is_constant(op.operands[2]):
+        return None
     bias = conversion.array(op.operands[2], "bias")
     require(bias.dtype == np.int32, f"bias must be of i32, but got {bias.dtype.name}")
-    return np.ascontiguousarray(np.broadcast_to(bias.ravel(), (channels,)))
+    return constant(np.ascontiguousarray(np.broadcast_to(bias.ravel(), (channels,))))
+
+
+def _with_bias_of_run_time(conversion: Conversion, op: ir.Operation, sums: ir.Value) -> ir.Value:
+    if conversion.is_constant(op.operands[2]):
+        return sums
+    return apply("arith.addi", sums, spread(conversion.value(op.operands[2]), shape_of(sums.type)))
 
 
 def _data(conversion: Conversion, op: ir.Operation, zero_point: ir.Value) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect.constants import constant, elements_array
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect.type_constraints import ANY, NUMPY_DTYPES, element_of, shape_of
 from qdialect.passes.quant_types import storage_type
+from qdialect.passes.tosa.shapes import SHAPE_OPS, computed, shape_op
 from qdialect.registry import Registry
 
 Array = NDArray[Any]
@@ -56,8 +58,8 @@ class Conversion:
         self._values[old] = new
 
     def knows(self, old: ir.Value) -> bool:
-        """Whether `old` has become something, or is a constant."""
-        return old in self._values or _is_constant(old)
+        """Whether `old` has become something, is a constant, or a shape that is computed of such."""
+        return old in self._values or _is_constant(old) or shape_op(old) is not None
 
     def is_constant(self, old: ir.Value) -> bool:
         """Whether `old` is a constant."""
@@ -77,7 +79,12 @@ class Conversion:
         return elements_array(attribute, NUMPY_DTYPES[element_of(type_)], shape_of(type_))
 
     def integers(self, old: ir.Value, what: str) -> tuple[int, ...]:
-        """The values of a constant shape."""
+        """The values of a constant shape, or of one that is computed from constants; `what` is named in the error."""
+        op = shape_op(old)
+        if op is not None:
+            found = computed(op, lambda operand: self.integers(operand, what))
+            require(found is not None, f"{what} must be a shape, but '{op.name}' of these operands gives none")
+            return found or ()
         attribute = _elements(old, what)
         return tuple(elements_array(attribute, np.dtype(np.int64), (len(attribute),)).tolist())
 
@@ -119,7 +126,7 @@ def converts(*names: str) -> Callable[[Converter], Converter]:
 
 def converted_ops() -> Sequence[str]:
     """The names of all ops with a converter, sorted."""
-    return sorted((*_CONVERTERS, *_CONSTANTS))
+    return sorted((*_CONVERTERS, *_CONSTANTS, *SHAPE_OPS))
 
 
 def convert(conversion: Conversion, op: ir.Operation) -> None:
@@ -127,14 +134,22 @@ def convert(conversion: Conversion, op: ir.Operation) -> None:
 
     An op below an unsupported one has no operands to work on: all that is asked then is whether it has a converter.
     """
-    if op.name in _CONSTANTS:
+    if op.name in (*_CONSTANTS, *SHAPE_OPS):
         return
     require(op.name in _CONVERTERS, "has no counterpart in qnn")
+    _check_types(op)
     if not all(conversion.knows(operand) for operand in op.operands):
         return
     result, wanted = _CONVERTERS[op.name](conversion, op), storage_type(op.results[0].type)
     require(result.type == wanted, f"result must be {wanted}, but its counterpart gives {result.type}")
     conversion.define(op.results[0], result)
+
+
+def _check_types(op: ir.Operation) -> None:
+    types = [value.type for value in (*op.operands, *op.results)]
+    tensors = [storage_type(type_) for type_ in types if not str(type_).startswith("!tosa.shape")]
+    unknown = [type_ for type_ in tensors if ANY.problem(type_)]
+    require(not unknown, f"must have operands and results of {ANY}, but got {unknown[0] if unknown else ''}")
 
 
 def result_element(op: ir.Operation) -> str:
@@ -150,6 +165,11 @@ def integer_attribute(op: ir.Operation, name: str) -> int:
 def flag(op: ir.Operation, name: str) -> bool:
     """A bool attribute."""
     return bool(ir.BoolAttr(op.attributes[name]).value)
+
+
+def mode(op: ir.Operation, name: str) -> str:
+    """The name of an enumeration's value (``"IGNORE"``); empty where the op leaves it out."""
+    return re.sub(r".*<(\w+)>", r"\1", str(op.attributes[name])) if name in op.attributes else ""
 
 
 def window(op: ir.Operation, name: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Ops on elements at the same index, of 8-bit quantized values and of the 32-bit integers between two rescales."""
+"""Functions of one tensor: of 8-bit quantized values they are tables."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, ClipOp, LutOp, build
-from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.tosa.conversion import Array, Conversion, converts, integer_attribute, require, result_element
+from qdialect.dialect import ClipOp, DynamicGatherOp, LutOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
+from qdialect.passes.tosa.conversion import (
+    Array,
+    Conversion,
+    UnsupportedError,
+    converts,
+    integer_attribute,
+    mode,
+    require,
+    result_element,
+)
+from qdialect.passes.tosa.upstream import apply, compare, resized, select
 
-_BINARY = {
-    "tosa.add": "arith.addi",
-    "tosa.maximum": "arith.maxsi",
-    "tosa.minimum": "arith.minsi",
-    "tosa.mul": "arith.muli",
-    "tosa.sub": "arith.subi",
-}
+_FRACTION_BITS = 7
 
 
 @converts("tosa.identity")
@@ -29,24 +34,57 @@ def _identity(conversion: Conversion, op: ir.Operation) -> ir.Value:
 def _clamp(conversion: Conversion, op: ir.Operation) -> ir.Value:
     value = conversion.value(op.operands[0])
     element = element_of(value.type)
-    require(element.startswith(("i", "ui")), f"must clamp integers, but got {element}")
+    if element == "f32":
+        return _clamp_floats(op, value)
+    require(element in ELEMENT_RANGES, f"must clamp integers or f32, but got {element}")
     low, high = integer_attribute(op, "min_val"), integer_attribute(op, "max_val")
     return build(ClipOp, value, element=element, min=low, max=high).output
 
 
+def _clamp_floats(op: ir.Operation, value: ir.Value) -> ir.Value:
+    """NaN stays NaN; with the nan_mode IGNORE it becomes the smaller bound."""
+    low, high = (ir.FloatAttr(op.attributes[name]).value for name in ("min_val", "max_val"))
+    clamped = apply("arith.minimumf", apply("arith.maximumf", value, low), high)
+    return select(compare("eq", value, value), clamped, low) if mode(op, "nan_mode") == "IGNORE" else clamped
+
+
 @converts("tosa.table")
 def _table(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    """Entries stand in the order of signed quantized values."""
-    table = conversion.array(op.operands[1], "table")
-    require(table.shape == (256,), f"table must have 256 entries, but got {table.size}")
-    return _look_up(conversion, op, table)
+    """Entries stand in the order of signed quantized values; of 16-bit ones there is one for each 128."""
+    table, element = conversion.array(op.operands[1], "table"), element_of(conversion.value(op.operands[0]).type)
+    size = {"i8": 256, "i16": 513}.get(element)
+    require(
+        table.size == size, f"table must have 256 entries for i8 or 513 for i16, but got {table.size} for {element}"
+    )
+    return _look_up(conversion, op, table) if size == 256 else _interpolated(conversion, op, table)
+
+
+def _interpolated(conversion: Conversion, op: ir.Operation, table: Array) -> ir.Value:
+    """``128 * t[i] + (t[i + 1] - t[i]) * f`` with i from the upper 9 bits of the value and f from the lower 7."""
+    position = apply("arith.addi", resized(conversion.value(op.operands[0]), "i32"), 1 << 15)
+    row = apply("arith.shrsi", position, _FRACTION_BITS)
+    entries, slopes = (constant(np.ascontiguousarray(a, np.int32)) for a in (table[:-1], np.diff(table.astype(int))))
+    base, slope = (build(DynamicGatherOp, one, row, element="i32", axis=0).output for one in (entries, slopes))
+    fraction = apply("arith.andi", position, (1 << _FRACTION_BITS) - 1)
+    return apply("arith.addi", apply("arith.shli", base, _FRACTION_BITS), apply("arith.muli", slope, fraction))
 
 
 @converts("tosa.negate")
 def _negate(conversion: Conversion, op: ir.Operation) -> ir.Value:
     """``z_o - (x - z_i)``, clamped: of 8-bit quantized values a table."""
+    value = conversion.value(op.operands[0])
+    element = element_of(value.type)
+    if element == "f32":
+        return apply("arith.negf", value)
     zero_points = [conversion.zero_point(op.operands[1 + i], name) for i, name in enumerate(("input1_zp", "output_zp"))]
-    return _look_up(conversion, op, np.clip(sum(zero_points) - np.arange(-128, 128), -128, 127))
+    if element == "i8":
+        return _look_up(conversion, op, np.clip(sum(zero_points) - np.arange(-128, 128), -128, 127))
+    if element not in ("i16", "i32"):
+        raise UnsupportedError(f"must negate i8, i16, i32 or f32, but got {element}")
+    low, high = ELEMENT_RANGES[element]
+    negative = apply("arith.muli", resized(value, "i64"), -1)
+    moved = apply("arith.addi", negative, sum(zero_points))
+    return resized(apply("arith.minsi", apply("arith.maxsi", moved, low), high), element)
 
 
 def _look_up(conversion: Conversion, op: ir.Operation, entries: Array) -> ir.Value:
@@ -56,21 +94,3 @@ def _look_up(conversion: Conversion, op: ir.Operation, entries: Array) -> ir.Val
     table = np.roll(entries.astype(np.int8), -128).view(np.uint8)
     scales: dict[str, Any] = {"input_scale": conversion.scale(source), "output_scale": conversion.scale(op.results[0])}
     return build(LutOp, value, element="i8", table=table, input_zero_point=0, output_zero_point=0, **scales).output
-
-
-@converts(*_BINARY)
-def _binary(conversion: Conversion, op: ir.Operation) -> ir.Value:
-    require(result_element(op) == "i32", f"must be on i32, but got {result_element(op)}")
-    if op.name == "tosa.mul":
-        shift = conversion.zero_point(op.operands[2], "shift")
-        require(shift == 0, f"shift must be 0, but got {shift}")
-    shape = shape_of(op.results[0].type)
-    operands = [_spread(conversion.value(operand), shape) for operand in list(op.operands)[:2]]
-    created = ir.Operation.create(_BINARY[op.name], results=[operands[0].type], operands=operands)
-    return created.results[0]
-
-
-def _spread(value: ir.Value, shape: tuple[int, ...]) -> ir.Value:
-    if shape_of(value.type) == shape:
-        return value
-    return build(BroadcastOp, value, element=element_of(value.type), shape=shape).output

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, ConcatOp, GatherOp, PadOp, QnnOp, ReshapeOp, SliceOp, TransposeOp, build
 from qdialect.dialect.op_base import MAX_VARIADIC
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute, require
+from qdialect.passes.tosa.conversion import Conversion, converts, integer_attribute
+from qdialect.passes.tosa.upstream import concatenate, reshaped, spread
+
+# A float32 holds every whole number up to there.
+_MAX_WHOLE = 2**24
 
 
 def _moved(conversion: Conversion, op: ir.Operation, op_class: type[QnnOp], **attributes: Any) -> ir.Value:
@@ -29,8 +35,29 @@ def _transpose(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.pad")
 def _pad(conversion: Conversion, op: ir.Operation) -> ir.Value:
     pairs = conversion.integers(op.operands[1], "padding")
-    value = conversion.zero_point(op.operands[2], "pad_const")
-    return _moved(conversion, op, PadOp, low=pairs[::2], high=pairs[1::2], value=value)
+    if not conversion.is_constant(op.operands[2]):
+        return _pad_with(conversion, op, pairs, conversion.value(op.operands[2]))
+    fill = conversion.array(op.operands[2], "pad_const")
+    number = fill.astype(np.float64).item()
+    if not number.is_integer() or (fill.dtype == np.float32 and abs(number) > _MAX_WHOLE):
+        return _pad_with(conversion, op, pairs, conversion.value(op.operands[2]))
+    return _moved(conversion, op, PadOp, low=pairs[::2], high=pairs[1::2], value=int(number))
+
+
+def _pad_with(conversion: Conversion, op: ir.Operation, pairs: tuple[int, ...], fill: ir.Value) -> ir.Value:
+    """With the one element of `fill`, which no attribute holds: parts beside each other."""
+    value = conversion.value(op.operands[0])
+    for axis, counts in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
+        shape = list(shape_of(value.type))
+        low, high = (_filled(fill, [*shape[:axis], count, *shape[axis + 1 :]]) for count in counts)
+        parts = [*low, value, *high]
+        value = concatenate(parts, axis) if len(parts) > 1 else value
+    return value
+
+
+def _filled(fill: ir.Value, shape: list[int]) -> list[ir.Value]:
+    """A tensor of one element repeated; nothing where it would be empty."""
+    return [spread(reshaped(fill, (1,) * len(shape)), shape)] if 0 not in shape else []
 
 
 @converts("tosa.slice")
@@ -60,13 +87,15 @@ def _tile(conversion: Conversion, op: ir.Operation) -> ir.Value:
 @converts("tosa.concat")
 def _concat(conversion: Conversion, op: ir.Operation) -> ir.Value:
     values = [conversion.value(operand) for operand in op.operands]
-    require(len(values) <= MAX_VARIADIC, f"must have at most {MAX_VARIADIC} operands, but got {len(values)}")
+    axis = integer_attribute(op, "axis")
+    if element_of(values[0].type) not in ("i8", "ui8") or len(values) > MAX_VARIADIC:
+        return concatenate(values, axis)
     scale = conversion.scale(op.operands[0])
     joined = build(
         ConcatOp,
         *values,
         element=element_of(values[0].type),
-        axis=integer_attribute(op, "axis"),
+        axis=axis,
         input_scales=(scale,) * len(values),
         input_zero_points=(0,) * len(values),
         output_scale=scale,

@@ -12,7 +12,6 @@ TOSA leaves open what a rescale gives whose scaled value does not fit 32 bits; h
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import LutOp, build
 from qdialect.dialect.attribute_kinds import LARGEST_SCALE, SMALLEST_SCALE
 from qdialect.dialect.type_constraints import element_of
-from qdialect.passes.tosa.conversion import Conversion, Plan, UnsupportedError, flag, require, result_element
+from qdialect.passes.tosa.conversion import Conversion, Plan, UnsupportedError, flag, mode, require, result_element
 from qdialect.quant_math import Rounding
 
 _MIN_SHIFT, _MAX_SHIFT, _MAX_DOUBLE_ROUND_SHIFT = 2, 62, 31
@@ -59,8 +58,7 @@ def scaling_of(conversion: Conversion, op: ir.Operation) -> Scaling:
 
 
 def _rounds_twice(op: ir.Operation, pairs: list[tuple[int, int]]) -> bool:
-    mode = re.sub(r".*<(\w+)>", r"\1", str(op.attributes["rounding_mode"]))
-    if mode != "DOUBLE_ROUND" or all(
+    if mode(op, "rounding_mode") != "DOUBLE_ROUND" or all(
         shift <= _MAX_DOUBLE_ROUND_SHIFT or multiplier == 0 for multiplier, shift in pairs
     ):
         return False

@@ -10,8 +10,8 @@
 
 // PLACE: loc("%1"(
 // VALUES: res0: 0 of 256 elements differ from the reference
-// ERROR: error: 'import-tosa-no-match.mlir' uses what is not supported, in 8 places
-// ERROR: note: tosa.exp %0: has no counterpart in qnn
+// ERROR: error: 'import-tosa-no-match.mlir' uses what is not supported, in 7 places
+// ERROR: note: tosa.rfft2d: has no counterpart in qnn
 // REPORT: tosa.table %1
 // REPORT-SAME: lut
 func.func @main(%x: tensor<256xi8>) -> tensor<256xi8> {

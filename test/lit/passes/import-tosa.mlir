@@ -68,3 +68,34 @@ func.func @mixed(%x: tensor<4xi8>) -> tensor<4xi8> {
   %2 = tosa.clamp %1 {min_val = -128 : i8, max_val = 5 : i8} : (tensor<4xi8>) -> tensor<4xi8>
   return %2 : tensor<4xi8>
 }
+
+// Floats become upstream ops, which one kernel computes; integers of no quantization too.
+
+// CHECK-LABEL: func.func @floats(
+// CHECK: %[[WIDE:.*]] = arith.sitofp %arg0
+// CHECK: math.exp
+// CHECK: arith.fptosi
+// CHECK: arith.trunci
+func.func @floats(%x: tensor<4xi8>) -> tensor<4xi8> {
+  %0 = tosa.cast %x : (tensor<4xi8>) -> tensor<4xf32>
+  %1 = tosa.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = tosa.cast %1 : (tensor<4xf32>) -> tensor<4xi8>
+  return %2 : tensor<4xi8>
+}
+
+// A short multiplier that is rounded twice is one of 64-bit integers.
+
+// CHECK-LABEL: func.func @second_nudge_of_a_short_multiplier(
+// CHECK: arith.muli
+// CHECK: arith.shrsi
+// CHECK-NOT: qnn.requantize
+func.func @second_nudge_of_a_short_multiplier(%x: tensor<4xi32>) -> tensor<4xi8> {
+  %multiplier = "tosa.const"() <{values = dense<1000> : tensor<1xi32>}> : () -> tensor<1xi32>
+  %shift = "tosa.const"() <{values = dense<32> : tensor<1xi8>}> : () -> tensor<1xi8>
+  %input_zp = "tosa.const"() <{values = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+  %output_zp = "tosa.const"() <{values = dense<0> : tensor<1xi8>}> : () -> tensor<1xi8>
+  %0 = tosa.rescale %x, %multiplier, %shift, %input_zp, %output_zp {input_unsigned = false, output_unsigned = false,
+    per_channel = false, rounding_mode = DOUBLE_ROUND, scale32 = true}
+    : (tensor<4xi32>, tensor<1xi32>, tensor<1xi8>, tensor<1xi32>, tensor<1xi8>) -> tensor<4xi8>
+  return %0 : tensor<4xi8>
+}

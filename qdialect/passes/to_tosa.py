@@ -1,0 +1,66 @@
+"""`qnn-to-tosa`: functions of `qnn` ops become functions of upstream's `tosa` dialect, with the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qdialect._mlir import func, ir
+from qdialect.context import location_of
+from qdialect.diagnostics import Diagnostic, PassError, Severity
+from qdialect.passes.decompose_fused import DecomposeFusedPass
+from qdialect.passes.outlined import inline_outlined
+from qdialect.passes.pass_base import Pass
+from qdialect.passes.pattern import apply_patterns
+from qdialect.passes.registry import register
+from qdialect.passes.tosa_export import export_function
+
+
+@register
+@dataclass(frozen=True)
+class ToTosa(Pass):
+    """Turn `qnn` ops and upstream's element-wise ops into `tosa` ops of the same numbers.
+
+    Fused ops are taken apart first.  `fixed64_up` is RESCALE with SINGLE_ROUND, `fixed64_double` with DOUBLE_ROUND; the
+    other rounding modes become the integer or float32 arithmetic that they are, functions of 8-bit values TABLEs.  TOSA
+    computes on signed bytes, so `ui8` values are held less 128 between the arguments and results, which stay `ui8`.
+    Scales of the interface stay attributes.  A function with ops that TOSA cannot express exactly is left as it is; all
+    of them are notes of one error.
+    """
+
+    name: ClassVar[str] = "qnn-to-tosa"
+
+    def run(self, module: ir.Module) -> None:
+        with module.context, ir.Location.unknown():
+            inline_outlined(module)
+            DecomposeFusedPass().run(module)
+            functions = [op.operation for op in module.body.operations if _is_exported(op.operation)]
+            notes = [note for function in functions for note in _export(function)]
+            # Constants that nothing reads.
+            apply_patterns(module, ())
+        if notes:
+            message = f"{self.name}: {len(notes)} ops have no exact counterpart in tosa"
+            raise PassError(message, (Diagnostic(Severity.ERROR, message, notes=tuple(notes)),))
+
+
+def _is_exported(operation: ir.Operation) -> bool:
+    return operation.name == "func.func" and len(operation.regions[0].blocks) == 1
+
+
+def _export(function: ir.Operation) -> list[Diagnostic]:
+    """Replace `function` by the exported one; where an op has no counterpart, leave it and say so."""
+    with ir.InsertionPoint(function), function.location:
+        name = ir.StringAttr(function.attributes["sym_name"]).value
+        created = func.FuncOp(name, ir.TypeAttr(function.attributes["function_type"]).value)
+    for attribute, value in function.attributes.items():
+        created.attributes[attribute] = value
+    arguments = function.regions[0].blocks[0].arguments
+    block = created.add_entry_block([argument.location for argument in arguments])
+    offences = list(export_function(function, block))
+    (created.operation if offences else function).erase()
+    return [_note(op, reason) for op, reason in offences]
+
+
+def _note(op: ir.Operation, reason: str) -> Diagnostic:
+    file, line, column = location_of(op.location)
+    return Diagnostic(Severity.NOTE, f"'{op.name}' op {reason}", file, line, column)

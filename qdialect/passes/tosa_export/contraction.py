@@ -1,0 +1,188 @@
+"""Convolutions and matrix products.
+
+CONV2D wants windows that end where the padded data does: padding, then rows and columns of the data, that no window
+reads are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DenseOp, MatMulOp
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of, shape_of
+from qdialect.passes.tosa.conversion import require
+from qdialect.passes.tosa_export import builder
+from qdialect.passes.tosa_export.builder import apply, const, create, entry
+from qdialect.passes.tosa_export.export import SIGN, Export, exports, shape_of_result, sign_of
+
+Contraction = Conv2DOp | ConvTranspose2DOp | DenseOp
+
+
+def weight_of(export: Export, op: Contraction) -> tuple[ir.Value, int]:
+    """The weight as it is held, and its one zero point; several are taken off where the differences are bytes."""
+    points = np.array(op.weight_zero_points)
+    if (points == points[0]).all():
+        return export.value(op.weight), int(points[0]) - sign_of(op.weight.type)
+    weight = export.constant(op.weight, "weight with several weight_zero_points").astype(np.int64)
+    offsets = weight - points.reshape(-1, *[1] * (weight.ndim - 1))
+    fits = offsets.min() >= -SIGN and offsets.max() < SIGN
+    require(fits, f"weight_zero_points must leave offsets of 8 bits, but got {offsets.min()} to {offsets.max()}")
+    return const(offsets.astype(np.int8)), 0
+
+
+def bias_of(export: Export, op: Contraction, channels: int) -> ir.Value:
+    """The bias, zeros where there is none."""
+    return const(np.zeros(channels, np.int32)) if op.bias is None else export.value(op.bias)
+
+
+def note_bound(export: Export, op: Contraction) -> None:
+    """Remember how large accumulators may become, where weight and bias are constants."""
+    weight = export.array(op.weight)
+    bias = np.zeros(1) if op.bias is None else export.array(op.bias)
+    if weight is None or bias is None:
+        return
+    points = np.array(op.weight_zero_points).reshape(-1, *[1] * (weight.ndim - 1))
+    magnitudes = np.abs(weight.astype(np.int64) - points).reshape(len(weight), -1).sum(axis=1)
+    low, high = ELEMENT_RANGES[element_of(op.data.type)]
+    offset = max(abs(low - op.input_zero_point), abs(high - op.input_zero_point))
+    found = int((magnitudes * offset + np.abs(bias.astype(np.int64))).max())
+    require(found < 2**31, f"accumulators must have 32 bits, but may reach {found}")
+    export.bounds[op.output] = found
+
+
+def ints(values: Sequence[int]) -> str:
+    """An attribute of several integers."""
+    return f"array<i64: {', '.join(map(str, values))}>"
+
+
+def exact_window(
+    value: ir.Value, extents: Sequence[int], strides: Sequence[int], padding: Sequence[int]
+) -> tuple[ir.Value, list[int]]:
+    """An image and its padding, top, bottom, left and right, such that windows of `extents` end where both end."""
+    size, ends = list(shape_of(value.type)), list(padding[2:])
+    for i in (0, 1):
+        unread = (size[1 + i] + padding[i] + padding[2 + i] - extents[i]) % strides[i]
+        size[1 + i] -= max(unread - ends[i], 0)
+        ends[i] = max(ends[i] - unread, 0)
+    return builder.slice_of(value, (0,) * 4, size), [padding[0], ends[0], padding[1], ends[1]]
+
+
+@exports(Conv2DOp)
+def _conv2d(export: Export, op: Conv2DOp) -> ir.Value:
+    note_bound(export, op)
+    data, channels = export.value(op.data), shape_of(op.weight.type)[0]
+    weight, zero_point = weight_of(export, op)
+    kernel = shape_of(weight.type)[1:3]
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True)]
+    data, pad = exact_window(data, extents, op.strides, op.padding)
+    window = {"pad": ints(pad), "stride": ints(op.strides), "dilation": ints(op.dilation), "acc_type": "i32"}
+    points = [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
+    bias, shape = bias_of(export, op, channels), shape_of_result(op)
+    depth = shape_of(op.data.type)[3]
+    if op.groups > 1 and op.groups == depth:
+        return _depthwise(data, weight, [bias, *points], shape, window)
+    parts = [
+        create("conv2d", [*operands, *points], (*shape[:3], channels // op.groups), "i32", **window)
+        for operands in _groups(data, weight, bias, op.groups)
+    ]
+    return builder.concatenate(parts, 3)
+
+
+def _depthwise(
+    data: ir.Value, weight: ir.Value, rest: list[ir.Value], shape: tuple[int, ...], window: dict[str, str]
+) -> ir.Value:
+    """Weights [C * M, KH, KW, 1] as [KH, KW, C, M]."""
+    channels, height, width, _ = shape_of(weight.type)
+    depth = shape_of(data.type)[3]
+    moved = builder.transpose(builder.reshape(weight, (depth, channels // depth, height, width)), (2, 3, 0, 1))
+    return create("depthwise_conv2d", [data, moved, *rest], shape, "i32", **window)
+
+
+def _groups(data: ir.Value, weight: ir.Value, bias: ir.Value, groups: int) -> list[list[ir.Value]]:
+    """Data, weight and bias of each group."""
+
+    def part(value: ir.Value, axis: int, index: int) -> ir.Value:
+        size = list(shape_of(value.type))
+        size[axis] //= groups
+        begin = [index * size[axis] if i == axis else 0 for i in range(len(size))]
+        return builder.slice_of(value, begin, size)
+
+    return [[part(data, 3, i), part(weight, 0, i), part(bias, 0, i)] for i in range(groups)]
+
+
+@exports(ConvTranspose2DOp)
+def _conv_transpose2d(export: Export, op: ConvTranspose2DOp) -> ir.Value:
+    """What the padding cuts off is cut off the whole result."""
+    note_bound(export, op)
+    weight, zero_point = weight_of(export, op)
+    weight = _dilated(weight, op.dilation, zero_point)
+    data, channels = export.value(op.data), shape_of(op.weight.type)[0]
+    points = [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
+    kernel = shape_of(weight.type)[1:3]
+    whole = [(n - 1) * s + k + extra for n, s, k, extra in _extents(op, kernel)]
+    window = {"out_pad": ints((0, op.output_padding[0], 0, op.output_padding[1])), "stride": ints(op.strides)}
+    batch = shape_of(data.type)[0]
+    parts = [
+        create(
+            "transpose_conv2d",
+            [*operands, *points],
+            (batch, *whole, channels // op.groups),
+            "i32",
+            **window,
+            acc_type="i32",
+        )
+        for operands in _groups(data, weight, bias_of(export, op, channels), op.groups)
+    ]
+    return builder.slice_of(builder.concatenate(parts, 3), (0, *op.padding[:2], 0), shape_of_result(op))
+
+
+def _extents(op: ConvTranspose2DOp, kernel: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    size = shape_of(op.data.type)[1:3]
+    return [(size[i], op.strides[i], kernel[i], op.output_padding[i]) for i in (0, 1)]
+
+
+def _dilated(weight: ir.Value, dilation: Sequence[int], zero_point: int) -> ir.Value:
+    """A weight with its zero point between its rows and columns: TOSA's transposed convolution has no dilation."""
+    channels, height, width, depth = shape_of(weight.type)
+    apart = builder.reshape(weight, (channels, height, 1, width, 1, depth))
+    high = (0, 0, dilation[0] - 1, 0, dilation[1] - 1, 0)
+    if any(high):
+        apart = builder.pad(apart, (0,) * 6, high, zero_point)
+    joined = builder.reshape(apart, (channels, height * dilation[0], width * dilation[1], depth))
+    size = (channels, (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1, depth)
+    return builder.slice_of(joined, (0,) * 4, size)
+
+
+@exports(DenseOp)
+def _dense(export: Export, op: DenseOp) -> ir.Value:
+    """A convolution of pixels, of which each row is one."""
+    note_bound(export, op)
+    weight, zero_point = weight_of(export, op)
+    channels, depth = shape_of(weight.type)
+    rows = int(np.prod(shape_of(op.data.type)[:-1]))
+    operands = [builder.reshape(export.value(op.data), (rows, 1, 1, depth))]
+    operands += [builder.reshape(weight, (channels, 1, 1, depth)), bias_of(export, op, channels)]
+    operands += [entry(op.input_zero_point - sign_of(op.data.type), "i8"), entry(zero_point, "i8")]
+    window = {"pad": ints((0,) * 4), "stride": ints((1, 1)), "dilation": ints((1, 1)), "acc_type": "i32"}
+    return builder.reshape(create("conv2d", operands, (rows, 1, 1, channels), "i32", **window), shape_of_result(op))
+
+
+@exports(MatMulOp)
+def _matmul(export: Export, op: MatMulOp) -> ir.Value:
+    points = np.array(op.weight_zero_points)
+    require(bool((points == points[0]).all()), f"weight_zero_points must be equal, but got {points.tolist()}")
+    shape = shape_of_result(op)
+    rows, columns, depth = shape[-2], shape[-1], shape_of(op.data.type)[-1]
+    batches = int(np.prod(shape[:-2]))
+    left = builder.reshape(builder.tile(export.value(op.data), (*shape[:-2], rows, depth)), (batches, rows, depth))
+    spread = builder.tile(export.value(op.weight), (*shape[:-2], depth, columns))
+    operands = [left, builder.reshape(spread, (batches, depth, columns))]
+    operands += [entry(op.input_zero_point - sign_of(op.data.type), "i8")]
+    operands += [entry(int(points[0]) - sign_of(op.weight.type), "i8")]
+    product = create("matmul", operands, (batches, rows, columns), "i32")
+    if op.bias is not None:
+        product = apply("add", product, builder.reshape(export.value(op.bias), (1, 1, columns)))
+    return builder.reshape(product, shape)

@@ -1,0 +1,174 @@
+"""Requantization in TOSA's integers and floats, for every rounding mode.
+
+`fixed64_up` and `fixed64_double` are RESCALE with SINGLE_ROUND and DOUBLE_ROUND, within what RESCALE takes.
+`fixed64_nearest`, ties away from zero, is RESCALE of the magnitude.  `fixed32_double` is MUL with a shift by 31, which
+is gemmlowp's doubling high multiplication for a multiplier that is not negative, and an arithmetic shift that rounds
+ties up: a negative number less one has its ties go away from zero and nothing else changed.  Float multipliers are MUL
+on f32; CAST rounds to even.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect._mlir import ir
+from qdialect.dialect.type_constraints import ELEMENT_RANGES
+from qdialect.passes.tosa.conversion import require
+from qdialect.passes.tosa_export.builder import (
+    Array,
+    apply,
+    cast,
+    clamp,
+    filled,
+    multiplied_high,
+    rescale,
+    select,
+    shift_right,
+)
+from qdialect.quant_math import Rounding
+from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
+from qdialect.quant_math.multipliers import FixedMultiplier, RequantizeParameters, quantize_multiplier
+
+IDENTITY = (1 << 30, 30)
+"""Multiplier and shift of RESCALE that change nothing but zero point and type."""
+_SHORTEST, _LONGEST = 2, 62
+_MULTIPLIER_BITS = 31
+_FLOAT_INTEGER_BITS = 24
+
+
+def pairs_of(params: FixedMultiplier) -> list[tuple[int, int]]:
+    """(multiplier, shift) of RESCALE for each channel."""
+    found = zip(params.q.tolist(), params.e.tolist(), strict=True)
+    return [(q, _MULTIPLIER_BITS - e) if q else (0, _LONGEST) for q, e in found]
+
+
+def takes(params: RequantizeParameters, rounding: Rounding, bound: int) -> bool:
+    """Whether RESCALE multiplies values up to the magnitude `bound` so."""
+    if not isinstance(params, FixedMultiplier) or rounding not in (Rounding.FIXED64_UP, Rounding.FIXED64_DOUBLE):
+        return False
+    return all(_is_in_range(q, shift, bound) for q, shift in pairs_of(params))
+
+
+def _is_in_range(q: int, shift: int, bound: int) -> bool:
+    fits = _SHORTEST <= shift <= _LONGEST and bound < 1 << (shift - 1)
+    # The result with a zero point has 32 bits.
+    return fits and (bound * q >> shift) < (1 << 31) - (1 << 17)
+
+
+def multiplied(value: ir.Value, params: FixedMultiplier, rounding: Rounding, bound: int) -> ir.Value:
+    """i32 values of at most `bound` times the multipliers of the last dimension, rounded, as i32."""
+    if rounding is Rounding.FIXED32_DOUBLE:
+        return _multiplied_high(value, params, bound)
+    if rounding is Rounding.FIXED64_NEAREST:
+        return _multiplied_away(value, params, bound)
+    _require_range(params, bound)
+    return rescale(value, "i32", pairs_of(params), rounds_twice=rounding is Rounding.FIXED64_DOUBLE)
+
+
+def _multiplied_away(value: ir.Value, params: FixedMultiplier, bound: int) -> ir.Value:
+    """By magnitudes, which are multiplied with ties up; -2^31 is without one."""
+    _require_range(params, bound)
+    magnitude = rescale(apply("abs", value), "i32", pairs_of(params))
+    found = select(apply("greater", filled(0, value), value), apply("negate", magnitude), magnitude)
+    if bound <= INT32_MAX:
+        return found
+    last = multiply_by_quantized_multiplier(INT32_MIN, params.q, params.e, Rounding.FIXED64_NEAREST)
+    return select(apply("equal", value, INT32_MIN), filled(last, found), found)
+
+
+def _require_range(params: FixedMultiplier, bound: int) -> None:
+    for q, shift in pairs_of(params):
+        wanted = f"scales must give a multiplier that RESCALE takes for values up to {bound}"
+        require(_is_in_range(q, shift, bound), f"{wanted}, but got {q} * 2^-{shift}")
+
+
+def _multiplied_high(value: ir.Value, params: FixedMultiplier, bound: int) -> ir.Value:
+    exponents = params.e.astype(np.int64)
+    left, right = np.maximum(exponents, 0), np.maximum(-exponents, 0)
+    if left.any():
+        fits = bound << int(left.max()) <= INT32_MAX
+        wanted = f"scales must give a shift to the left that {bound} takes in 32 bits"
+        require(fits, f"{wanted}, but got one by {left.max()}")
+        value = apply("mul", value, np.left_shift(1, left))
+    high = multiplied_high(value, params.q, _MULTIPLIER_BITS)
+    if not right.any():
+        return high
+    # -1 for negative numbers that are shifted.
+    down = apply("bitwise_and", shift_right(high, _MULTIPLIER_BITS, rounds=False), np.where(right > 0, -1, 0))
+    return shift_right(apply("add", high, down), right, rounds=True)
+
+
+def requantized(
+    value: ir.Value,
+    params: RequantizeParameters,
+    rounding: Rounding,
+    bound: int,
+    zero_point: int,
+    bounds: tuple[int, int],
+) -> ir.Value:
+    """i32 values times M, plus the zero point, within `bounds`, as i32; channels are those of the last dimension."""
+    if isinstance(params, FixedMultiplier):
+        return clamp(apply("add", multiplied(value, params, rounding, bound), zero_point), *bounds)
+    return rounded_floats(apply("mul", cast(value, "f32"), params.m), zero_point, bounds, rounding)
+
+
+def requantized_bytes(
+    value: ir.Value,
+    params: RequantizeParameters,
+    rounding: Rounding,
+    bound: int,
+    zero_point: int,
+    bounds: tuple[int, int],
+    element: str,
+) -> ir.Value:
+    """`requantized` as bytes of the element type, as they are held; by one RESCALE where that is possible."""
+    if not isinstance(params, FixedMultiplier) or not takes(params, rounding, bound):
+        return held(requantized(value, params, rounding, bound, zero_point, bounds), element)
+    sign = 128 if element == "ui8" else 0
+    twice = rounding is Rounding.FIXED64_DOUBLE
+    found = rescale(value, "i8", pairs_of(params), (0, zero_point - sign), rounds_twice=twice)
+    return found if bounds == ELEMENT_RANGES[element] else clamp(found, *(bound - sign for bound in bounds))
+
+
+def multiplier_of(m: float) -> FixedMultiplier:
+    """One real multiplier as a fixed-point one."""
+    q, e = quantize_multiplier(m)
+    return FixedMultiplier(np.array([q], np.int32), np.array([e], np.int32))
+
+
+def rounded_floats(value: ir.Value, zero_point: int, bounds: tuple[int, int], rounding: Rounding) -> ir.Value:
+    """f32 values rounded as a float rounding mode says, with the zero point, within `bounds`, as i32."""
+    limits = [*bounds, *(bound - zero_point for bound in bounds)]
+    is_exact = max(map(abs, limits)) <= 1 << _FLOAT_INTEGER_BITS
+    require(is_exact, f"rounding must be a fixed-point mode for results in {list(bounds)}, but got {rounding}")
+    if rounding is Rounding.F32_RNE_ZP_LAST:
+        near = clamp(value, bounds[0] - zero_point, bounds[1] - zero_point)
+        return apply("add", cast(near, "i32"), zero_point)
+    moved = apply("add", value, zero_point)
+    if rounding is Rounding.F32_UP_ZP_FIRST:
+        moved = apply("floor", apply("add", moved, 0.5))
+    if rounding is Rounding.F32_NEAREST_ZP_FIRST:
+        moved = half_away(moved)
+    return cast(clamp(moved, *bounds), "i32")
+
+
+def half_away(value: ir.Value) -> ir.Value:
+    """f32 values rounded to integers, ties away from zero."""
+    is_negative = apply("greater", filled(0, value), value)
+    whole = select(is_negative, apply("ceil", value), apply("floor", value))
+    rest = apply("abs", apply("sub", value, whole))
+    beyond = apply("add", whole, select(is_negative, filled(-1, value), filled(1, value)))
+    return select(apply("greater_equal", rest, 0.5), beyond, whole)
+
+
+def centered(value: ir.Value, zero_points: Array) -> ir.Value:
+    """Integers, as they are held, less their zero points along the last dimension, as i32."""
+    wide = cast(value, "i32")
+    return apply("sub", wide, zero_points) if zero_points.any() else wide
+
+
+def held(value: ir.Value, element: str) -> ir.Value:
+    """i32 values within the range of an element type, as they are held."""
+    if element == "ui8":
+        return cast(apply("sub", value, 128), "i8")
+    return cast(value, element)
