@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
-from qdialect.lowering.pipeline import Port
-from qdialect.lowering.program import KernelCall
+from qdialect.interface import KernelCall, Port
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.diagnostics import InputError
-from qdialect.lowering.pipeline import Port
+from qdialect.interface import Port
 from qdialect.runtime.base import Array, Bound, Executable, Region, check_array, check_count, empty
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
