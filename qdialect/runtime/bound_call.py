@@ -9,6 +9,7 @@ from functools import partial
 
 # Their arguments need no conversion, which would cost as much as the call.
 _PACKED = ctypes.CFUNCTYPE(None)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
 class BoundCall:
@@ -38,3 +39,21 @@ def packed_call(address: int, values: Sequence[int], keep: Sequence[object]) -> 
     block = (ctypes.c_int64 * len(values))(*values)
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(block) + 8 * i for i in range(len(values))))
     return BoundCall(_PACKED(address), [ctypes.byref(pointers)], block, keep)
+
+
+def run_call(
+    address: int,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    workspace: int,
+    limits: Sequence[object],
+    keep: Sequence[object],
+) -> BoundCall:
+    """A call of the function at `address`, which takes lists of pointers, a workspace and `limits`, and returns an int.
+
+    Its values are `inputs` and `outputs`; what `limits` hold is read at each call.
+    """
+    block = (ctypes.c_int64 * max(len(inputs) + len(outputs), 1))(*inputs, *outputs)
+    start = ctypes.addressof(block)
+    lists = ctypes.c_void_p(start), ctypes.c_void_p(start + ctypes.sizeof(ctypes.c_int64) * len(inputs))
+    return BoundCall(_RUN(address), [*lists, ctypes.c_void_p(workspace), *limits], block, keep)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import addressof
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.pipeline import Lowered
 from qdialect.lowering.to_gomp import is_divided
-from qdialect.runtime import memory, openmp
+from qdialect.runtime import memory, openmp, saving
 from qdialect.runtime.bound_call import BoundCall
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
@@ -42,9 +43,13 @@ class CompiledExecutable(NativeExecutable):
         arena = allocated("working memory", lowered.arena_bytes, allocate)
         constants[: lowered.constants.size] = lowered.constants
         self._blocks = [constants, arena, *clock]
+        self._kept = saving.kept(lowered.module)
         self._is_divided = is_divided(lowered.module)
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._prepare()
+
+    def save(self, path: str | Path) -> None:
+        saving.save(self._kept, Path(path))
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
