@@ -32,7 +32,10 @@ def text(network: Network, targets: Sequence[Target], bodies: Sequence[Body]) ->
     """A module with the public functions; the bodies and constants of the versions are declared in it."""
     name = network.name
     kinds = [RUN, *([RUN_THREADS] if network.threads > 1 else [])]
-    functions = [_declaration(network, body) for body in bodies]
+    # Versions may share their constants.
+    constants = dict.fromkeys(body.constants for body in bodies)
+    functions = [f"llvm.mlir.global external constant @{symbol}() : !llvm.array<1 x i8>" for symbol in constants]
+    functions += [_declaration(network, body) for body in bodies]
     for kind in kinds:
         symbols = _run_symbols(network, kind, targets)
         functions += [_run(network, kind, symbol, body) for symbol, body in zip(symbols, bodies, strict=False)]
@@ -59,10 +62,7 @@ def _run_symbols(network: Network, kind: str, targets: Sequence[Target]) -> list
 
 def _declaration(network: Network, body: Body) -> str:
     count = len(network.inputs) + len(network.outputs) + 2 + body.is_divided
-    return (
-        f"llvm.func @{body.symbol}({', '.join(['!llvm.ptr'] * count)})\n"
-        f"llvm.mlir.global external constant @{body.constants}() : !llvm.array<1 x i8>"
-    )
+    return f"llvm.func @{body.symbol}({', '.join(['!llvm.ptr'] * count)})"
 
 
 def _parameters(kind: str) -> str:

@@ -22,9 +22,7 @@ UNKNOWN = "unknown error"
 
 def messages(network: Network) -> tuple[str, ...]:
     """What each error means for `network`, in the order of their numbers."""
-    lacking = (
-        f"this CPU can execute none of the versions of network '{network.name}': {target_titles(network.versions)}"
-    )
+    lacking = f"this CPU can execute none of the versions of '{network.name}': {target_titles(network.versions)}"
     return (
         "no error",
         lacking,

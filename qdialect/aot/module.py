@@ -15,7 +15,7 @@ from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
 from qdialect.lowering.lowered import Lowered
 from qdialect.lowering.to_gomp import is_divided
-from qdialect.target import Target
+from qdialect.target import GENERIC, Target
 
 _ENTRY = "main"
 _CPU = "x86-64"
@@ -84,8 +84,12 @@ class _Builder:
         present = {name for name, _ in _named(self.module)}
         source = ir.Module.parse(text)
         for name, op in _named(source):
-            if name not in present:
-                op.clone()
+            if name in present:
+                continue
+            if op.name == _FUNCTION:
+                # It runs before the CPU is known.
+                _name_cpu(op, GENERIC)
+            op.clone()
 
     def _add_own(self, op: ir.Operation, renamed: dict[str, str], target: Target) -> None:
         _rename(op, renamed)
