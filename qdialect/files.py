@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -47,6 +48,8 @@ class _Draft:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             self._is_special = path.exists() and not path.is_file()
             target = path.resolve()
             self.file = target.with_name(f".{target.name}.{os.getpid()}")

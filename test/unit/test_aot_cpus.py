@@ -35,7 +35,7 @@ def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20)
 
 def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE) -> int:
     """The version that code chooses where CPUID and XGETBV give these answers."""
-    quad, pair = "!llvm.struct<(i32, i32, i32, i32)>", "!llvm.struct<(i32, i32)>"
+    words_type, pair_type = "!llvm.struct<(i32, i32, i32, i32)>", "!llvm.struct<(i32, i32)>"
     text = ASKED.sub(r"llvm.call @\1(\2) :", choose("choose", versions_of(names)))
     cases = "".join(
         f"""
@@ -50,20 +50,20 @@ def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int 
         f"""
           %n{i} = llvm.mlir.constant({i} : i32) : i32
           %word{i} = llvm.extractelement %found{[*cpuid][-1]}[%n{i} : i32] : vector<4xi32>
-          %part{i + 1} = llvm.insertvalue %word{i}, %part{i}[{i}] : {quad}"""
+          %part{i + 1} = llvm.insertvalue %word{i}, %part{i}[{i}] : {words_type}"""
         for i in range(4)
     )
     module = f"""
-      llvm.func @cpuid(%leaf: i32, %subleaf: i32) -> {quad} {{
+      llvm.func @cpuid(%leaf: i32, %subleaf: i32) -> {words_type} {{
           %found = llvm.mlir.zero : vector<4xi32>{cases}
-          %part0 = llvm.mlir.undef : {quad}{parts}
-          llvm.return %part4 : {quad}
+          %part0 = llvm.mlir.undef : {words_type}{parts}
+          llvm.return %part4 : {words_type}
       }}
-      llvm.func @xgetbv(%index: i32) -> {pair} {{
+      llvm.func @xgetbv(%index: i32) -> {pair_type} {{
           %low = llvm.mlir.constant({state} : i32) : i32
-          %part0 = llvm.mlir.undef : {pair}
-          %part1 = llvm.insertvalue %low, %part0[0] : {pair}
-          llvm.return %part1 : {pair}
+          %part0 = llvm.mlir.undef : {pair_type}
+          %part1 = llvm.insertvalue %low, %part0[0] : {pair_type}
+          llvm.return %part1 : {pair_type}
       }}
       {text.replace("internal ", "")}
       llvm.func @main(%result: !llvm.ptr) {{
