@@ -8,38 +8,37 @@ result = executable(image)
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from qdialect._mlir import ir
-from qdialect.context import make_context, parse, verify
-from qdialect.diagnostics import (
-    CompileError,
-    Diagnostic,
-    ImportModelError,
-    InputError,
-    ParseError,
-    PassError,
-    PipelineError,
-    QDialectError,
-    Severity,
-    VerificationError,
-)
-from qdialect.dialect import build
 from qdialect.late_imports import LATE_IMPORTS
-from qdialect.model_files import ImportOptions, open_shapes, read_model
-from qdialect.passes.pass_base import CompositePass, Pass
-from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
-from qdialect.passes.registry import register as register_pass
-from qdialect.pipeline import PassManager
 
 if TYPE_CHECKING:
+    from qdialect._mlir import ir
+    from qdialect.context import make_context, parse, verify
+    from qdialect.diagnostics import (
+        CompileError,
+        Diagnostic,
+        ImportModelError,
+        InputError,
+        LoadError,
+        ParseError,
+        PassError,
+        PipelineError,
+        QDialectError,
+        Severity,
+        VerificationError,
+    )
+    from qdialect.dialect import build
     from qdialect.fallback import Fallback, FallbackWarning
+    from qdialect.model_files import read_model
+    from qdialect.passes.pass_base import CompositePass, Pass
+    from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter, explain_matches
+    from qdialect.passes.registry import register as register_pass
+    from qdialect.pipeline import PassManager
     from qdialect.runtime import Executable
 
     __version__: str
@@ -87,37 +86,49 @@ def compile(
       CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
     """
     with LATE_IMPORTS:
-        from qdialect.fallback import FallbackWarning, compile_file, summary
-        from qdialect.runtime import compile_module
-        from qdialect.shaped import ShapedExecutable
+        from qdialect.compilation import compile_model
 
-    if isinstance(model, ir.Module):
-        return compile_module(model, target=target, threads=threads)
-
-    def compiled(options: ImportOptions) -> Executable:
-        return compile_file(path, options, target=target, threads=threads, fallback=fallback)
-
-    path, options = Path(model), ImportOptions(batch, dims, profile, trust, signature)
-    executable = compiled(options)
-    told = summary(executable) if fallback is None else ""
-    if told:
-        warnings.warn(told, FallbackWarning, stacklevel=2)
-    shapes = open_shapes(path)
-    return (
-        ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)))
-        if shapes
-        else executable
+    return compile_model(
+        model,
+        target=target,
+        threads=threads,
+        batch=batch,
+        dims=dims,
+        profile=profile,
+        trust=trust,
+        signature=signature,
+        fallback=fallback,
     )
 
 
+def load(path: str | Path) -> Executable:
+    """A compiled network from the file that `Executable.save` or ``qdialect-compile`` wrote::
+
+        executable = qdialect.load("model.so")
+        scores = executable(image)
+
+    The file is machine code: loading it runs what its author wrote, so load only files that you would run. Neither the
+    compiler nor the bindings of MLIR are imported. Threads may share the result, as that of `compile`.
+
+    Raises `LoadError` for a file that cannot be read or is not a compiled network, for one of another version of the
+    interface, and where this CPU can execute none of its versions.
+    """
+    with LATE_IMPORTS:
+        from qdialect.runtime.loaded import LoadedExecutable
+
+    return LoadedExecutable(Path(path))
+
+
 def __getattr__(name: str) -> object:
-    # What compiles and runs is loaded when it is used: passes and tools start faster without.
+    # Everything is loaded when it is used: a network that is loaded from a file needs a small part of it.
     if name == "__version__":
         return _version()
     if name not in _LOADED_LATE:
         raise AttributeError(f"module 'qdialect' has no attribute '{name}'")
     with LATE_IMPORTS:
-        return getattr(import_module(_LOADED_LATE[name]), name)
+        found = getattr(import_module(_LOADED_LATE[name]), _OTHER_NAMES.get(name, name))
+    globals()[name] = found
+    return found
 
 
 def _version() -> str:
@@ -132,7 +143,27 @@ def _version() -> str:
         return "unknown"
 
 
-_LOADED_LATE = {"Executable": "qdialect.runtime", "FallbackWarning": "qdialect.fallback"}
+_LOADED_LATE = {
+    **dict.fromkeys(("make_context", "parse", "verify"), "qdialect.context"),
+    **dict.fromkeys(
+        (
+            *("CompileError", "Diagnostic", "ImportModelError", "InputError", "LoadError", "ParseError", "PassError"),
+            *("PipelineError", "QDialectError", "Severity", "VerificationError"),
+        ),
+        "qdialect.diagnostics",
+    ),
+    **dict.fromkeys(("CompositePass", "Pass"), "qdialect.passes.pass_base"),
+    **dict.fromkeys(
+        ("MatchFailure", "Pattern", "PatternPass", "Rewriter", "explain_matches"), "qdialect.passes.pattern"
+    ),
+    "build": "qdialect.dialect",
+    "Executable": "qdialect.runtime",
+    "FallbackWarning": "qdialect.fallback",
+    "PassManager": "qdialect.pipeline",
+    "read_model": "qdialect.model_files",
+    "register_pass": "qdialect.passes.registry",
+}
+_OTHER_NAMES = {"register_pass": "register"}
 
 
 __all__ = [
@@ -143,6 +174,7 @@ __all__ = [
     "FallbackWarning",
     "ImportModelError",
     "InputError",
+    "LoadError",
     "ParseError",
     "Pass",
     "PassError",
@@ -159,6 +191,7 @@ __all__ = [
     "build",
     "compile",
     "explain_matches",
+    "load",
     "make_context",
     "parse",
     "read_model",

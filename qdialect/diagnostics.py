@@ -114,3 +114,7 @@ class RegistrationError(QDialectError):
 
 class InputError(QDialectError):
     """A compiled model was called with arrays it does not take."""
+
+
+class LoadError(QDialectError):
+    """A file is not a compiled network that this machine can load."""

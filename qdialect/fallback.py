@@ -13,7 +13,7 @@ from qdialect.diagnostics import CompileError, Diagnostic, ImportModelError, QDi
 from qdialect.files import is_regular
 from qdialect.frontends.planning.division import Division, OpenInterface, divide
 from qdialect.frontends.planning.partition import Part, Partition
-from qdialect.lowering.pipeline import Port
+from qdialect.interface import Port
 from qdialect.model_files import ImportOptions, format_of
 from qdialect.runtime.base import NATIVE, Executable, Region
 from qdialect.runtime.compiler import compile_module

@@ -1,9 +1,12 @@
-"""How files that users name are read."""
+"""How files that users name are read and written."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from qdialect.diagnostics import ParseError, QDialectError
@@ -21,6 +24,61 @@ def read_bytes(path: Path, error: type[QDialectError] = ParseError) -> bytes:
         return path.read_bytes()
     except (OSError, MemoryError, ValueError) as problem:
         raise error(f"cannot read '{path}': {_reason(path, problem)}") from problem
+
+
+def write_files(contents: Mapping[Path, bytes]) -> None:
+    """Write files, each as a whole, and none of them where one cannot be written.
+
+    Raises `QDialectError` then. A link stays one; a device or a pipe is written as it is.
+    """
+    drafts = [_Draft(path) for path in contents]
+    try:
+        for draft in drafts:
+            draft.write(contents[draft.path])
+        for draft in drafts:
+            draft.publish(contents[draft.path])
+    finally:
+        for draft in drafts:
+            draft.file.unlink(missing_ok=True)
+
+
+class _Draft:
+    """The content of a file under another name beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            self._is_special = path.exists() and not path.is_file()
+            target = path.resolve()
+            self.file = target.with_name(f".{target.name}.{os.getpid()}")
+        except (OSError, ValueError) as problem:
+            raise self._error(problem) from problem
+
+    def write(self, content: bytes) -> None:
+        """Write the draft, with the rights of the file that it replaces."""
+        if self._is_special:
+            return
+        try:
+            self.file.write_bytes(content)
+            if self.path.exists():
+                shutil.copymode(self.path, self.file)
+        except (OSError, ValueError) as problem:
+            raise self._error(problem) from problem
+
+    def publish(self, content: bytes) -> None:
+        """Put the draft where it belongs."""
+        try:
+            if self._is_special:
+                self.path.write_bytes(content)
+            else:
+                self.file.replace(self.path.resolve())
+        except (OSError, ValueError) as problem:
+            raise self._error(problem) from problem
+
+    def _error(self, problem: Exception) -> QDialectError:
+        return QDialectError(f"cannot write '{self.path}': {_reason(self.path, problem)}")
 
 
 def is_regular(path: Path) -> bool:

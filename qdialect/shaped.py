@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -47,6 +48,9 @@ class ShapedExecutable(Executable):
 
     def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
         return self._of(inputs).bind(inputs, outputs)
+
+    def save(self, path: str | Path) -> None:
+        self._first.save(path)
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         known = {port.name: port.shape for port in self.inputs}

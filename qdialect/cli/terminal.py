@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 from qdialect import bytecode
 from qdialect.context import decoded
 from qdialect.diagnostics import ParseError, QDialectError, printable
-from qdialect.files import read_bytes
+from qdialect.files import read_bytes, write_files
 
 _INTERRUPTED = 130
 
@@ -72,12 +71,7 @@ def write_output(name: str, content: str | bytes) -> None:
 
 def write_file(name: str, content: bytes) -> None:
     """Write a file as a whole or not at all; raises `QDialectError` where that is impossible."""
-    try:
-        _replace(Path(name), content)
-    except (OSError, ValueError) as error:
-        # A path with NUL is a ValueError.
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise QDialectError(f"cannot write '{name}': {reason}") from error
+    write_files({Path(name): content})
 
 
 def _stdin() -> bytes:
@@ -95,23 +89,6 @@ def _write_stdout(content: bytes) -> None:
         rest = rest[sys.stdout.buffer.write(rest) :]
     # What follows on stderr comes after it.
     sys.stdout.buffer.flush()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    if path.exists() and not path.is_file():
-        # A device or a pipe.
-        path.write_bytes(content)
-        return
-    # A link stays one.
-    path = path.resolve()
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        if path.exists():
-            shutil.copymode(path, draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _flush() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from qdialect._mlir import ir
-from qdialect.lowering.lowered import Lowered, Port, error_at_module
+from qdialect.interface import Port
+from qdialect.lowering.lowered import Lowered, error_at_module
 from qdialect.lowering.to_gomp import is_divided
 
 _ENTRY = "main"

@@ -20,11 +20,11 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.interface import KernelCall, Port
 from qdialect.lowering import attribute_tree
 from qdialect.lowering.attribute_tree import Tree
 from qdialect.lowering.errors import error_at
 from qdialect.lowering.phase import Phase
-from qdialect.lowering.program import KernelCall
 
 PHASE = "qnn.phase"
 TARGET = "qnn.target"
@@ -32,17 +32,6 @@ PROGRAM = "qnn.program"
 CONSTANTS = "qnn.constants"
 
 _ELEMENTS: Mapping[np.dtype[np.generic], str] = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a network; scale and zero point where it is quantized."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-    scale: float | None
-    zero_point: int | None
 
 
 @dataclass(frozen=True)

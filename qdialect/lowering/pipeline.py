@@ -14,7 +14,7 @@ from qdialect.diagnostics import CompileError, PassError
 from qdialect.lowering import contracts, lowered
 from qdialect.lowering.constant_operands import check_elements
 from qdialect.lowering.entry import check_entry
-from qdialect.lowering.lowered import Lowered, Port, error_at_module, phase_of, target_name_of
+from qdialect.lowering.lowered import Lowered, error_at_module, phase_of, target_name_of
 from qdialect.lowering.passes.to_linalg import ToLinalgPass
 from qdialect.lowering.passes.to_llvm import ToLlvmPass
 from qdialect.lowering.passes.to_threads import ToThreadsPass
@@ -28,7 +28,7 @@ from qdialect.passes.pass_base import Pass
 from qdialect.pipeline import PassManager
 from qdialect.target import Target
 
-__all__ = ["Lowered", "Phase", "Port", "compile_to", "lower", "passes_between", "target_of", "threads_of"]
+__all__ = ["Lowered", "Phase", "compile_to", "lower", "passes_between", "target_of", "threads_of"]
 
 
 @dataclass(frozen=True)

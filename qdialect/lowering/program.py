@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
+from qdialect.interface import KernelCall
 from qdialect.lowering.arena import Lifetime, peak, plan_arena
 from qdialect.lowering.kernel_text import Buffer, KernelText, number_text
 from qdialect.lowering.scalar_body import Value
@@ -88,19 +89,6 @@ class Call:
     def summary(self) -> KernelCall:
         """The call without what it gets."""
         return KernelCall(self.label, self.kernel, self.names, self.macs, self.bytes_moved)
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """A call as it is reported: what it computes, by which kernel, and the names of the model's nodes."""
-
-    label: str
-    kernel: int
-    names: tuple[str, ...]
-    macs: int = 0
-    """Products that it sums up, those with padding included."""
-    bytes_moved: int = 0
-    """Size of what it reads and of what it writes, constants included."""
 
 
 class Kernel(KernelText):

@@ -6,14 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.diagnostics import InputError
-from qdialect.lowering.pipeline import Port
-from qdialect.lowering.program import KernelCall
+from qdialect.interface import KernelCall, Port
 
 Array = NDArray[Any]
 
@@ -106,6 +106,15 @@ class Executable(ABC):
 
         The arrays are kept alive, and must not be given other memory, as `resize` of NumPy does. Raises `InputError`
         as `run` does, and for an input that is not contiguous.
+        """
+
+    @abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the network into a shared library, as ``qdialect-compile`` does, which `qdialect.load` loads.
+
+        It is for CPUs with the instruction sets of the network's target. A C compiler links it. The file is written as
+        a whole or not at all. Raises `CompileError` where there is no C compiler, and for a network of which a
+        framework runs a part; `QDialectError` where the file cannot be written.
         """
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:

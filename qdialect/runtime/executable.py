@@ -1,38 +1,27 @@
-"""A compiled network that is called with NumPy arrays."""
+"""A network that was compiled in this process."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Sequence
-from ctypes import addressof, c_char
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from ctypes import addressof
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.diagnostics import CompileError, InputError
-from qdialect.limits import exceeded_limit, memory_limit
-from qdialect.lowering.pipeline import Lowered, Port
+from qdialect.lowering.pipeline import Lowered
 from qdialect.lowering.to_gomp import is_divided
-from qdialect.runtime import memory, openmp
-from qdialect.runtime.base import NATIVE, Array, Executable, Region, check_array, check_count
-from qdialect.runtime.call_lock import CallLock
-from qdialect.runtime.jit import BoundCall, MachineCode
+from qdialect.runtime import memory, openmp, saving
+from qdialect.runtime.bound_call import BoundCall
+from qdialect.runtime.jit import MachineCode
+from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
+from qdialect.runtime.team_limit import TEAM_LIMIT
 
 _ENTRY = "main"
-_NDARRAY = np.ndarray
-# The stubs of Python 3.11 do not know that an array is a buffer.
-_CHAR_AT: Callable[[Any], c_char] = c_char.from_buffer
 
 
-class CompiledExecutable(Executable):
-    """A network as machine code, with its constants and working memory.
-
-    Threads may share one, but its working memory is one, so that a second call waits for the first: for calls at the
-    same time compile once a thread. A signal handler may call what it interrupts, and a forked process may call it
-    whatever other threads were doing.
-    """
+class CompiledExecutable(NativeExecutable):
+    """A network as machine code of this process, with its constants and working memory."""
 
     def __init__(self, lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the working memory.
@@ -46,159 +35,24 @@ class CompiledExecutable(Executable):
         self.threads = lowered.threads
         self.constants_bytes = lowered.constants.size
         self.working_memory = lowered.arena_bytes
-        self.regions = (_region(lowered),)
-        self._slots = [
-            *(_Slot("input", port) for port in self.inputs),
-            *(_Slot("output", port) for port in self.outputs),
-        ]
+        self.regions = (compiled_region(self),)
         self.ticks: NDArray[np.int64] = np.zeros(len(lowered.calls) + 1 if lowered.clocked else 0, np.int64)
         """Of clocked code, the cycle counter before each kernel call of the last run and at its end; else empty."""
         clock = [self.ticks] if lowered.clocked else []
-        constants, arena = (
-            _allocated(what, _whole(size), allocate)
-            for what, size in (("constants", lowered.constants.size), ("working memory", lowered.arena_bytes))
-        )
+        constants = allocated("constants", lowered.constants.size, allocate)
+        arena = allocated("working memory", lowered.arena_bytes, allocate)
         constants[: lowered.constants.size] = lowered.constants
         self._blocks = [constants, arena, *clock]
+        self._kept = saving.kept(lowered.module)
         self._is_divided = is_divided(lowered.module)
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
-        self._own = self._bound([0] * len(self._slots))
-        self._call, self._point_to = self._own.call, self._own.writer(len(self._slots))
-        self._call_lock = CallLock()
-        self._interrupted: list[int] = []
-        # In the form in which a call takes the least time to go through them.
-        self._counts = len(self.inputs), len(self.outputs)
-        self._start_of = list(enumerate(slot.start for slot in self._slots))
-        self._pairs = [
-            (i, j, self._slots[i].size, self._slots[j].size)
-            for j in range(len(self.inputs), len(self._slots))
-            for i in range(j)
-        ]
+        self._prepare()
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        copies: list[Array] = []
-        starts = self._starts(inputs, outputs, copies)
-        with self._call_lock.lock:
-            # Not empty where a signal handler calls while its own thread is here.
-            outer, self._interrupted = self._interrupted, starts
-            try:
-                self._point_to(*starts)
-                self._call()
-            finally:
-                self._interrupted = outer
-                if outer:
-                    self._point_to(*outer)
-
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Binding:
-        copies: list[Array] = []
-        starts = self._starts(inputs, outputs, copies)
-        if copies:
-            self._refuse_copies(inputs)
-        arrays = tuple(inputs), tuple(outputs)
-        return Binding(*arrays, self._bound(starts, keep=arrays), self._call_lock)
+    def save(self, path: str | Path) -> None:
+        saving.save(self._kept, Path(path))
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
         if self._is_divided:
-            values.append(addressof(openmp.TEAM_LIMIT))
+            values.append(addressof(TEAM_LIMIT))
         return self._code.bind(_ENTRY, values, (*self._blocks, *keep))
-
-    def _starts(self, inputs: Sequence[Array], outputs: Sequence[Array], copies: list[Array]) -> list[int]:
-        """Where the arrays of a call start; inputs that cannot be read as they are get one in `copies`."""
-        if len(inputs) != self._counts[0] or len(outputs) != self._counts[1]:
-            check_count("input", len(inputs), self._counts[0])
-            check_count("output", len(outputs), self._counts[1])
-        arrays = (*inputs, *outputs)
-        starts = [start(arrays[index], copies) for index, start in self._start_of]
-        for i, j, size_i, size_j in self._pairs:
-            if starts[i] < starts[j] + size_j and starts[j] < starts[i] + size_i:
-                raise InputError(f"{self._slots[j].title} must not share memory with {self._slots[i].title}")
-        return starts
-
-    def _refuse_copies(self, inputs: Sequence[Array]) -> NoReturn:
-        unsupported = (i for i, array in enumerate(inputs) if not (array.flags.c_contiguous and array.flags.aligned))
-        raise InputError(f"{self._slots[next(unsupported)].title} must be a contiguous and aligned array to be bound")
-
-
-class Binding:
-    """A network and the arrays of its calls: ``binding()`` computes on what the inputs hold and writes the outputs.
-
-    Nothing is checked, converted or allocated. It shares the working memory with its executable, so that a second call
-    in another thread waits for the first.
-    """
-
-    __slots__ = ("_bound", "_call", "_call_lock", "inputs", "outputs")
-
-    def __init__(
-        self, inputs: tuple[Array, ...], outputs: tuple[Array, ...], bound: BoundCall, call_lock: CallLock
-    ) -> None:
-        self.inputs = inputs
-        """The arrays that a call reads."""
-        self.outputs = outputs
-        """The arrays that a call writes."""
-        self._bound = bound
-        self._call = bound.call
-        self._call_lock = call_lock
-
-    def __call__(self) -> None:
-        """Compute."""
-        with self._call_lock.lock:
-            self._call()
-
-
-class _Slot:
-    """An argument of the compiled function, and what must be passed for it."""
-
-    def __init__(self, kind: str, port: Port) -> None:
-        self.title = f"{kind} '{port.name}'"
-        self.size = math.prod(port.shape) * port.dtype.itemsize
-        self._shape = port.shape
-        self._dtype = port.dtype
-        # Bits of an address that are not zero where it is not aligned.
-        self._odd = port.dtype.alignment - 1
-        self._is_output = kind == "output"
-
-    def start(self, array: Array, copies: list[Array]) -> int:
-        """Where `array` starts, or a copy of it, put into `copies`; raises `InputError` where it does not fit."""
-        if type(array) is not _NDARRAY or array.shape != self._shape or array.dtype != self._dtype:
-            check_array(self.title, array, self._shape, self._dtype)
-        try:
-            # Much faster than `array.ctypes`, and possible only where it is contiguous and writable.
-            start = addressof(_CHAR_AT(array))
-        except (TypeError, ValueError):
-            return self._usable(array, copies).ctypes.data
-        return start if not start & self._odd else self._usable(array, copies).ctypes.data
-
-    def _usable(self, array: Array, copies: list[Array]) -> Array:
-        # In NumPy's words: contiguous, aligned and writable; reading needs the first two.
-        if array.flags.carray:
-            return array
-        if self._is_output:
-            raise InputError(f"{self.title} must be a contiguous, aligned and writable array")
-        usable = np.require(array, requirements=("C", "A"))
-        if usable is not array:
-            copies.append(usable)
-        return usable
-
-
-def _region(lowered: Lowered) -> Region:
-    """All of it; nodes are told by the names of the tensors that they compute."""
-    names = dict.fromkeys(name for call in lowered.calls for name in call.names)
-    products = sum(call.macs for call in lowered.calls)
-    inputs, outputs = (tuple(port.name for port in ports) for ports in (lowered.inputs, lowered.outputs))
-    return Region(NATIVE, tuple(names), products, inputs, outputs)
-
-
-def _allocated(what: str, size: int, allocate: memory.Allocate) -> NDArray[np.uint8]:
-    """A block of `size` bytes; raises `CompileError` where the machine cannot have it."""
-    exceeded = exceeded_limit(size)
-    if exceeded is None:
-        with contextlib.suppress(MemoryError, OSError, ValueError, OverflowError):
-            return allocate(size)
-    allowed = exceeded or memory_limit()
-    raise CompileError(f"{what} of a compiled network must have at most {allowed} bytes here, but needs {size}")
-
-
-def _whole(size: int) -> int:
-    """`size` rounded up to whole lines, at least one."""
-    return max(-(-size // memory.ALIGNMENT), 1) * memory.ALIGNMENT

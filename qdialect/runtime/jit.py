@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir, llvm
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
+from qdialect.runtime.bound_call import BoundCall, packed_call
 
 OPTIMIZATION_LEVEL = 3
 _WORD = 64
-# Its argument needs no conversion, which would cost as much as the call.
-_FUNCTION = ctypes.CFUNCTYPE(None)
 
 
 class MachineCode:
@@ -45,26 +42,7 @@ class MachineCode:
             raise CompileError(f"module must have a function '{name}' that can be called")
         _check_call(name, self._functions[name], len(values))
         # The engine has a wrapper for every function, which takes an array of pointers to its arguments.
-        return BoundCall(self._engine.raw_lookup(name), values, (self, *keep))
-
-
-class BoundCall:
-    """A function and the values of its arguments in one block: calling it again costs no more than the call."""
-
-    def __init__(self, address: int, values: Sequence[int], keep: Sequence[object]) -> None:
-        self._values = (ctypes.c_int64 * len(values))(*values)
-        pointers = (ctypes.c_void_p * len(values))(
-            *(ctypes.addressof(self._values) + 8 * i for i in range(len(values)))
-        )
-        call = partial(_FUNCTION(address), ctypes.byref(pointers))
-        # It holds what it needs by itself: it may outlive this object.
-        call.__dict__["keep"] = (self._values, *keep)
-        self.call: Callable[[], object] = call
-        """Call the function, without the interpreter's lock; as an attribute, with no frame of Python's in between."""
-
-    def writer(self, count: int) -> Callable[..., None]:
-        """What replaces the first `count` values by its arguments."""
-        return partial(struct.Struct(f"={count}q").pack_into, self._values, 0)
+        return packed_call(self._engine.raw_lookup(name), values, (self, *keep))
 
 
 def _functions(module: ir.Module) -> dict[str, llvm.FunctionType]:

@@ -15,11 +15,14 @@ ALIGNMENT = 64
 _LARGE = 1 << 21
 """Bytes of a huge page."""
 
-Allocate = Callable[[int], NDArray[np.uint8]]
+Block = NDArray[np.uint8]
+"""Memory as bytes."""
+
+Allocate = Callable[[int], Block]
 """Gives a writable block of so many bytes that starts at a multiple of `ALIGNMENT`."""
 
 
-def allocate(size: int) -> NDArray[np.uint8]:
+def allocate(size: int) -> Block:
     """A block of `size` bytes with any content; a large one on huge pages where the system has them.
 
     A stream of weights misses the translation of every page of 4 KiB, and hardware prefetches up to its end only.
@@ -31,7 +34,7 @@ def allocate(size: int) -> NDArray[np.uint8]:
     return block[start : start + size]
 
 
-def _mapped(size: int) -> NDArray[np.uint8]:
+def _mapped(size: int) -> Block:
     # Whole huge pages: the last one counts only if the mapping covers it. A shared mapping, the default, would be the
     # same memory in a forked process, whose calls would overwrite this one's.
     block = mmap.mmap(-1, -(-size // _LARGE) * _LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -8,25 +8,12 @@ from functools import cache
 
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.to_gomp import SYMBOLS
-from qdialect.threads import MAX
 
 VARIABLE = "QDIALECT_OPENMP"
 """Environment variable that names the runtime's library, by name or path."""
 
 NAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
 """Libraries that are looked for, in this order."""
-
-TEAM_LIMIT = ctypes.c_int32(MAX)
-"""How many threads compiled code asks for at most; it reads this at every call."""
-
-
-def _compute_alone() -> None:
-    # Threads do not survive a fork, and libgomp waits for them for ever. What else uses the runtime is not asked: its
-    # own settings stay as they are.
-    TEAM_LIMIT.value = 1
-
-
-os.register_at_fork(after_in_child=_compute_alone)
 
 
 @cache

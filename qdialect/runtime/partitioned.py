@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from qdialect.diagnostics import InputError
-from qdialect.lowering.pipeline import Port
+from qdialect.diagnostics import CompileError, Diagnostic, InputError, Severity
+from qdialect.interface import Port
 from qdialect.runtime.base import Array, Bound, Executable, Region, check_array, check_count, empty
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
@@ -85,6 +86,14 @@ class PartitionedExecutable(Executable):
             if not (array.flags.c_contiguous and array.flags.aligned):
                 raise InputError(f"input '{port.name}' must be a contiguous and aligned array to be bound")
         return PartitionedBinding(tuple(inputs), tuple(outputs), self._write)
+
+    def save(self, path: str | Path) -> None:
+        left = [region for region in self.regions if not region.is_compiled]
+        reasons = {node: reason for region in left for node, reason in region.reasons.items()}
+        runners = " and ".join(dict.fromkeys(region.runner for region in left))
+        message = f"network must be compiled as a whole to be saved, but {runners} runs {len(reasons)} of its nodes"
+        notes = tuple(Diagnostic(Severity.NOTE, f"node {node}: {reason}") for node, reason in reasons.items())
+        raise CompileError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 
     def times(self, inputs: Sequence[Array]) -> list[float]:
         """The seconds that each region takes in one call; raises `InputError` where an array does not fit."""

@@ -10,7 +10,8 @@ from qdialect import target
 from qdialect._mlir import ir
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
-from qdialect.runtime.jit import BoundCall, MachineCode
+from qdialect.runtime.bound_call import BoundCall
+from qdialect.runtime.jit import MachineCode
 
 # Independent chains: more than the instruction's latency times its rate, fewer than the registers.
 _CHAINS = 16

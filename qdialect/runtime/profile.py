@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from qdialect import target as targets
 from qdialect._mlir import ir
-from qdialect.lowering.program import KernelCall
+from qdialect.interface import KernelCall
 from qdialect.runtime.compiler import compile_module
-from qdialect.runtime.executable import Binding
+from qdialect.runtime.native import Binding
 from qdialect.runtime.peak import vpdpbusd_rate
 from qdialect.target import Target
 

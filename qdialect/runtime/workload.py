@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qdialect import target
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.lowering.pipeline import Port
+from qdialect.interface import Port
 from qdialect.runtime.base import Executable
 from qdialect.runtime.peak import vpdpbusd_rate
 

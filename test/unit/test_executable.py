@@ -18,7 +18,8 @@ from qdialect.context import parse
 from qdialect.diagnostics import CompileError, ImportModelError, InputError, VerificationError
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, memory
-from qdialect.runtime.executable import Binding, CompiledExecutable
+from qdialect.runtime.executable import CompiledExecutable
+from qdialect.runtime.native import Binding
 
 IMAGE = "tensor<1x5x6x3xui8>"
 NAMES = """

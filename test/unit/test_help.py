@@ -14,7 +14,7 @@ import pytest
 import torch_archives
 from onnx_graphs import ModelBuilder
 
-from qdialect.cli import bench_arguments, import_model, opt, run
+from qdialect.cli import bench_arguments, compile, import_model, opt, run
 from qdialect.frontends.tflite import write_mobilenet
 
 MODULE = """
@@ -39,6 +39,7 @@ def parsed(argv: Sequence[str]) -> int:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "qdialect-bench": parsed,
+    "qdialect-compile": compile.main,
     "qdialect-import": import_model.main,
     "qdialect-opt": opt.main,
     "qdialect-run": run.main,

@@ -15,7 +15,8 @@ from qdialect.context import parse
 from qdialect.diagnostics import CompileError
 from qdialect.dialect import ReshapeOp, build
 from qdialect.dialect.constants import constant
-from qdialect.lowering.pipeline import Phase, Port, compile_to, lower
+from qdialect.interface import Port
+from qdialect.lowering.pipeline import Phase, compile_to, lower
 from qdialect.lowering.program import ALIGNMENT
 from qdialect.lowering.storage import SLACK
 from qdialect.target import GENERIC, TARGETS

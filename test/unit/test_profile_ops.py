@@ -11,8 +11,8 @@ from qdialect import target
 from qdialect.cli.profile_chart import chart, file_content
 from qdialect.cli.profile_table import profile_table
 from qdialect.diagnostics import InputError
+from qdialect.interface import KernelCall
 from qdialect.lowering.pipeline import Phase, lower
-from qdialect.lowering.program import KernelCall
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module, workload
 from qdialect.runtime.profile import CallProfile, Profile, profile_ops

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder
 
-from qdialect.cli import bench, import_model, opt, run
+from qdialect.cli import bench, compile, import_model, opt, run
 from qdialect.frontends.tflite import write_mobilenet
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
 COMMANDS = {
     "qdialect-bench": bench.main,
+    "qdialect-compile": compile.main,
     "qdialect-import": import_model.main,
     "qdialect-opt": opt.main,
     "qdialect-run": run.main,
@@ -28,7 +29,7 @@ def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.Monkey
     relu = builder.node("Relu", builder.input("image", (1, 4)))
     Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))
     lines = re.findall(r"^qdialect-.*$", TEXT, re.MULTILINE)
-    assert len(lines) == 11
+    assert len(lines) == 12
     for line in lines:
         program, *arguments = shlex.split(line, comments=True)
         assert COMMANDS[program](arguments) == 0, line

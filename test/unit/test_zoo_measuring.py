@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder, drawn
 
-from qdialect.lowering.pipeline import Port
+from qdialect.interface import Port
 from tools.zoo import frameworks
 from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import fitting, measured

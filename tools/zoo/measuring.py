@@ -12,7 +12,7 @@ import numpy as np
 import qdialect
 from qdialect.bench.timing import measure
 from qdialect.diagnostics import QDialectError
-from qdialect.lowering.pipeline import Port
+from qdialect.interface import Port
 from tools.zoo import frameworks, truth
 from tools.zoo.distance import difference, distance
 from tools.zoo.flows.samples import Sample

@@ -1,0 +1,65 @@
+"""A network compiled ahead of time: what can be written into files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from qdialect._mlir import ir, llvm
+from qdialect.aot.cpus import features_of
+from qdialect.aot.linking import shared_library
+from qdialect.aot.module import module_of
+from qdialect.aot.network import Network, Version, checked_name
+from qdialect.aot.object_file import object_file
+from qdialect.diagnostics import CompileError
+from qdialect.lowering.lowered import Lowered
+from qdialect.target import Target
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A network, and a module of the LLVM dialect with all of it."""
+
+    network: Network
+    module: ir.Module
+
+    @cached_property
+    def object(self) -> bytes:
+        """An ELF object file; raises `CompileError` where LLVM refuses the module."""
+        return object_file(self.module, f"{self.network.name}_network")
+
+    def library(self, file_name: str) -> bytes:
+        """A shared library that loaders know as `file_name`.
+
+        Raises `CompileError` where there is no C compiler to link it, and where LLVM refuses the module.
+        """
+        return shared_library(self.object, self.network, file_name)
+
+    def llvm_ir(self) -> str:
+        """The module as text of LLVM IR, not yet optimized."""
+        return llvm.translate_module_to_llvmir(self.module.operation)
+
+    def mlir(self) -> str:
+        """The module as text of MLIR's LLVM dialect."""
+        return self.module.operation.get_asm()
+
+
+def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]) -> Artifact:
+    """The artifact of a network that was lowered for each of `targets`, those with the most features first.
+
+    `lowered` are at phase `llvm`, of one context, and are used up. Raises `InputError` for a name that C does not
+    allow, and `CompileError` for code with a clock, which is not to be kept.
+    """
+    first = lowered[0]
+    if first.clocked:
+        raise CompileError("code with a clock is for profiles, and cannot be written into a file")
+    versions = tuple(_version(target, one) for target, one in zip(targets, lowered, strict=True))
+    threads = max(one.threads for one in lowered)
+    network = Network(checked_name(name), first.inputs, first.outputs, threads, versions)
+    return Artifact(network, module_of(network, targets, lowered))
+
+
+def _version(target: Target, lowered: Lowered) -> Version:
+    features = tuple(sorted(features_of(target)))
+    return Version(target.name, features, lowered.arena_bytes, lowered.constants.size, lowered.calls)

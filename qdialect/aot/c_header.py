@@ -1,0 +1,193 @@
+"""The C header of a compiled network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from qdialect.aot.c_text import quoted
+from qdialect.aot.errors import Error
+from qdialect.aot.network import ALIGNMENT, Network
+from qdialect.aot.record import ABI_VERSION, DTYPES, HAS_SCALE, HAS_ZERO_POINT
+from qdialect.interface import Port
+
+_SHARED = """\
+/* What all networks share. */
+#ifndef QDIALECT_ABI_VERSION
+#define QDIALECT_ABI_VERSION {version}
+
+enum qdialect_dtype {{
+{dtypes}
+}};
+
+enum qdialect_error {{
+{errors}
+}};
+
+enum qdialect_quantization {{
+  QDIALECT_HAS_SCALE = {has_scale},
+  QDIALECT_HAS_ZERO_POINT = {has_zero_point}
+}};
+
+/* An input or output. Offsets are in bytes from the start of the qdialect_network that it is part of. */
+typedef struct qdialect_tensor {{
+  uint64_t size;         /* bytes of the array */
+  double scale;          /* real value = scale * (quantized value - zero_point) */
+  int64_t zero_point;
+  uint32_t quantization; /* a sum of qdialect_quantization: which of the two are known */
+  uint32_t dtype;        /* a qdialect_dtype */
+  uint32_t rank;
+  uint32_t shape;        /* offset of rank numbers, int64_t */
+  uint32_t name;         /* offset of UTF-8 text that ends with a zero byte */
+  uint32_t reserved;
+}} qdialect_tensor;
+
+/* A network, as constant data without addresses. */
+typedef struct qdialect_network {{
+  char magic[8];         /* "qdialect", without a zero byte */
+  uint32_t abi_version;  /* QDIALECT_ABI_VERSION of the library */
+  uint32_t size;         /* bytes of this description, with all that it has offsets of */
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t inputs;       /* offset of input_count times qdialect_tensor */
+  uint32_t outputs;      /* offset of output_count times qdialect_tensor */
+  uint32_t name;         /* offset of text, as of a tensor */
+  uint32_t details;      /* offset of JSON for tools; its content may change in any release */
+  uint32_t threads;
+  uint32_t versions;
+  uint64_t workspace_size;
+}} qdialect_network;
+
+static inline const qdialect_tensor *qdialect_input(const qdialect_network *network, size_t index) {{
+  return (const qdialect_tensor *)(const void *)((const char *)network + network->inputs) + index;
+}}
+
+static inline const qdialect_tensor *qdialect_output(const qdialect_network *network, size_t index) {{
+  return (const qdialect_tensor *)(const void *)((const char *)network + network->outputs) + index;
+}}
+
+static inline const char *qdialect_name(const qdialect_network *network, const qdialect_tensor *tensor) {{
+  return (const char *)network + tensor->name;
+}}
+
+static inline const int64_t *qdialect_shape(const qdialect_network *network, const qdialect_tensor *tensor) {{
+  return (const int64_t *)(const void *)((const char *)network + tensor->shape);
+}}
+#elif QDIALECT_ABI_VERSION != {version}
+#error "all networks of a program must have the same QDIALECT_ABI_VERSION"
+#endif
+"""
+
+_OWN = """\
+/* The description of the network. */
+const qdialect_network *{name}_network(void);
+
+/* The number of bytes that {name}_run needs to work in, {macro}_WORKSPACE_SIZE. */
+size_t {name}_workspace_size(void);
+
+/* Computes outputs from inputs, both in the order above, each a dense row-major array that is aligned for its elements.
+   The workspace has {name}_workspace_size() bytes at a multiple of QDIALECT_WORKSPACE_ALIGNMENT and may hold anything
+   before and after. No output may overlap another array or the workspace. Nothing else is written and nothing is
+   allocated: calls with different outputs and workspaces may run at the same time.
+   Returns QDIALECT_OK or a qdialect_error; after an error nothing was written. */
+int {name}_run(const void *const *inputs, void *const *outputs, void *workspace);
+"""
+
+_THREADS = """
+/* The same on at most that many threads of the OpenMP runtime; {name}_run uses up to {threads}.
+   A process that was forked must pass 1. */
+int {name}_run_threads(const void *const *inputs, void *const *outputs, void *workspace, int32_t threads);
+"""
+
+_END = """
+/* The index of the version that this CPU executes, in the order above, or -1 where it can execute none. */
+int32_t {name}_version(void);
+
+/* What a qdialect_error means, in English; the text is constant. */
+const char *{name}_strerror(int error);
+"""
+
+
+def c_header(network: Network, generator: str) -> str:
+    """The text of the header; `generator` is the program that writes it."""
+    name, macro = network.name, network.name.upper()
+    ports = [*_described("input", network.inputs), *_described("output", network.outputs)]
+    versions = [
+        f"     version {i}: {version.target}, which needs {_needs(version.features)}"
+        for i, version in enumerate(network.versions)
+    ]
+    threads = _THREADS.format(name=name, threads=network.threads) if network.threads > 1 else ""
+    return "\n".join(
+        [
+            f"/* Network {name}, written by {generator}.",
+            *(f"     {line}" for line in ports),
+            *versions,
+            "*/",
+            f"#ifndef QDIALECT_NETWORK_{name}_H",
+            f"#define QDIALECT_NETWORK_{name}_H",
+            "",
+            "#include <stddef.h>",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            _shared(),
+            f"#define {macro}_INPUT_COUNT {len(network.inputs)}",
+            f"#define {macro}_OUTPUT_COUNT {len(network.outputs)}",
+            *_sizes(f"{macro}_INPUT", network.inputs),
+            *_sizes(f"{macro}_OUTPUT", network.outputs),
+            f"#define {macro}_WORKSPACE_SIZE {network.workspace_bytes}u",
+            "#ifndef QDIALECT_WORKSPACE_ALIGNMENT",
+            f"#define QDIALECT_WORKSPACE_ALIGNMENT {ALIGNMENT}u",
+            "#endif",
+            "",
+            _OWN.format(name=name, macro=macro) + threads + _END.format(name=name),
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def size_of(port: Port) -> int:
+    """Bytes of an array."""
+    return math.prod(port.shape) * port.dtype.itemsize
+
+
+def _shared() -> str:
+    return _SHARED.format(
+        version=ABI_VERSION,
+        dtypes=",\n".join(f"  QDIALECT_{dtype.upper()} = {i}" for i, dtype in enumerate(DTYPES, 1)),
+        errors=",\n".join(
+            f"  {'QDIALECT_OK' if error is Error.OK else f'QDIALECT_ERROR_{error.name}'} = {error.value}"
+            for error in Error
+        ),
+        has_scale=HAS_SCALE,
+        has_zero_point=HAS_ZERO_POINT,
+    )
+
+
+def _described(kind: str, ports: Sequence[Port]) -> list[str]:
+    return [f"{kind} {i}: {quoted(port.name)}, {_type_of(port)}{_quantization(port)}" for i, port in enumerate(ports)]
+
+
+def _type_of(port: Port) -> str:
+    return f"{port.dtype.name}[{', '.join(map(str, port.shape))}]"
+
+
+def _quantization(port: Port) -> str:
+    scale = "" if port.scale is None else f", scale {port.scale!r}"
+    return scale + ("" if port.zero_point is None else f", zero point {port.zero_point}")
+
+
+def _needs(features: Sequence[str]) -> str:
+    return f"a CPU with {', '.join(features)}" if features else "any x86-64 CPU"
+
+
+def _sizes(prefix: str, ports: Sequence[Port]) -> list[str]:
+    return [f"#define {prefix}_{i}_SIZE {size_of(port)}u" for i, port in enumerate(ports)]

@@ -1,0 +1,233 @@
+"""The public functions of a file, and what they call, as text of the LLVM dialect.
+
+Symbols with a dot are internal: C has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdialect.aot import dispatch
+from qdialect.aot.errors import UNKNOWN, Error, messages
+from qdialect.aot.network import ALIGNMENT, Network
+from qdialect.target import Target
+
+RUN = "run"
+RUN_THREADS = "run_threads"
+
+
+@dataclass(frozen=True)
+class Body:
+    """The compiled `main` of a version."""
+
+    symbol: str
+    constants: str
+    """The symbol of its constants."""
+    is_divided: bool
+    """Whether it takes how many threads it may ask for."""
+
+
+def text(network: Network, targets: Sequence[Target], bodies: Sequence[Body]) -> str:
+    """A module with the public functions; the bodies and constants of the versions are declared in it."""
+    name = network.name
+    kinds = [RUN, *([RUN_THREADS] if network.threads > 1 else [])]
+    # Versions may share their constants.
+    constants = dict.fromkeys(body.constants for body in bodies)
+    functions = [f"llvm.mlir.global external constant @{symbol}() : !llvm.array<1 x i8>" for symbol in constants]
+    functions += [_declaration(network, body) for body in bodies]
+    for kind in kinds:
+        symbols = _run_symbols(network, kind, targets)
+        functions += [_run(network, kind, symbol, body) for symbol, body in zip(symbols, bodies, strict=False)]
+        if network.is_chosen:
+            functions += _chosen(network, kind, symbols)
+    if network.is_chosen:
+        functions.append(dispatch.choose(f"{name}.choose", targets))
+    functions += [
+        _record(name),
+        _constant_function(f"{name}_workspace_size", "i64", network.workspace_bytes),
+        _version(network),
+        _strerror(network),
+    ]
+    return "\n".join(functions)
+
+
+def _run_symbols(network: Network, kind: str, targets: Sequence[Target]) -> list[str]:
+    """The function of each version and, where every CPU may lack something, one that says so."""
+    if not network.is_chosen:
+        return [f"{network.name}_{kind}"]
+    found = [f"{network.name}.{target.name}.{kind}" for target in targets]
+    return found if network.runs_everywhere else [*found, f"{network.name}.none.{kind}"]
+
+
+def _declaration(network: Network, body: Body) -> str:
+    count = len(network.inputs) + len(network.outputs) + 2 + body.is_divided
+    return f"llvm.func @{body.symbol}({', '.join(['!llvm.ptr'] * count)})"
+
+
+def _parameters(kind: str) -> str:
+    limit = ", %threads: i32" if kind == RUN_THREADS else ""
+    return f"(%inputs: !llvm.ptr, %outputs: !llvm.ptr, %workspace: !llvm.ptr{limit}) -> i32"
+
+
+def _chosen(network: Network, kind: str, symbols: Sequence[str]) -> list[str]:
+    name = network.name
+    types = "ptr, ptr, ptr, i32" if kind == RUN_THREADS else "ptr, ptr, ptr"
+    found = [
+        dispatch.resolver(f"{name}.resolve.{kind}", f"{name}.choose", symbols),
+        f"llvm.mlir.ifunc external @{name}_{kind} : !llvm.func<i32 ({types})>, !llvm.ptr @{name}.resolve.{kind}",
+    ]
+    if not network.runs_everywhere:
+        lines = [f"llvm.func internal @{symbols[-1]}{_parameters(kind)} {{", *_returned(Error.CPU), "}"]
+        found.append("\n".join(lines))
+    return found
+
+
+def _run(network: Network, kind: str, symbol: str, body: Body) -> str:
+    linkage = "internal " if network.is_chosen else ""
+    counts = len(network.inputs), len(network.outputs)
+    checked = [f"%{kind}" for kind, count in zip(("inputs", "outputs"), counts, strict=True) if count]
+    arrays = [f"%in{i}" for i in range(counts[0])] + [f"%out{i}" for i in range(counts[1])]
+    limits = _limit(network, kind) if body.is_divided else []
+    arguments = [*arrays, "%constants", "%workspace", *(["%limit"] if body.is_divided else [])]
+    return "\n".join(
+        [
+            f"llvm.func {linkage}@{symbol}{_parameters(kind)} {{",
+            "  %null = llvm.mlir.zero : !llvm.ptr",
+            *_is_any_null("lists", [*checked, "%workspace"]),
+            "  llvm.cond_br %lists, ^null, ^lists",
+            "^null:",
+            *_returned(Error.NULL),
+            "^lists:",
+            *_loads("in", "%inputs", counts[0]),
+            *_loads("out", "%outputs", counts[1]),
+            *_is_any_null("arrays", arrays),
+            "  llvm.cond_br %arrays, ^null, ^aligned",
+            "^aligned:",
+            f"  %lowest = llvm.mlir.constant({ALIGNMENT - 1} : i64) : i64",
+            "  %zero = llvm.mlir.constant(0 : i64) : i64",
+            "  %address = llvm.ptrtoint %workspace : !llvm.ptr to i64",
+            "  %odd = llvm.and %address, %lowest : i64",
+            '  %is_odd = llvm.icmp "ne" %odd, %zero : i64',
+            "  llvm.cond_br %is_odd, ^odd, ^threads",
+            "^odd:",
+            *_returned(Error.ALIGNMENT),
+            "^threads:",
+            *(_thread_check() if kind == RUN_THREADS else ["  llvm.br ^run", "^run:"]),
+            f"  %constants = llvm.mlir.addressof @{body.constants} : !llvm.ptr",
+            *limits,
+            f"  llvm.call @{body.symbol}({', '.join(arguments)}) : ({', '.join(['!llvm.ptr'] * len(arguments))}) -> ()",
+            *_returned(Error.OK),
+            "}",
+        ]
+    )
+
+
+def _limit(network: Network, kind: str) -> list[str]:
+    all_threads = f"  %threads = llvm.mlir.constant({network.threads} : i32) : i32"
+    return [
+        *([all_threads] if kind == RUN else []),
+        "  %one = llvm.mlir.constant(1 : i32) : i32",
+        "  %limit = llvm.alloca %one x i32 : (i32) -> !llvm.ptr",
+        "  llvm.store %threads, %limit : i32, !llvm.ptr",
+    ]
+
+
+def _thread_check() -> list[str]:
+    return [
+        "  %fewest = llvm.mlir.constant(1 : i32) : i32",
+        '  %too_few = llvm.icmp "slt" %threads, %fewest : i32',
+        "  llvm.cond_br %too_few, ^too_few, ^run",
+        "^too_few:",
+        *_returned(Error.THREADS),
+        "^run:",
+    ]
+
+
+def _is_any_null(name: str, pointers: Sequence[str]) -> list[str]:
+    """Whether one of `pointers` is null, as ``%name``."""
+    lines = [f"  %{name}_start = llvm.mlir.constant(false) : i1"]
+    found = f"%{name}_start"
+    for i, pointer in enumerate(pointers):
+        until = f"%{name}" if i == len(pointers) - 1 else f"%{name}_until{i}"
+        lines += [
+            f'  %{name}{i}_is_null = llvm.icmp "eq" {pointer}, %null : !llvm.ptr',
+            f"  {until} = llvm.or {found}, %{name}{i}_is_null : i1",
+        ]
+        found = until
+    return lines
+
+
+def _loads(name: str, list_: str, count: int) -> list[str]:
+    return [
+        line
+        for i in range(count)
+        for line in (
+            f"  %{name}{i}_at = llvm.getelementptr {list_}[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
+            f"  %{name}{i} = llvm.load %{name}{i}_at : !llvm.ptr -> !llvm.ptr",
+        )
+    ]
+
+
+def _returned(error: Error) -> list[str]:
+    return [
+        f"  %error{error.value} = llvm.mlir.constant({error.value} : i32) : i32",
+        f"  llvm.return %error{error.value} : i32",
+    ]
+
+
+def _record(name: str) -> str:
+    return (
+        f"llvm.mlir.global external constant @{name}.record() : !llvm.array<1 x i8>\n"
+        f"llvm.func @{name}_network() -> !llvm.ptr {{\n"
+        f"  %record = llvm.mlir.addressof @{name}.record : !llvm.ptr\n"
+        "  llvm.return %record : !llvm.ptr\n}"
+    )
+
+
+def _constant_function(symbol: str, type_: str, value: int) -> str:
+    return (
+        f"llvm.func @{symbol}() -> {type_} {{\n"
+        f"  %value = llvm.mlir.constant({value} : {type_}) : {type_}\n"
+        f"  llvm.return %value : {type_}\n}}"
+    )
+
+
+def _version(network: Network) -> str:
+    """A function that returns the index of the version that runs, -1 where none does."""
+    name = network.name
+    if not network.is_chosen:
+        return _constant_function(f"{name}_version", "i32", 0)
+    return (
+        f"llvm.func @{name}_version() -> i32 {{\n"
+        f"  %choice = llvm.call @{name}.choose() : () -> i32\n"
+        f"  %count = llvm.mlir.constant({len(network.versions)} : i32) : i32\n"
+        "  %none = llvm.mlir.constant(-1 : i32) : i32\n"
+        '  %is_none = llvm.icmp "eq" %choice, %count : i32\n'
+        "  %version = llvm.select %is_none, %none, %choice : i1, i32\n"
+        "  llvm.return %version : i32\n}"
+    )
+
+
+def _strerror(network: Network) -> str:
+    texts = [text.encode() + b"\0" for text in (*messages(network), UNKNOWN)]
+    starts = [sum(map(len, texts[:i])) for i in range(len(texts))]
+    whole = b"".join(texts)
+    literal = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in whole)
+    lines = [
+        f'llvm.mlir.global internal constant @{network.name}.messages("{literal}") : !llvm.array<{len(whole)} x i8>',
+        f"llvm.func @{network.name}_strerror(%error: i32) -> !llvm.ptr {{",
+        f"  %messages = llvm.mlir.addressof @{network.name}.messages : !llvm.ptr",
+        f"  %start_unknown = llvm.mlir.constant({starts[-1]} : i64) : i64",
+    ]
+    found = "%start_unknown"
+    for number, start in enumerate(starts[:-1]):
+        lines += [
+            f"  %number{number} = llvm.mlir.constant({number} : i32) : i32",
+            f"  %start{number} = llvm.mlir.constant({start} : i64) : i64",
+            f'  %is{number} = llvm.icmp "eq" %error, %number{number} : i32',
+            f"  %found{number} = llvm.select %is{number}, %start{number}, {found} : i1, i64",
+        ]
+        found = f"%found{number}"
+    at = f"  %text = llvm.getelementptr %messages[{found}] : (!llvm.ptr, i64) -> !llvm.ptr, i8"
+    return "\n".join([*lines, at, "  llvm.return %text : !llvm.ptr", "}"])

@@ -1,0 +1,65 @@
+"""A shared library from an object file, by the system's C compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdialect.aot.network import Network
+from qdialect.diagnostics import CompileError
+
+COMPILERS = ("cc", "gcc", "clang")
+"""Commands that are looked for, in this order, where the environment variable ``CC`` names none."""
+
+DESCRIPTION = "qdialect_network_of_file"
+"""The symbol of a shared library whose function returns the record of its network, whatever that is called."""
+
+
+def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
+    """The shared library `file_name` with the network of an object file.
+
+    Only the functions of the C interface are visible. Nothing of the compiler's start-up files is in it, so that
+    loading it runs nothing. Raises `CompileError` where there is no C compiler, and where it fails.
+    """
+    command = c_compiler()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "network.o").write_bytes(code)
+        (folder / "symbols.map").write_text(f"{{ global: {network.name}_*; {DESCRIPTION}; local: *; }};\n")
+        options = [
+            *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", f"-Wl,-soname,{file_name}"),
+            f"-Wl,--defsym={DESCRIPTION}={network.name}_network",
+            *("-Wl,--no-undefined", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
+            *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
+        ]
+        _run([*command, *options], folder)
+        return (folder / "network.so").read_bytes()
+
+
+def c_compiler() -> list[str]:
+    """The command of the system's C compiler; raises `CompileError` where there is none."""
+    named = shlex.split(os.environ.get("CC", ""))
+    candidates = [named] if named else [[name] for name in COMPILERS]
+    for command in candidates:
+        if shutil.which(command[0]):
+            return command
+    tried = f"CC names '{named[0]}', which is not there" if named else f"none of {', '.join(COMPILERS)} is there"
+    raise CompileError(
+        f"a shared library is linked by a C compiler, but {tried}: install gcc or clang, or make an object file with "
+        "qdialect-compile --emit=obj"
+    )
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    try:
+        subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, errors="replace")
+    except OSError as error:
+        raise CompileError(f"cannot run the C compiler '{command[0]}': {error.strerror}") from error
+    except subprocess.CalledProcessError as error:
+        lines = str(error.stderr).strip().splitlines() or ["it printed nothing"]
+        raise CompileError(f"the C compiler '{command[0]}' cannot link the network: {lines[-1]}") from error

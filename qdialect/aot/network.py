@@ -1,0 +1,80 @@
+"""What a compiled file says of the network in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdialect.diagnostics import InputError
+from qdialect.interface import KernelCall, Port
+
+ALIGNMENT = 64
+"""Bytes: what the address of a workspace is a multiple of."""
+
+LONGEST_NAME = 200
+"""Characters; C compilers and linkers take more, and file names do not."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A network compiled for CPUs of one kind."""
+
+    target: str
+    features: tuple[str, ...]
+    """What a CPU must have, by LLVM's names."""
+    workspace_bytes: int
+    constants_bytes: int
+    calls: tuple[KernelCall, ...]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network as a file has it: one interface, and a version for each kind of CPU."""
+
+    name: str
+    """What the C functions begin with."""
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    threads: int
+    versions: tuple[Version, ...]
+    """Those with the most features first."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of memory that a call works in, whichever version runs; whole lines, at least one."""
+        largest = max(version.workspace_bytes for version in self.versions)
+        return max(-(-largest // ALIGNMENT), 1) * ALIGNMENT
+
+    @property
+    def runs_everywhere(self) -> bool:
+        """Whether a version runs on every x86-64 CPU."""
+        return not self.versions[-1].features
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the CPU must be asked which version it can run."""
+        return len(self.versions) > 1 or not self.runs_everywhere
+
+
+def checked_name(name: str) -> str:
+    """`name`, where C functions can begin with it; raises `InputError` where they cannot."""
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        wanted = f"a C identifier of at most {LONGEST_NAME} characters that begins with a letter"
+        raise InputError(f"name of a network must be {wanted}, but got '{name}'")
+    return name
+
+
+def name_of_file(path: Path) -> str:
+    """A name for the network in the file at `path`: its stem, with ``_`` for what C does not allow in a name."""
+    found = _NO_NAME.sub("_", path.name.partition(".")[0]).strip("_")[:LONGEST_NAME]
+    return found if _NAME.fullmatch(found) else f"network_{found}"[:LONGEST_NAME].rstrip("_")
+
+
+def target_titles(versions: Sequence[Version]) -> str:
+    """The versions in one line, as messages name them."""
+    return ", ".join(version.target for version in versions)

@@ -1,0 +1,40 @@
+"""Machine code of a module as an object file, on a machine that need not be able to execute it."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from pathlib import Path
+
+from qdialect._mlir import ExecutionEngine, ir
+from qdialect.aot import elf
+from qdialect.context import captured_diagnostics
+from qdialect.diagnostics import CompileError
+from qdialect.lowering.to_gomp import SYMBOLS
+
+OPTIMIZATION_LEVEL = 3
+
+# The engine has an entry point of its own for every public function.
+_WRAPPER = "_mlir_"
+# The engine links what it compiles, and nothing of it is executed: any address will do.
+_ANYWHERE = 1 << 12
+
+
+def object_file(module: ir.Module, entry: str) -> bytes:
+    """An ELF object of a module of the LLVM dialect, position-independent; `entry` is one of its public functions.
+
+    Raises `CompileError` where LLVM refuses the module.
+    """
+    with captured_diagnostics(module.context) as said, tempfile.TemporaryDirectory() as folder:
+        try:
+            engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=True, enable_pic=True)
+            for symbol in SYMBOLS:
+                engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
+            # All of the module is compiled with it.
+            engine.raw_lookup(entry)
+            path = Path(folder) / "module.o"
+            engine.dump_to_object_file(str(path))
+            code = path.read_bytes()
+        except (RuntimeError, OSError) as error:
+            raise CompileError("module cannot be turned into machine code", tuple(said)) from error
+    return elf.ordinary(code, lambda name: name.startswith(_WRAPPER))

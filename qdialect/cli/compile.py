@@ -1,0 +1,162 @@
+"""``qdialect-compile``: a model as a shared library, an object file or text, for programs without Python."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import qdialect
+from qdialect._mlir import ir
+from qdialect.aot.artifact import Artifact, artifact_of
+from qdialect.aot.c_header import c_header
+from qdialect.aot.cpp_header import cpp_header
+from qdialect.aot.cpus import CPUS, versions_of
+from qdialect.aot.disassembly import disassembly
+from qdialect.aot.linking import c_compiler
+from qdialect.aot.network import checked_name, name_of_file
+from qdialect.cli import terminal
+from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.threads_argument import add_threads_argument
+from qdialect.diagnostics import InputError
+from qdialect.files import write_files
+from qdialect.lowering.lowered import target_name_of
+from qdialect.lowering.pipeline import lower, threads_of
+from qdialect.model_files import FORMATS, read_model
+from qdialect.target import Target
+
+PROGRAM = "qdialect-compile"
+_HEADERS = (".h", ".hpp")
+_EXAMPLES = """\
+The library exports NAME_run and what else the header declares; it needs libc and, with --threads, an OpenMP runtime.
+
+examples:
+  qdialect-compile model.tflite -o model.so               a library, model.h for C and model.hpp for C++
+  qdialect-compile model.tflite -o model.so --targets sapphirerapids,x86-64
+                                                          two versions; the CPU decides when the library is loaded
+  qdialect-compile model.onnx -o model.so --batch 8       an .onnx model, its open batch set to 8
+  qdialect-compile model.tflite -o model.so --threads 2   a call is divided among two threads
+  qdialect-compile model.tflite -o net.o --emit obj --mcpu x86-64 --name mobilenet
+                                                          an object file with mobilenet_run, for any x86-64 CPU
+  qdialect-compile model.mlir -o model.ll --emit llvm     LLVM IR; asm is a disassembly, mlir the LLVM dialect
+"""
+
+
+class Arguments(argparse.Namespace):
+    """The command line."""
+
+    model: str
+    output: str
+    emit: str
+    mcpu: str | None
+    targets: list[str] | None
+    threads: int
+    name: str | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(arguments, namespace=Arguments())
+    return terminal.run(PROGRAM, lambda: _compile(options))
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """End as every other error does: one line, exit status 1."""
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Compile a quantized model into a file that runs without Python.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; '-' is stdout for text")
+    parser.add_argument(
+        "--emit", choices=tuple(_EMITTED), default="so", help="so (default) and obj come with a .h and a .hpp file"
+    )
+    add_import_arguments(parser)
+    cpus = parser.add_mutually_exclusive_group()
+    cpus.add_argument("--mcpu", metavar="NAME", help=f"the CPU: host (default) or one of {', '.join(CPUS)}")
+    cpus.add_argument(
+        "--targets", type=_names, metavar="NAME,NAME,...", help="several CPUs: the best version runs on each"
+    )
+    add_threads_argument(parser.add_argument)
+    parser.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names with commas between them, but got '{text}'")
+    return names
+
+
+def _compile(options: Arguments) -> int:
+    path = Path(options.output)
+    name = checked_name(options.name if options.name is not None else name_of_file(path))
+    _check_output(options, path)
+    module = read_model(options.model, import_options(options))
+    targets = _targets(options, module)
+    threads = threads_of(module, options.threads)
+    artifact = artifact_of(name, targets, [lower(module, target, threads=threads) for target in targets])
+    contents = _EMITTED[options.emit](artifact, path)
+    if options.output == "-":
+        terminal.write_output("-", contents[path])
+    else:
+        write_files(contents)
+    return 0
+
+
+def _check_output(options: Arguments, path: Path) -> None:
+    """Say what is wrong before minutes of compilation, not after."""
+    is_binary = options.emit in ("so", "obj")
+    if is_binary and options.output == "-":
+        raise InputError(f"--emit {options.emit} writes several files, so that --output must name one, but got '-'")
+    if is_binary and path.suffix in _HEADERS:
+        raise InputError(f"--output must not name the header, which is written beside it, but got '{path}'")
+    if options.emit == "so":
+        c_compiler()
+
+
+def _targets(options: Arguments, module: ir.Module) -> tuple[Target, ...]:
+    if options.mcpu is None and options.targets is None:
+        # A module that was lowered knows what for.
+        return versions_of([target_name_of(module) or "host"])
+    return versions_of(options.targets or [options.mcpu or ""])
+
+
+def _library(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
+    return {**_with_headers(artifact, path), path: artifact.library(path.name)}
+
+
+def _object(artifact: Artifact, path: Path) -> Mapping[Path, bytes]:
+    return {**_with_headers(artifact, path), path: artifact.object}
+
+
+def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
+    generator = f"{PROGRAM} {qdialect.__version__}"
+    header, cpp = (path.with_suffix(suffix) for suffix in _HEADERS)
+    return {
+        header: c_header(artifact.network, generator).encode(),
+        cpp: cpp_header(artifact.network, header.name, generator).encode(),
+    }
+
+
+_EMITTED: Mapping[str, Callable[[Artifact, Path], Mapping[Path, bytes]]] = {
+    "so": _library,
+    "obj": _object,
+    "asm": lambda artifact, path: {path: disassembly(artifact.object).encode()},
+    "llvm": lambda artifact, path: {path: artifact.llvm_ir().encode()},
+    "mlir": lambda artifact, path: {path: artifact.mlir().encode()},
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

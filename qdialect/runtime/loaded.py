@@ -1,0 +1,106 @@
+"""A network from a file that was compiled before: the compiler and its bindings are not needed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdialect.aot import record
+from qdialect.aot.network import Network, Version, target_titles
+from qdialect.diagnostics import LoadError
+from qdialect.files import is_regular, read_bytes, write_files
+from qdialect.runtime.bound_call import BoundCall, run_call
+from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
+from qdialect.runtime.team_limit import TEAM_LIMIT
+
+_DESCRIPTION = "qdialect_network_of_file"
+_RUN, _RUN_THREADS = "run", "run_threads"
+# An ELF header: magic, class and data; where section headers are, their size and count.
+_ELF = b"\x7fELF\x02\x01"
+_HEADER = struct.Struct("<6s34xQ10x2H2x")
+
+
+class LoadedExecutable(NativeExecutable):
+    """A network of a shared library, with its working memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the file at `path`; raises `LoadError` as `qdialect.load` says."""
+        library = _library(path)
+        network = _network(library, path)
+        version = _version(library, network, path)
+        self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
+        self.calls = version.calls
+        self.kernels = len({call.kernel for call in version.calls})
+        self.constants_bytes = version.constants_bytes
+        self.working_memory = version.workspace_bytes
+        self.regions = (compiled_region(self),)
+        self._path, self._library = path, library
+        kind = _RUN_THREADS if network.threads > 1 else _RUN
+        self._address = _address(library, f"{network.name}_{kind}")
+        self._workspace = allocated("working memory", network.workspace_bytes)
+        self._prepare()
+
+    def save(self, path: str | Path) -> None:
+        write_files({Path(path): read_bytes(self._path, LoadError)})
+
+    def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
+        # An error that it could return was met when the file was loaded.
+        limits = [TEAM_LIMIT] if self.threads > 1 else []
+        lists = starts[: len(self.inputs)], starts[len(self.inputs) :]
+        return run_call(self._address, *lists, self._workspace.ctypes.data, limits, (self._workspace, *keep))
+
+
+def _library(path: Path) -> ctypes.CDLL:
+    _check_file(path)
+    try:
+        # With its folder: a name alone is looked for in the system's folders.
+        return ctypes.CDLL(os.path.abspath(path))
+    except OSError as error:
+        raise LoadError(f"cannot load '{path}': {error}") from error
+
+
+def _check_file(path: Path) -> None:
+    """Raise `LoadError` for what the system's loader must not map: a file that was cut off ends the process."""
+    if not is_regular(path):
+        reason = "it must be a regular file" if path.exists() else "no such file"
+        raise LoadError(f"cannot load '{path}': {reason}")
+    try:
+        with path.open("rb") as file:
+            start, size = file.read(_HEADER.size), os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise LoadError(f"cannot load '{path}': {error.strerror}") from error
+    if len(start) < _HEADER.size or not start.startswith(_ELF):
+        raise LoadError(f"'{path}' must be a shared library of 64 bits, but begins with {start[:4]!r}")
+    _, table, entry, count = _HEADER.unpack(start)
+    if table + entry * count > size:
+        raise LoadError(f"'{path}' must have {table + entry * count} bytes, but has {size}: it was cut off")
+
+
+def _network(library: ctypes.CDLL, path: Path) -> Network:
+    try:
+        describe = library[_DESCRIPTION]
+    except AttributeError as error:
+        raise LoadError(f"'{path}' must export '{_DESCRIPTION}', as libraries of qdialect-compile do") from error
+    describe.restype = ctypes.c_void_p
+    address = describe()
+    try:
+        size = record.size_of(ctypes.string_at(address, record.START_SIZE))
+        return record.read(ctypes.string_at(address, size))
+    except LoadError as error:
+        raise LoadError(f"cannot load '{path}': {error.message}") from error
+
+
+def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
+    """The version that this CPU executes."""
+    index = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
+    if index < 0:
+        titles = target_titles(network.versions)
+        raise LoadError(f"cannot load '{path}': this CPU can execute none of its versions: {titles}")
+    return network.versions[index]
+
+
+def _address(library: ctypes.CDLL, symbol: str) -> int:
+    return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0

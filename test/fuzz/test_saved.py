@@ -1,0 +1,47 @@
+"""What is saved and loaded gives the bits of what was compiled, on drawn modules."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn_contractions import CONTRACTIONS
+from drawn_f32 import F32_VALUES
+from drawn_ops import OTHERS
+from graphs import random_inputs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import qdialect
+from qdialect import target
+from qdialect.context import parse
+from qdialect.lowering import to_threads
+
+KINDS = CONTRACTIONS | OTHERS | F32_VALUES
+TARGETS = [name for name, one in target.TARGETS.items() if one.features <= target.host_features()]
+_IS_CAMPAIGN = settings().max_examples > settings.get_profile("default").max_examples
+FEW = settings(max_examples=settings().max_examples // 10 if _IS_CAMPAIGN else 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_code_computes_the_same(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(to_threads, "WORTH", 0)
+    paths = (tmp_path / f"network{number}.so" for number in range(100_000))
+
+    @FEW
+    @given(KINDS[kind], st.sampled_from(TARGETS), st.sampled_from((1, 1, 2)), st.integers(0, 999))
+    def check(text: str, name: str, threads: int, seed: int) -> None:
+        module, path = parse(text), next(paths)
+        compiled = qdialect.compile(module, target=name, threads=threads)
+        compiled.save(path)
+        loaded = qdialect.load(path)
+        inputs = random_inputs(module, seed)
+        found, wanted = loaded(*inputs), compiled(*inputs)
+        for one, other in zip(_listed(found), _listed(wanted), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+    check()
+
+
+def _listed(found: np.ndarray | tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    return [np.atleast_1d(array) for array in (found if isinstance(found, tuple) else (found,))]

@@ -1,0 +1,144 @@
+"""Which version of a network runs on which CPU: names, features, and the code that asks the CPU."""
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from qdialect import target
+from qdialect._mlir import ir
+from qdialect.aot.cpus import BITS, CPUS, features_of, target_of_cpu, versions_of
+from qdialect.aot.dispatch import choose, masks_of
+from qdialect.context import make_context
+from qdialect.diagnostics import CompileError
+from qdialect.runtime.jit import MachineCode
+from qdialect.target import TARGETS
+
+REGISTERS = ("eax", "ebx", "ecx", "edx")
+ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv)", "[^"]*" ([^:]*) :')
+EVERYTHING = frozenset(BITS)
+OSXSAVE = 27
+ZMM_STATE, YMM_STATE = 0xE7, 0x7
+
+
+def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20) -> dict[int, dict[str, int]]:
+    """What CPUID says on a CPU, by leaf and register."""
+    found: dict[int, dict[str, int]] = {leaf: dict.fromkeys(REGISTERS, 0) for leaf in (0, 1, 7, 0x80000001)}
+    found[0]["eax"] = leaves
+    found[1]["ecx"] = saves << OSXSAVE
+    for feature in features:
+        bit = BITS[feature]
+        found[bit.leaf][bit.register] |= 1 << bit.number
+    return found
+
+
+def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int = ZMM_STATE) -> int:
+    """The version that code chooses where CPUID and XGETBV give these answers."""
+    words_type, pair_type = "!llvm.struct<(i32, i32, i32, i32)>", "!llvm.struct<(i32, i32)>"
+    text = ASKED.sub(r"llvm.call @\1(\2) :", choose("choose", versions_of(names)))
+    cases = "".join(
+        f"""
+          %leaf{leaf} = llvm.mlir.constant({signed(leaf)} : i32) : i32
+          %is{leaf} = llvm.icmp "eq" %leaf, %leaf{leaf} : i32
+          %answer{leaf} = llvm.mlir.constant(dense<[{", ".join(str(signed(words[r])) for r in REGISTERS)}]>
+            : vector<4xi32>) : vector<4xi32>
+          %found{leaf} = llvm.select %is{leaf}, %answer{leaf}, %found{before} : i1, vector<4xi32>"""
+        for before, (leaf, words) in zip(["", *cpuid], cpuid.items(), strict=False)
+    )
+    parts = "".join(
+        f"""
+          %n{i} = llvm.mlir.constant({i} : i32) : i32
+          %word{i} = llvm.extractelement %found{[*cpuid][-1]}[%n{i} : i32] : vector<4xi32>
+          %part{i + 1} = llvm.insertvalue %word{i}, %part{i}[{i}] : {words_type}"""
+        for i in range(4)
+    )
+    module = f"""
+      llvm.func @cpuid(%leaf: i32, %subleaf: i32) -> {words_type} {{
+          %found = llvm.mlir.zero : vector<4xi32>{cases}
+          %part0 = llvm.mlir.undef : {words_type}{parts}
+          llvm.return %part4 : {words_type}
+      }}
+      llvm.func @xgetbv(%index: i32) -> {pair_type} {{
+          %low = llvm.mlir.constant({state} : i32) : i32
+          %part0 = llvm.mlir.undef : {pair_type}
+          %part1 = llvm.insertvalue %low, %part0[0] : {pair_type}
+          llvm.return %part1 : {pair_type}
+      }}
+      {text.replace("internal ", "")}
+      llvm.func @main(%result: !llvm.ptr) {{
+          %found = llvm.call @choose() : () -> i32
+          llvm.store %found, %result : i32, !llvm.ptr
+          llvm.return
+      }}"""
+    with make_context():
+        code = MachineCode(ir.Module.parse(module))
+    result = np.full(1, -1, np.int32)
+    code.bind("main", [result.ctypes.data]).call()
+    return int(result[0])
+
+
+def signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+ALL = ["x86-64", "znver4", "cascadelake"]
+
+
+def test_the_best_version_that_fits_is_chosen() -> None:
+    assert [one.name for one in versions_of(ALL)] == ["avx512vbmi", "avx512vnni", "generic"]
+    assert chosen(ALL, answers(EVERYTHING)) == 0
+    assert chosen(ALL, answers(EVERYTHING - {"avx512vbmi"})) == 1
+    assert chosen(ALL, answers(EVERYTHING - {"avx512vnni"})) == 2
+    assert chosen(ALL, answers(frozenset())) == 2
+
+
+@pytest.mark.parametrize("feature", sorted(features_of(TARGETS["avx512vbmi"])))
+def test_every_feature_that_code_may_use_is_asked_for(feature: str) -> None:
+    assert chosen(["znver4"], answers(EVERYTHING - {feature})) == 1
+    assert chosen(["znver4"], answers(features_of(TARGETS["avx512vbmi"]))) == 0
+
+
+def test_the_operating_system_must_save_the_registers() -> None:
+    assert chosen(ALL, answers(EVERYTHING), state=YMM_STATE) == 2
+    assert chosen(ALL, answers(EVERYTHING, saves=False)) == 2
+    assert chosen(["znver4"], answers(EVERYTHING, saves=False)) == 1
+
+
+def test_old_cpus_are_not_asked_what_they_do_not_know() -> None:
+    # On them a leaf beyond the highest gives the numbers of another one.
+    assert chosen(ALL, answers(EVERYTHING, leaves=6)) == 2
+
+
+def test_masks_are_those_of_the_manuals() -> None:
+    assert masks_of(TARGETS["generic"]) == {}
+    assert masks_of(TARGETS["avx512vbmi"]) == {
+        (1, "ecx"): 0x30D82201 | 1 << 12 | 1 << 22,
+        (7, "ebx"): 0xD0030128,
+        (7, "ecx"): 0x802,
+        (0x80000001, "ecx"): 0x21,
+    }
+
+
+def test_code_may_use_what_its_target_has() -> None:
+    for one in TARGETS.values():
+        assert one.features <= features_of(one) <= EVERYTHING
+
+
+def test_a_version_is_made_once_for_names_of_one_kind() -> None:
+    assert versions_of(["znver4", "sapphirerapids", "haswell", "x86-64", "generic"]) == (
+        TARGETS["avx512vbmi"],
+        TARGETS["generic"],
+    )
+
+
+def test_host_is_the_machine_that_compiles() -> None:
+    assert target_of_cpu("host") == target.host()
+
+
+def test_an_unknown_cpu_is_an_error_that_names_the_known() -> None:
+    with pytest.raises(CompileError) as error:
+        target_of_cpu("znver44")
+    known = ", ".join(CPUS)
+    assert error.value.message == f"CPU must be one of host, {known}, but got 'znver44', did you mean 'znver4'?"
+    assert {"generic", "x86-64", "haswell", "cascadelake", "sapphirerapids", "znver4"} <= set(CPUS)
