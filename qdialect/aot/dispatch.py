@@ -88,7 +88,8 @@ def _cpuid(name: str, leaf: int) -> list[str]:
     return [
         f"  %{name}_asked = llvm.mlir.constant({_signed(leaf)} : i32) : i32",
         f"  %{name}_subleaf = llvm.mlir.constant(0 : i32) : i32",
-        f"  %{name} = llvm.inline_asm has_side_effects {_CPUID} %{name}_asked, %{name}_subleaf : (i32, i32) -> {_WORDS}",
+        f"  %{name} = llvm.inline_asm has_side_effects {_CPUID} %{name}_asked, %{name}_subleaf"
+        f" : (i32, i32) -> {_WORDS}",
         *(f"  %{name}_{of} = llvm.extractvalue %{name}[{i}] : {_WORDS}" for i, of in enumerate(_REGISTERS)),
     ]
 

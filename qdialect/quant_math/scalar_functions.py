@@ -60,16 +60,6 @@ def _shifted_right(x: Array, count: Array) -> Array:
     return x >> distance.astype(x.dtype)
 
 
-def _leading_zeros(x: Array) -> Array:
-    """Of the bits of an integer, all of them for zero."""
-    left, zeros = x.astype(np.uint64), np.full(x.shape, 8 * x.itemsize, dtype=x.dtype)
-    for width in (32, 16, 8, 4, 2, 1):
-        has_more = left >> np.uint64(width) != 0
-        zeros = np.where(has_more, zeros - width, zeros).astype(x.dtype)
-        left = np.where(has_more, left >> np.uint64(width), left)
-    return np.where(left != 0, zeros - 1, zeros).astype(x.dtype)
-
-
 def _as_unsigned_integer(x: Array) -> Array:
     """The whole part of a float, whose low bits the interpreter's conversion to the result's type keeps."""
     return np.where(x < 2.0**63, np.trunc(x).astype(np.int64).view(np.uint64), np.trunc(x).astype(np.uint64))
@@ -155,6 +145,5 @@ UNSIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.remui": np.remainder,
     "arith.shrui": np.right_shift,
     "arith.uitofp": np.asarray,
-    "math.ctlz": _leading_zeros,
 }
 """Of integers that are read as unsigned."""
