@@ -71,8 +71,8 @@ def _recorded(vectors: Path) -> dict[tuple[str, str], Operator]:
     known: dict[tuple[str, str], Operator] = {}
     context = make_context()
     for path, source in _sources(vectors):
-        for case in recordings.read(path).values():
-            suffix, nodes, ops = _read(source, case.model, context)
+        for model in recordings.read_models(path).values():
+            suffix, nodes, ops = _read(source, model, context)
             for kind in dict.fromkeys(_subjects(nodes)):
                 entry = known.setdefault((suffix, kind), Operator())
                 entry.ops |= dict.fromkeys(ops)

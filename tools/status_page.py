@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import operator_tables
@@ -80,13 +82,12 @@ def _tick(holds: bool) -> str:
 
 def _lowering(test: Path, context: ir.Context) -> tuple[str, str]:
     """Whether the example lowers, and whether what comes out is vector code."""
-    text = _as_network(first_function(test))
     try:
-        lower(parse(text, context), GENERIC, Phase.LINALG)
+        kernels = lower(parse(_as_network(first_function(test)), context), GENERIC, Phase.LINALG).module
     except QDialectError:
         return "no", "no"
     try:
-        module = lower(parse(text, context), GENERIC, Phase.VECTOR).module
+        module = lower(kernels, GENERIC, Phase.VECTOR).module
     except QDialectError:
         return "yes", "no"
     return "yes", _tick("vector." in str(module))
@@ -109,18 +110,25 @@ def _as_network(function: str) -> str:
 
 def _names_used(folder: Path) -> set[str]:
     """Every name in the code of a front end, and in what it has in common with others."""
-    trees: dict[Path, ast.Module] = {}
+    names: dict[Path, frozenset[str]] = {}
     pending = sorted(folder.rglob("*.py"))
     while pending:
         path = pending.pop()
-        if path not in trees:
-            trees[path] = ast.parse(path.read_text())
-            pending += _imported(folder.parent, trees[path])
-    return {node.id for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if path not in names:
+            names[path], imported = _names_in(path)
+            pending += _files(folder.parent, imported)
+    return set().union(*names.values())
 
 
-def _imported(frontends: Path, tree: ast.Module) -> list[Path]:
-    """The files below `frontends` that a file imports."""
-    names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    inner = [name.removeprefix(_FRONTENDS) for name in names if name.startswith(_FRONTENDS)]
+@cache
+def _names_in(path: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Every name in the code of a file, and the modules that it imports from."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    modules = tuple(node.module or "" for node in nodes if isinstance(node, ast.ImportFrom))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name)), modules
+
+
+def _files(frontends: Path, modules: Sequence[str]) -> list[Path]:
+    """The files below `frontends` among `modules`."""
+    inner = [name.removeprefix(_FRONTENDS) for name in modules if name.startswith(_FRONTENDS)]
     return [path for name in inner if (path := frontends.joinpath(*name.split(".")).with_suffix(".py")).is_file()]
