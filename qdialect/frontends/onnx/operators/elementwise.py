@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.onnx.operators.quantization import dequantized, parameters_of
@@ -20,6 +20,7 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
+    BinaryQuantization,
     Multiplier,
     PairArithmetic,
     Rounding,
@@ -61,9 +62,9 @@ class Binary(Pointwise):
         pair = self._integer_operands(to)
         if pair is None:
             return super()._quantized(plan, name, to)
-        (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
+        (lhs, rhs), (left, right) = pair, (pair[0].parameters.params, pair[1].parameters.params)
         op_class, arithmetic = _INTEGER_OPS[self.kind]
-        attributes = BinaryQuantization(left, right, to, (to.minimum, to.maximum)).attributes
+        attributes = attributes_of(BinaryQuantization(left, right, to.params, (to.minimum, to.maximum)))
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
