@@ -10,7 +10,15 @@ from qdialect.dialect.constraints import broadcast_shape, check_axis, check_boun
 from qdialect.dialect.fields import attribute, operand, result, variadic_operand
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import EIGHT_BIT, INTEGER, element_of
-from qdialect.quant_math import AddArithmetic, Multiplier, PairArithmetic, QuantParams, Rounding, SubArithmetic
+from qdialect.quant_math import (
+    AddArithmetic,
+    BinaryQuantization,
+    Multiplier,
+    PairArithmetic,
+    QuantParams,
+    Rounding,
+    SubArithmetic,
+)
 
 
 class ClipOp(QnnOp, name="clip"):
@@ -79,14 +87,10 @@ class BinaryOp(QnnOp):
         return QuantParams(self.output_scale, self.output_zero_point)
 
     @property
-    def quant_params(self) -> tuple[QuantParams, QuantParams, QuantParams]:
-        """The parameters of lhs, rhs and the result."""
-        return self.lhs_params, self.rhs_params, self.output_params
-
-    @property
-    def output_bounds(self) -> tuple[int, int]:
-        """`output_min` and `output_max`."""
-        return self.output_min, self.output_max
+    def quantization(self) -> BinaryQuantization:
+        """All of that."""
+        bounds = (self.output_min, self.output_max)
+        return BinaryQuantization(self.lhs_params, self.rhs_params, self.output_params, bounds)
 
 
 class AddOp(BinaryOp, name="add"):

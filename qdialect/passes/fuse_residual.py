@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, AnyFused, build
-from qdialect.dialect.binary_quantization import BinaryQuantization, PerTensor
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.quantized_type import QuantizedType
 from qdialect.dialect.stages.add import AddStage
@@ -20,7 +20,7 @@ from qdialect.passes.pattern import MatchFailure, Pattern, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
 from qdialect.passes.stage_fusion import StageFusionPass, resolved_stages, with_stages
-from qdialect.quant_math import QuantParams
+from qdialect.quant_math import BinaryQuantization, QuantParams
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,18 @@ def _decompose(op: AnyFused, placed: PlacedStage, value: ir.Value) -> ir.Value:
     assert op.residual is not None, "the verifier has seen a residual"
     before, after = quantized(placed.before), quantized(placed.after)
     residual = QuantParams(stage.residual_scale, stage.residual_zero_point)
-    sides: list[tuple[ir.Value, PerTensor]] = [(value, before), (op.residual, residual)]
+    sides = [(value, QuantParams(before.scale, before.zero_point)), (op.residual, residual)]
     if stage.residual_is_lhs:
         sides.reverse()
     (lhs, lhs_params), (rhs, rhs_params) = sides
+    output = QuantParams(after.scale, after.zero_point)
+    quantization = BinaryQuantization(lhs_params, rhs_params, output, after.range)
     return build(
         AddOp,
         lhs,
         rhs,
         element=after.element,
-        **BinaryQuantization(lhs_params, rhs_params, after, after.range).attributes,
+        **attributes_of(quantization),
         arithmetic=stage.arithmetic,
         rounding=stage.rounding,
         multiplier=stage.multiplier,

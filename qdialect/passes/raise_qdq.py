@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, DequantizeOp, MulOp, QuantizeOp, build
 from qdialect.dialect.attribute_kinds import is_scale
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, range_of
 from qdialect.passes.lut_pattern import LutMatch, LutPattern, tabulated
@@ -25,7 +25,7 @@ from qdialect.passes.matching import producer
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import Array, evaluated, every_value_of, is_eight_bit, uniform_value
-from qdialect.quant_math import AddArithmetic, Multiplier, QuantParams, Rounding, elementwise
+from qdialect.quant_math import AddArithmetic, BinaryQuantization, Multiplier, QuantParams, Rounding, elementwise
 
 _FLOAT_OPS = frozenset(
     [f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf", "cmpf", "select")]
@@ -62,7 +62,7 @@ class _Binary:
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the op."""
-        return {**self.quantization.attributes, **self.how}
+        return {**attributes_of(self.quantization), **self.how}
 
 
 class RaiseToBinary(Pattern[_Binary]):
@@ -177,12 +177,11 @@ def _binary(
 def _results(candidate: _Binary, quantized: Mapping[ir.Value, Array]) -> NDArray[np.int64]:
     lhs, rhs = (quantized[value] for value in candidate.operands)
     quantization, how = candidate.quantization, candidate.how
-    own = (*quantization.quant_params, *quantization.bounds)
     if candidate.op_class is MulOp:
-        return elementwise.mul(lhs, rhs, *own, how["rounding"], how["multiplier"])
+        return elementwise.mul(lhs, rhs, quantization, how["rounding"], how["multiplier"])
     # Rounding and multiplier do not enter a sum of floats.
     unused = (Rounding.FIXED64_UP, Multiplier.F64)
-    return elementwise.add(lhs, rhs, *own, how["arithmetic"], *unused)
+    return elementwise.add(lhs, rhs, quantization, how["arithmetic"], *unused)
 
 
 @register

@@ -37,7 +37,7 @@ from qdialect.quant_math.multipliers import (
     requantize_parameters,
     sum_factors,
 )
-from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.quant_params import BinaryQuantization, QuantizedArray, QuantParams
 from qdialect.quant_math.real_functions import ElementFunction
 from qdialect.quant_math.requantize import requantize, requantize_f32
 from qdialect.quant_math.scales import same_scale, scale_factors
@@ -55,6 +55,7 @@ from qdialect.quant_math.thresholds import Thresholds, multiplier_values, select
 __all__ = [
     "Activation",
     "AddArithmetic",
+    "BinaryQuantization",
     "Division",
     "ElementFunction",
     "Entries",

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from qdialect.quant_math.choices import Rounding
 from qdialect.quant_math.fixed_point import IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.multipliers import quantize_multiplier
-from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.quant_params import QuantParams
 
 _SUM_SHIFT = 20
 _SQUARE_SHIFT = 7
@@ -31,15 +29,11 @@ class CommonScale:
     output: float
     """From the result at the common scale to the output's."""
 
-    def of_operands(
-        self, lhs: QuantizedArray, rhs: QuantizedArray, zero_points: tuple[int, int], rounding: Rounding
-    ) -> tuple[IntArray, IntArray]:
-        """The operands at the common scale, int64."""
+    def of_offsets(self, lhs: IntArray, rhs: IntArray, rounding: Rounding) -> tuple[IntArray, IntArray]:
+        """The operands, of which the zero points have been subtracted, at the common scale."""
         left, right = (
-            multiply_by_quantized_multiplier(
-                (values.astype(np.int64) - zero_point) << self.shift, *quantize_multiplier(multiplier), rounding
-            )
-            for values, zero_point, multiplier in zip((lhs, rhs), zero_points, (self.lhs, self.rhs), strict=True)
+            multiply_by_quantized_multiplier(offsets << self.shift, *quantize_multiplier(multiplier), rounding)
+            for offsets, multiplier in ((lhs, self.lhs), (rhs, self.rhs))
         )
         return left, right
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qdialect.quant_math.affine import FloatArray, dequantize_array, quantize_array
+from qdialect.quant_math.affine import FloatArray, quantize_array
 from qdialect.quant_math.choices import FloatRounding, Multiplier, NanPolicy, Rounding, Scaling, SubArithmetic
 from qdialect.quant_math.common_scale import scale_of_squared_difference
 from qdialect.quant_math.elementwise import signed_sum
@@ -17,7 +17,7 @@ from qdialect.quant_math.fixed_point import (
     rounding_shift_right,
 )
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
-from qdialect.quant_math.quant_params import QuantizedArray, QuantParams
+from qdialect.quant_math.quant_params import BinaryQuantization, QuantizedArray, QuantParams
 from qdialect.quant_math.softmax_tables import reciprocal
 
 F32Function = Callable[[FloatArray, FloatArray], FloatArray]
@@ -28,107 +28,86 @@ _DOUBLE = Rounding.FIXED32_DOUBLE
 def f32_pair(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
     f: F32Function,
 ) -> IntArray:
-    """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to [lo, hi], every operation in float32.
+    """clamp(half_even(f(s_l * (l - z_l), s_r * (r - z_r)) / s_y) + z_y) to the bounds, every operation in float32.
 
     What ONNX Runtime computes for an operator between DequantizeLinear and QuantizeLinear that it has no integer kernel
-    for.  NaN becomes `lo`.
+    for.  NaN becomes the lower bound.
     """
-    left = dequantize_array(lhs, lhs_params.scale, lhs_params.zero_point, 0)
-    right = dequantize_array(rhs, rhs_params.scale, rhs_params.zero_point, 0)
     with np.errstate(all="ignore"):
-        values = np.asarray(f(left, right), dtype=np.float32)
+        values = np.asarray(f(*quantization.f32_values(lhs, rhs)), dtype=np.float32)
     how = (FloatRounding.HALF_EVEN, Scaling.DIVIDE, NanPolicy.MIN)
+    output = quantization.output
     quantized = quantize_array(values, output.scale, output.zero_point, 0, np.int32, *how)
-    return np.clip(quantized.astype(np.int64), lo, hi)
+    return quantization.clip(quantized.astype(np.int64))
 
 
 def sub(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
     arithmetic: SubArithmetic,
     rounding: Rounding,
     multiplier: Multiplier,
 ) -> IntArray:
-    """lhs - rhs at the output's parameters, clamped to [lo, hi].
+    """lhs - rhs at the output's parameters, clamped to its bounds.
 
     `rounding` and `multiplier` govern the rescales of `requantize_each`; the other arithmetics fix theirs.
     """
     if arithmetic.addition is None:
-        return f32_pair(lhs, rhs, lhs_params, rhs_params, output, lo, hi, np.subtract)
+        return f32_pair(lhs, rhs, quantization, np.subtract)
     how = (arithmetic.addition, rounding, multiplier)
-    return np.clip(signed_sum(lhs, rhs, lhs_params, rhs_params, output, -1, *how), lo, hi)
+    return quantization.clip(signed_sum(lhs, rhs, quantization, -1, *how))
 
 
 def extreme(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
     is_max: bool,
 ) -> IntArray:
-    """The larger or the smaller f32 value, clamped to [lo, hi]; integers are compared where parameters are equal."""
+    """The larger or the smaller f32 value, clamped to its bounds; integers are compared where parameters are equal."""
     function = np.maximum if is_max else np.minimum
-    if lhs_params == rhs_params == output:
-        return np.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)), lo, hi)
-    return f32_pair(lhs, rhs, lhs_params, rhs_params, output, lo, hi, function)
+    if len(set(quantization.params)) == 1:
+        return quantization.clip(function(lhs.astype(np.int64), rhs.astype(np.int64)))
+    return f32_pair(lhs, rhs, quantization, function)
 
 
 def squared_difference(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
 ) -> IntArray:
     """TFLite SQUARED_DIFFERENCE: both operands at one scale with 7 more bits, then the square of what they differ by.
 
     Every rounding is `fixed32_double`.
     """
-    scale = scale_of_squared_difference(lhs_params, rhs_params, output)
-    left, right = scale.of_operands(lhs, rhs, (lhs_params.zero_point, rhs_params.zero_point), _DOUBLE)
+    scale = scale_of_squared_difference(*quantization.params)
+    left, right = scale.of_offsets(*quantization.offsets(lhs, rhs), _DOUBLE)
     square = multiply_by_quantized_multiplier((left - right) ** 2, *quantize_multiplier(scale.output), _DOUBLE)
-    return np.clip(square + output.zero_point, lo, hi)
+    return quantization.clip(square + quantization.output.zero_point)
 
 
 def prelu_fixed(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
 ) -> IntArray:
     """TFLite PRELU: (l - z_l) times s_l / s_y where not negative, (l - z_l) * (r - z_r) times s_l * s_r / s_y else.
 
     Multipliers are evaluated in float32, every rounding is `fixed32_double`.
     """
-    offsets = lhs.astype(np.int64) - lhs_params.zero_point
-    products = offsets * (rhs.astype(np.int64) - rhs_params.zero_point)
+    offsets, slopes = quantization.offsets(lhs, rhs)
+    products, output = offsets * slopes, quantization.output
     values = [
         multiply_by_quantized_multiplier(
-            factors, *quantize_multiplier(prelu_multiplier(slope, lhs_params, output)), _DOUBLE
+            factors, *quantize_multiplier(prelu_multiplier(slope, quantization.lhs, output)), _DOUBLE
         )
-        for factors, slope in ((offsets, 1.0), (products, rhs_params.scale))
+        for factors, slope in ((offsets, 1.0), (products, quantization.rhs.scale))
     ]
-    return np.clip(np.where(offsets >= 0, *values) + output.zero_point, lo, hi)
+    return quantization.clip(np.where(offsets >= 0, *values) + output.zero_point)
 
 
 def prelu_multiplier(slope_scale: float, data: QuantParams, output: QuantParams) -> float:
@@ -144,11 +123,7 @@ def prelu_f32(lhs: FloatArray, rhs: FloatArray) -> FloatArray:
 def div_fixed(
     lhs: QuantizedArray,
     rhs: QuantizedArray,
-    lhs_params: QuantParams,
-    rhs_params: QuantParams,
-    output: QuantParams,
-    lo: int,
-    hi: int,
+    quantization: BinaryQuantization,
 ) -> IntArray:
     """TFLite DIV of quantized tensors: the dividend times the divisor's Q31 reciprocal, rescaled by s_l / (s_r * s_y).
 
@@ -156,12 +131,10 @@ def div_fixed(
     gives the end of the clamp on the dividend's side; nothing divided by nothing gives the zero point.  Quotients so
     small that more than 31 bits are shifted out are zero, where the kernel's shift is undefined in C++.
     """
-    dividends, divisors = np.broadcast_arrays(
-        lhs.astype(np.int64) - lhs_params.zero_point, rhs.astype(np.int64) - rhs_params.zero_point
-    )
+    dividends, divisors = np.broadcast_arrays(*quantization.offsets(lhs, rhs))
     dividends = np.where(divisors < 0, -dividends, dividends)
     divisors = np.abs(divisors)
-    q, e = quantize_multiplier(lhs_params.scale / (rhs_params.scale * output.scale))
+    q, e = quantize_multiplier(quantization.lhs.scale / (quantization.rhs.scale * quantization.output.scale))
     inverses, bits = reciprocal(np.maximum(divisors, 1))
     headroom = _leading_sign_bits(dividends)
     quotients = doubling_high_multiply(dividends << headroom, inverses)
@@ -170,7 +143,7 @@ def div_fixed(
     scaled = doubling_high_multiply(quotients, q)
     values = rounding_shift_right(scaled, np.clip(-shift, 0, 62)) << np.clip(shift, 0, 31)
     values = np.where(divisors == 0, np.sign(dividends) * 2**31, values)
-    return np.clip(values + output.zero_point, lo, hi)
+    return quantization.clip(values + quantization.output.zero_point)
 
 
 def _leading_sign_bits(values: IntArray) -> IntArray:

@@ -11,35 +11,33 @@ from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 @evaluates(SubOp)
 def _sub(op: SubOp, operands: Arrays) -> Array:
-    return pairs.sub(
-        operands[0], operands[1], *op.quant_params, *op.output_bounds, op.arithmetic, op.rounding, op.multiplier
-    )
+    return pairs.sub(operands[0], operands[1], op.quantization, op.arithmetic, op.rounding, op.multiplier)
 
 
 @evaluates(MaximumOp)
 def _maximum(op: MaximumOp, operands: Arrays) -> Array:
-    return pairs.extreme(operands[0], operands[1], *op.quant_params, *op.output_bounds, is_max=True)
+    return pairs.extreme(operands[0], operands[1], op.quantization, is_max=True)
 
 
 @evaluates(MinimumOp)
 def _minimum(op: MinimumOp, operands: Arrays) -> Array:
-    return pairs.extreme(operands[0], operands[1], *op.quant_params, *op.output_bounds, is_max=False)
+    return pairs.extreme(operands[0], operands[1], op.quantization, is_max=False)
 
 
 @evaluates(SquaredDifferenceOp)
 def _squared_difference(op: SquaredDifferenceOp, operands: Arrays) -> Array:
-    return pairs.squared_difference(operands[0], operands[1], *op.quant_params, *op.output_bounds)
+    return pairs.squared_difference(operands[0], operands[1], op.quantization)
 
 
 @evaluates(PreluOp)
 def _prelu(op: PreluOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.f32_pair(operands[0], operands[1], *op.quant_params, *op.output_bounds, pairs.prelu_f32)
-    return pairs.prelu_fixed(operands[0], operands[1], *op.quant_params, *op.output_bounds)
+        return pairs.f32_pair(operands[0], operands[1], op.quantization, pairs.prelu_f32)
+    return pairs.prelu_fixed(operands[0], operands[1], op.quantization)
 
 
 @evaluates(DivOp)
 def _div(op: DivOp, operands: Arrays) -> Array:
     if op.arithmetic is PairArithmetic.FLOAT:
-        return pairs.f32_pair(operands[0], operands[1], *op.quant_params, *op.output_bounds, np.divide)
-    return pairs.div_fixed(operands[0], operands[1], *op.quant_params, *op.output_bounds)
+        return pairs.f32_pair(operands[0], operands[1], op.quantization, np.divide)
+    return pairs.div_fixed(operands[0], operands[1], op.quantization)

@@ -89,13 +89,13 @@ def _clip(op: ClipOp, operands: Arrays) -> Array:
 @evaluates(AddOp)
 def _add(op: AddOp, operands: Arrays) -> Array:
     how = (AddArithmetic(op.arithmetic), op.rounding, op.multiplier)
-    return elementwise.add(operands[0], operands[1], *op.quant_params, *op.output_bounds, *how)
+    return elementwise.add(operands[0], operands[1], op.quantization, *how)
 
 
 @evaluates(MulOp)
 def _mul(op: MulOp, operands: Arrays) -> Array:
     how = (op.rounding, op.multiplier)
-    return elementwise.mul(operands[0], operands[1], *op.quant_params, *op.output_bounds, *how)
+    return elementwise.mul(operands[0], operands[1], op.quantization, *how)
 
 
 @evaluates(ConcatOp)
@@ -104,7 +104,7 @@ def _concat(op: ConcatOp, operands: Arrays) -> Array:
     params = [QuantParams(scale, zero_point) for scale, zero_point in pairs]
     output = QuantParams(op.output_scale, op.output_zero_point)
     bounds = range_of(op.output.type)
-    return elementwise.concat(operands, params, op.axis, output, *bounds, op.rounding, op.multiplier)
+    return elementwise.concat(operands, params, op.axis, output, bounds, op.rounding, op.multiplier)
 
 
 @evaluates(MaxPool2DOp)

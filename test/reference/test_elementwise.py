@@ -11,6 +11,7 @@ from reference import plain_arithmetic as plain
 
 from qdialect.quant_math import (
     AddArithmetic,
+    BinaryQuantization,
     Multiplier,
     QuantParams,
     Rounding,
@@ -41,7 +42,14 @@ def test_every_addition_is_near_the_real_sum(
         (AddArithmetic.FLOAT_ONCE, 0.51),
         (AddArithmetic.FIXED_ONCE, 0.51),
     ):
-        got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)
+        got = add(
+            lhs,
+            rhs,
+            BinaryQuantization(left, right, output, (-128, 127)),
+            arithmetic,
+            Rounding.FIXED64_UP,
+            Multiplier.F64,
+        )
         assert np.all(np.abs(got - wanted) <= error)
 
 
@@ -64,7 +72,14 @@ def test_shifted_addition_equals_exact_arithmetic(
     right: QuantParams,
     output: QuantParams,
 ) -> None:
-    got = add(lhs, rhs, left, right, output, -128, 127, arithmetic, Rounding.F32_RNE_ZP_LAST, Multiplier.F64)
+    got = add(
+        lhs,
+        rhs,
+        BinaryQuantization(left, right, output, (-128, 127)),
+        arithmetic,
+        Rounding.F32_RNE_ZP_LAST,
+        Multiplier.F64,
+    )
     twice = 2 * max(left.scale, right.scale)
     multipliers = [quantize_multiplier(affine.scale / twice) for affine in (left, right)]
     last = quantize_multiplier(twice / (2**20 * output.scale))
@@ -80,7 +95,14 @@ def test_shifted_addition_equals_exact_arithmetic(
 def test_addition_of_one_shift_equals_exact_arithmetic(
     lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
-    got = add(lhs, rhs, left, right, output, -128, 127, AddArithmetic.FIXED_ONCE, Rounding.FIXED64_UP, Multiplier.F64)
+    got = add(
+        lhs,
+        rhs,
+        BinaryQuantization(left, right, output, (-128, 127)),
+        AddArithmetic.FIXED_ONCE,
+        Rounding.FIXED64_UP,
+        Multiplier.F64,
+    )
     ratios = [np.float32(affine.scale) / np.float32(output.scale) for affine in (left, right)]
     shift = 20 - math.floor(math.log2(max(ratios)))
     factors = [round(Fraction(float(ratio)) * 2**shift) for ratio in ratios]
@@ -100,7 +122,16 @@ def test_each_operand_is_rounded_alone() -> None:
     """1/2 + 1/2 is two where both halves round up, and one where the sum is rounded."""
     one, half, unit = np.array([1], dtype=np.uint8), QuantParams(0.5, 0), QuantParams(1.0, 0)
     results = {
-        arithmetic: int(add(one, one, half, half, unit, 0, 255, arithmetic, Rounding.FIXED64_UP, Multiplier.F64)[0])
+        arithmetic: int(
+            add(
+                one,
+                one,
+                BinaryQuantization(half, half, unit, (0, 255)),
+                arithmetic,
+                Rounding.FIXED64_UP,
+                Multiplier.F64,
+            )[0]
+        )
         for arithmetic in AddArithmetic
     }
     assert results.pop(AddArithmetic.REQUANTIZE_EACH) == 2
@@ -112,7 +143,7 @@ def test_each_operand_is_rounded_alone() -> None:
 def test_products_round_once(
     multiplier: Multiplier, lhs: np.ndarray, rhs: np.ndarray, left: QuantParams, right: QuantParams, output: QuantParams
 ) -> None:
-    got = mul(lhs, rhs, left, right, output, -128, 127, Rounding.FIXED64_NEAREST, multiplier)
+    got = mul(lhs, rhs, BinaryQuantization(left, right, output, (-128, 127)), Rounding.FIXED64_NEAREST, multiplier)
     ratio = Fraction(left.scale) * Fraction(right.scale) / Fraction(output.scale)
     for a, b, code in zip(lhs.tolist(), rhs.tolist(), got.tolist(), strict=True):
         f32 = (a - left.zero_point) * (b - right.zero_point) * ratio + output.zero_point
@@ -123,11 +154,13 @@ def test_operands_broadcast() -> None:
     lhs, rhs = np.arange(6, dtype=np.int8).reshape(2, 3), np.array([[10], [20]], dtype=np.int8)
     unit = QuantParams(1.0, 0)
     how = (Rounding.FIXED64_UP, Multiplier.F64)
-    assert add(lhs, rhs, unit, unit, unit, -128, 127, AddArithmetic.REQUANTIZE_EACH, *how).tolist() == [
+    assert add(
+        lhs, rhs, BinaryQuantization(unit, unit, unit, (-128, 127)), AddArithmetic.REQUANTIZE_EACH, *how
+    ).tolist() == [
         [10, 11, 12],
         [23, 24, 25],
     ]
-    assert mul(lhs, rhs, unit, unit, unit, -128, 60, *how).tolist() == [[0, 10, 20], [60, 60, 60]]
+    assert mul(lhs, rhs, BinaryQuantization(unit, unit, unit, (-128, 60)), *how).tolist() == [[0, 10, 20], [60, 60, 60]]
 
 
 @pytest.mark.parametrize("rounding", list(Rounding))
@@ -140,8 +173,8 @@ def test_concat_rescales_what_differs_and_clamps() -> None:
     first, second = np.array([[100, -100]], dtype=np.int8), np.array([[100, -3]], dtype=np.int8)
     same, coarse = QuantParams(0.5, 1), QuantParams(1.0, 0)
     how = (Rounding.FIXED64_UP, Multiplier.F64)
-    assert concat([first, second], [same, coarse], 1, same, -128, 127, *how).tolist() == [[100, -100, 127, -5]]
-    assert concat([first, second], [same, coarse], 0, same, -128, 127, *how).tolist() == [[100, -100], [127, -5]]
+    assert concat([first, second], [same, coarse], 1, same, (-128, 127), *how).tolist() == [[100, -100, 127, -5]]
+    assert concat([first, second], [same, coarse], 0, same, (-128, 127), *how).tolist() == [[100, -100], [127, -5]]
 
 
 def test_data_movement() -> None:

@@ -10,6 +10,7 @@ from reference.vector_rows import Row, document
 
 from qdialect.quant_math import (
     AddArithmetic,
+    BinaryQuantization,
     Division,
     Entries,
     Multiplier,
@@ -47,17 +48,11 @@ def input_of(row: Row) -> NDArray[Any]:
     return np.array(row["input"], dtype=row["dtype"]).reshape(row["shape"])
 
 
-def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], QuantParams, QuantParams, QuantParams, int, int]:
+def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], BinaryQuantization]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
     rhs_affine = QuantParams(row["rhs_scale"], row["rhs_zero_point"])
-    return (
-        lhs,
-        rhs,
-        QuantParams(*source(row)[:2]),
-        rhs_affine,
-        QuantParams(*target(row)[:2]),
-        *quantized_range(row["dtype"]),
-    )
+    lhs_affine, output = QuantParams(*source(row)[:2]), QuantParams(*target(row)[:2])
+    return lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, quantized_range(row["dtype"]))
 
 
 def run_add(row: Row) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from reference.vector_rows import Row, row_id, tvm_rows
 
 from qdialect.quant_math import (
     AddArithmetic,
+    BinaryQuantization,
     ElementFunction,
     Entries,
     FloatRounding,
@@ -111,12 +112,12 @@ def test_dequantize(row: Row) -> None:
     assert np.array_equal(got, np.array(row["expected"], dtype=row["out_dtype"]))
 
 
-def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], QuantParams, QuantParams, QuantParams]:
+def binary_operands(row: Row) -> tuple[NDArray[Any], NDArray[Any], BinaryQuantization]:
     lhs, rhs = np.array(row["lhs"], dtype=row["dtype"]), np.array(row["rhs"], dtype=row["dtype"])
     left, right, output = (
         QuantParams(row[f"{side}_scale"], row[f"{side}_zero_point"]) for side in ("lhs", "rhs", "output")
     )
-    return lhs, rhs, left, right, output
+    return lhs, rhs, BinaryQuantization(left, right, output, quantized_range(row["dtype"]))
 
 
 @pytest.mark.parametrize("compute", ["int64", "float32"])
@@ -125,7 +126,7 @@ def test_add(row: Row, compute: str) -> None:
     rounding = ROUNDING_MODES["UPWARD", compute]
     how = (AddArithmetic.REQUANTIZE_EACH, rounding, Multiplier.F32_PRODUCT)
     assert row["matches_compute"][compute]
-    assert add(*binary_operands(row), *quantized_range(row["dtype"]), *how).tolist() == row["expected"]
+    assert add(*binary_operands(row), *how).tolist() == row["expected"]
 
 
 @pytest.mark.parametrize("compute", ["int64", "float32"])
@@ -133,7 +134,7 @@ def test_add(row: Row, compute: str) -> None:
 def test_mul(row: Row, compute: str) -> None:
     rounding = ROUNDING_MODES["UPWARD", compute]
     assert row["matches_compute"][compute]
-    got = mul(*binary_operands(row), *quantized_range(row["dtype"]), rounding, Multiplier.F32_PRODUCT)
+    got = mul(*binary_operands(row), rounding, Multiplier.F32_PRODUCT)
     assert got.tolist() == row["expected"]
 
 
@@ -236,7 +237,7 @@ def test_concatenate(row: Row) -> None:
     operands = [np.array(part, dtype=row["dtype"]) for part in row.get("inputs") or (row["x"], row["y"])]
     affines = [QuantParams(*pair) for pair in zip(row["input_scales"], row["input_zero_points"], strict=True)]
     output = QuantParams(row["output_scale"], row["output_zero_point"])
-    how = (*quantized_range(row["dtype"]), Rounding.FIXED64_UP, Multiplier.F32_PRODUCT)
+    how = (quantized_range(row["dtype"]), Rounding.FIXED64_UP, Multiplier.F32_PRODUCT)
     got = concat(operands, affines, row["axis"], output, *how)
     expected = row.get("expected") or row["expected_rows"]
     assert got.tolist() == expected

@@ -11,7 +11,7 @@ from qdialect._mlir import arith, ir
 from qdialect.dialect import DequantizeOp, QuantizeOp, build
 from qdialect.passes.raise_qdq import RaiseQdqPass
 from qdialect.profiles import ONNX_REFERENCE, PYTORCH, Profile
-from qdialect.quant_math import AddArithmetic, QuantParams
+from qdialect.quant_math import AddArithmetic, BinaryQuantization, QuantParams
 from qdialect.quant_math.elementwise import add
 
 QUANTIZED = "tensor<16x16xui8>"
@@ -48,7 +48,8 @@ def test_every_sum_is_an_add(profile: Profile) -> None:
 def test_pytorch_adds_the_same() -> None:
     left, right, output = QuantParams(0.0371, 3), QuantParams(0.0123, 201), QuantParams(0.0449, 97)
     rows, columns = np.meshgrid(np.arange(256), np.arange(256), indexing="ij")
-    found = add(rows, columns, left, right, output, 0, 255, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
+    quantization = BinaryQuantization(left, right, output, (0, 255))
+    found = add(rows, columns, quantization, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
     first, second = (
         (torch.tensor(quantized) - side.zero_point).to(torch.float32) * side.scale
         for quantized, side in ((rows, left), (columns, right))

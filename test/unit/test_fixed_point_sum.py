@@ -7,7 +7,7 @@ from qdialect.lowering.fixed_point_sum import FixedPointSum, fixed_point_sum
 from qdialect.lowering.kernels.addition import Addition, Quantization
 from qdialect.lowering.program import Kernel, Program
 from qdialect.lowering.strategy import STRATEGIES
-from qdialect.quant_math import AddArithmetic, IntArray, Multiplier, QuantParams, Rounding
+from qdialect.quant_math import AddArithmetic, BinaryQuantization, IntArray, Multiplier, QuantParams, Rounding
 from qdialect.quant_math.elementwise import add
 
 QUANTIZED = np.arange(-128, 128)
@@ -17,7 +17,7 @@ def _sums(
     lhs: QuantParams, rhs: QuantParams, output: QuantParams, arithmetic: AddArithmetic, bounds: tuple[int, int]
 ) -> IntArray:
     how = arithmetic, Rounding.FIXED32_DOUBLE, Multiplier.F64
-    return add(QUANTIZED[:, None], QUANTIZED[None, :], lhs, rhs, output, *bounds, *how)
+    return add(QUANTIZED[:, None], QUANTIZED[None, :], BinaryQuantization(lhs, rhs, output, bounds), *how)
 
 
 def _value(line: FixedPointSum, bounds: tuple[int, int]) -> IntArray:

@@ -10,6 +10,7 @@ from flatbuffers import Table
 from numpy.typing import NDArray
 
 from qdialect.frontends.budget import Budget
+from qdialect.quant_math import QuantParams
 
 Shape = tuple[int, ...]
 
@@ -39,6 +40,11 @@ class Tensor:
     data: NDArray[Any] | None
     leaves_open: bool = False
     """Whether the file says that some extents are only known when the operators are: `shape` has any there."""
+
+    @property
+    def params(self) -> QuantParams:
+        """Those of a tensor quantized per tensor."""
+        return QuantParams(self.scale, self.zero_point)
 
     @property
     def scale(self) -> float:

@@ -34,7 +34,7 @@ def stored_quantizations(op: BinaryOp) -> tuple[Quantization, Quantization, Quan
     """The quantization of stored values of lhs, rhs and the result."""
     lhs, rhs, output = (
         Quantization(own.scale, own.zero_point, signed_shift(value.type))
-        for own, value in zip(op.quant_params, (op.lhs, op.rhs, op.output), strict=True)
+        for own, value in zip(op.quantization.params, (op.lhs, op.rhs, op.output), strict=True)
     )
     return lhs, rhs, output
 
@@ -43,7 +43,7 @@ def add_or_subtract(lowering: GraphLowering, op: AddOp | SubOp, arithmetic: AddA
     """Lower a sum or a difference in an arithmetic that both have."""
     addition = Addition(
         *stored_quantizations(op),
-        op.output_bounds,
+        op.quantization.bounds,
         arithmetic,
         op.rounding,
         op.multiplier,

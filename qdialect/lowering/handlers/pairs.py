@@ -51,8 +51,8 @@ def _minimum(lowering: GraphLowering, op: MinimumOp) -> None:
 
 def _extreme(lowering: GraphLowering, op: MaximumOp | MinimumOp, of_bytes: str, of_f32: EmitF32) -> None:
     shifts = {signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)}
-    lhs, rhs, output = op.quant_params
-    low, high = op.output_bounds
+    lhs, rhs, output = op.quantization.params
+    low, high = op.quantization.bounds
     if not lhs == rhs == output or len(shifts) > 1:
         _lower_f32(lowering, op, of_f32)
         return
@@ -77,7 +77,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
         return
 
     def declare(kernel: Kernel) -> Emit:
-        lhs, rhs, output = op.quant_params
+        lhs, rhs, output = op.quantization.params
         rescales = [
             Rescale.fixed(kernel, name, pairs.prelu_multiplier(slope, lhs, output))
             for name, slope in (("positive", 1.0), ("negative", rhs.scale))
@@ -98,7 +98,7 @@ def _prelu(lowering: GraphLowering, op: PreluOp) -> None:
 
 @lowers(SquaredDifferenceOp, takes_arrays=True)
 def _squared_difference(lowering: GraphLowering, op: SquaredDifferenceOp) -> None:
-    common = scale_of_squared_difference(*op.quant_params)
+    common = scale_of_squared_difference(*op.quantization.params)
 
     def declare(kernel: Kernel) -> Emit:
         multipliers = {"lhs": common.lhs, "rhs": common.rhs, "square": common.output}
@@ -128,7 +128,7 @@ def _div(lowering: GraphLowering, op: DivOp) -> None:
     shifts = [signed_shift(value.type) for value in (op.lhs, op.rhs, op.output)]
     stored = np.arange(256)
     operands = (stored[:, None] - shifts[0], stored[None, :] - shifts[1])
-    quantized = pairs.div_fixed(*operands, *op.quant_params, *op.output_bounds)
+    quantized = pairs.div_fixed(*operands, op.quantization)
     table = (quantized + shifts[2]).astype(np.uint8).reshape(-1)
 
     def declare(kernel: Kernel) -> Emit:
@@ -166,7 +166,7 @@ class _StoredPair:
 
 
 def _lower_f32(lowering: GraphLowering, op: BinaryOp, function: EmitF32) -> None:
-    pair = F32Pair(*stored_quantizations(op), op.output_bounds, function)
+    pair = F32Pair(*stored_quantizations(op), op.quantization.bounds, function)
     _lower(lowering, op, pair.declare)
 
 

@@ -15,6 +15,7 @@ from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import (
     AddArithmetic,
+    BinaryQuantization,
     Multiplier,
     QuantParams,
     Rounding,
@@ -86,7 +87,7 @@ class Addition:
         operands = [((lhs - self.lhs.shift)[:, None], sides[0]), ((rhs - self.rhs.shift)[None, :], sides[1])]
         (first, own), (second, other) = operands[::-1] if self.swapped else operands
         how = arithmetic, self.rounding, self.multiplier
-        quantized = add(first, second, own, other, output, *self.bounds, *how) + self.output.shift
+        quantized = add(first, second, BinaryQuantization(own, other, output, self.bounds), *how) + self.output.shift
         ratios = tuple(side.scale / output.scale for side in sides)
         return fixed_point_sum(quantized, lhs, rhs, (ratios[0], ratios[1]), self._stored_bounds())
 

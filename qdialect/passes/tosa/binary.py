@@ -14,12 +14,12 @@ from typing import Any
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, MulOp, build
 from qdialect.dialect.attribute_kinds import is_scale
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, element_of
 from qdialect.passes.quant_types import storage_type
 from qdialect.passes.tosa.conversion import Conversion, UnsupportedError, result_element
 from qdialect.passes.tosa.scaling import QuantizedValues, Scaling, Target, input_values, scaling_of
-from qdialect.quant_math import AddArithmetic, QuantParams, Rounding, quantize_multiplier
+from qdialect.quant_math import AddArithmetic, BinaryQuantization, QuantParams, Rounding, quantize_multiplier
 from qdialect.quant_math.common_scale import scale_of_sum
 
 _LIFT = 2.0**20
@@ -136,7 +136,7 @@ def _joined(
         lhs.value,
         rhs.value,
         element=target.element,
-        **quantization.attributes,
+        **attributes_of(quantization),
         **how,
     )
     return joined.output

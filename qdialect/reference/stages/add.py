@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qdialect.dialect.stages.add import AddStage
-from qdialect.quant_math import QuantParams
+from qdialect.quant_math import BinaryQuantization, QuantParams
 from qdialect.quant_math.elementwise import add
 from qdialect.reference.evaluators import Array
 from qdialect.reference.stages.stage_evaluators import StageInputs, evaluates_stage
@@ -24,4 +24,5 @@ def _add(stage: AddStage, values: Array, inputs: StageInputs) -> Array:
         sides.reverse()
     (lhs, lhs_affine), (rhs, rhs_affine) = sides
     how = (stage.arithmetic, stage.rounding, stage.multiplier)
-    return add(lhs, rhs, lhs_affine, rhs_affine, QuantParams(after.scale, after.zero_point), *after.range, *how)
+    output = QuantParams(after.scale, after.zero_point)
+    return add(lhs, rhs, BinaryQuantization(lhs_affine, rhs_affine, output, after.range), *how)

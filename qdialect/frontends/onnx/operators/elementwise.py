@@ -11,7 +11,7 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect import AddOp, DivOp, MaximumOp, MinimumOp, MulOp, PreluOp, SubOp
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.common import require
@@ -25,6 +25,7 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.tensors import EIGHT_BIT, Constant, F32Tensor, Plan, Table, Tensor
 from qdialect.profiles import ORT
 from qdialect.quant_math import (
+    BinaryQuantization,
     Multiplier,
     PairArithmetic,
     Rounding,
@@ -79,12 +80,13 @@ class Binary(Pointwise):
         pair = self._integer_operands(to)
         if pair is None:
             return super()._quantized(plan, name, to)
-        (lhs, rhs), (left, right) = pair, (pair[0].parameters, pair[1].parameters)
+        (lhs, rhs), sides = pair, [one.parameters for one in pair]
         op_class, arithmetic = _INTEGER_OPS[self.kind]
         # Of i8, a group's sum is that of ui8; a product does not depend on where its zero points are.
         is_shifted = self.kernel is Kernel.OF_GROUP and self.kind == "Add" and to.element == "i8"
-        own = [_unsigned(one) for one in (left, right, to)] if is_shifted else [left, right, to]
-        attributes = BinaryQuantization(own[0], own[1], own[2], (own[2].minimum, own[2].maximum)).attributes
+        left, right, result = (_unsigned(one) if is_shifted else one for one in (*sides, to))
+        bounds = (result.minimum, result.maximum)
+        attributes = attributes_of(BinaryQuantization(left.params, right.params, result.params, bounds))
 
         def emit(emitter: Emitter) -> Emitted:
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))

@@ -15,7 +15,7 @@ from qdialect.dialect import (
     SquaredDifferenceOp,
     SubOp,
 )
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.elementwise_ops import BinaryOp
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
@@ -32,7 +32,7 @@ from qdialect.frontends.tflite.operators.checks import (
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.profiles import TFLITE
-from qdialect.quant_math import Multiplier, PairArithmetic, SubArithmetic
+from qdialect.quant_math import BinaryQuantization, Multiplier, PairArithmetic, SubArithmetic
 
 Bounds = tuple[int, int]
 
@@ -128,7 +128,7 @@ def _binary(operator: Operator, op_class: type[BinaryOp], bounds: Bounds, **arit
             emitter.value(lhs),
             emitter.value(rhs),
             element=output.element,
-            **BinaryQuantization(lhs, rhs, output, bounds).attributes,
+            **attributes_of(BinaryQuantization(lhs.params, rhs.params, output.params, bounds)),
             **arithmetic,
         )
 

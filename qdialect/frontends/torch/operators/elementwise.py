@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qdialect.dialect import AddOp, MulOp
-from qdialect.dialect.binary_quantization import BinaryQuantization
+from qdialect.dialect.binary_quantization import attributes_of
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frontends.common import Array, Shape, UnsupportedError, require
 from qdialect.frontends.planning.clamped import Clamped
@@ -33,7 +33,7 @@ from qdialect.frontends.torch.model import Node
 from qdialect.frontends.torch.operators.registry import Call, as_f32
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
-from qdialect.quant_math import elementwise, quantized_range
+from qdialect.quant_math import BinaryQuantization, elementwise, quantized_range
 from qdialect.quant_math.expressions import Expression
 
 Leaf = tuple[Any, ...]
@@ -162,12 +162,12 @@ class _Joined:
     @property
     def _quantization(self) -> BinaryQuantization:
         bounds = (self.to.minimum, self.to.maximum)
-        return BinaryQuantization(self.lhs.parameters, self.rhs.parameters, self.to, bounds)
+        return BinaryQuantization(self.lhs.parameters.params, self.rhs.parameters.params, self.to.params, bounds)
 
     def results(self) -> Array:
         """What the integer op gives for all pairs of quantized values."""
         quantization = self._quantization
-        operands = (self._all_values(0), self._all_values(1), *quantization.quant_params, *quantization.bounds)
+        operands = (self._all_values(0), self._all_values(1), quantization)
         if self.op_class is AddOp:
             # Rounding and multiplier do not enter a sum of floats.
             return elementwise.add(*operands, PYTORCH.addition, PYTORCH.rounding, PYTORCH.multiplier)
@@ -176,7 +176,7 @@ class _Joined:
     def emit(self, emitter: Emitter) -> Emitted:
         """Build the op."""
         operands, is_channels_last = emitter.alike((self.lhs.values, self.rhs.values))
-        attributes, to = self._quantization.attributes, self.to
+        attributes, to = attributes_of(self._quantization), self.to
         how = PYTORCH.rescale
         if self.op_class is AddOp:
             how = {"arithmetic": PYTORCH.addition}
