@@ -1,4 +1,4 @@
-"""conv1d, conv2d and conv_transpose2d: data NCL or NCHW, weights OIL, OIHW or IOHW."""
+"""conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -59,7 +59,12 @@ class _Layer:
 
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
 def _convolution(call: Call) -> Result:
-    rank = 4 if "conv2d" in call.node.kind else 3
+    return convolution(call, 4 if "conv2d" in call.node.kind else 3)
+
+
+def convolution(call: Call, rank: int) -> Result:
+    """A convolution of data of `rank` dimensions."""
+    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
     if is_dynamic(call, "input", "weight"):
         return _dynamic_convolution(call, rank)
     if not is_integer(call, "input", "weight"):
@@ -138,50 +143,3 @@ def _layer(call: Call, data: Shape, weight: Shape, rank: int) -> _Layer:
 def _square(weight: Array) -> Array:
     """One-dimensional weights become those of images of height 1."""
     return weight if weight.ndim == 4 else weight[:, np.newaxis]
-
-
-@imports("conv_transpose2d.input")
-def _transposed_convolution(call: Call) -> Result:
-    """Weights are IOHW: [C, O / groups, KH, KW]; with scales by channel, which lie along O, `groups` must be 1."""
-    require(
-        is_integer(call, "input", "weight"),
-        "input and weight must be dequantized quantized values, the weight's constant",
-    )
-    data = data_of(call, "input")
-    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    weight = weight_of(call, "weight", (0, 1, 2, 3), 1)
-    (groups,) = call.integers("groups", 1)
-    inputs, share, *kernel = weight.values.shape
-    require(inputs == data.shape[1], f"weight must have {data.shape[1]} inputs, but got {inputs}")
-    require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
-    require(groups == 1 or len(weight.scales) == 1, "weight must have one scale where there are groups")
-    apart = weight.values.reshape(groups, inputs // groups, share, *kernel)
-    taps = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
-    strides, dilation, extra, padding = (
-        call.integers(name, 2) for name in ("stride", "dilation", "output_padding", "padding")
-    )
-    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
-    require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
-
-    def accumulate(emitter: Emitter, bias: Array | None) -> ir.Value:
-        return emitter.build(
-            ConvTranspose2DOp,
-            emitter.last(data.values),
-            emitter.constant(taps),
-            None if bias is None else emitter.constant(bias),
-            element="i32",
-            strides=strides,
-            padding=(*padding, *padding),
-            output_padding=extra,
-            dilation=dilation,
-            groups=groups,
-            input_scale=data.scales[0],
-            input_zero_point=data.zero_points[0],
-            weight_scales=weight.scales,
-            weight_zero_points=weight.zero_points,
-        )
-
-    bias = bias_of(call, "bias", groups * share)
-    return Contraction(
-        call.node.outputs[0].shape, call.name, data, weight, bias, accumulate, lambda _, value: (value, True)
-    )
