@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import floordiv, mod, truediv
 from typing import Any
 
 from qdialect.frontends.common import UnsupportedError, require
@@ -26,6 +25,18 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
+def _quotient(lhs: Any, rhs: Any) -> Any:
+    return lhs / rhs
+
+
+def _floor_quotient(lhs: Any, rhs: Any) -> Any:
+    return lhs // rhs
+
+
+def _remainder(lhs: Any, rhs: Any) -> Any:
+    return lhs % rhs
+
+
 def _modular_index(base: Any, divisor: Any, modulus: Any) -> Any:
     return base // divisor % modulus
 
@@ -33,21 +44,21 @@ def _modular_index(base: Any, divisor: Any, modulus: Any) -> Any:
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "Add": lambda *terms: sum(terms),
     "CeilToInt": math.ceil,
-    "CleanDiv": floordiv,
+    "CleanDiv": _floor_quotient,
     "FloatPow": _power,
-    "FloatTrueDiv": truediv,
-    "FloorDiv": floordiv,
+    "FloatTrueDiv": _quotient,
+    "FloorDiv": _floor_quotient,
     "FloorToInt": math.floor,
-    "IntTrueDiv": truediv,
+    "IntTrueDiv": _quotient,
     "Max": max,
     "Min": min,
-    "Mod": mod,
+    "Mod": _remainder,
     "ModularIndexing": _modular_index,
     "Mul": lambda *factors: math.prod(factors),
     "OpaqueUnaryFn_sqrt": math.sqrt,
     "Pow": _power,
     "PowByNatural": _power,
-    "PythonMod": mod,
+    "PythonMod": _remainder,
     "ToFloat": float,
     "TruncToInt": math.trunc,
 }
@@ -119,10 +130,10 @@ def _literals(nodes: Sequence[ast.expr], *types: type) -> list[Any]:
 
 def _negative(node: ast.expr) -> object:
     """The number ``-n``."""
-    is_minus = (
-        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-    )
-    return -node.operand.value if is_minus and isinstance(node.operand.value, int | float) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if isinstance(value, int | float) else None
+    return None
 
 
 def _number(name: str, operands: Sequence[ast.expr]) -> Number:

@@ -136,7 +136,7 @@ def _cell(
         require(
             state.shape == (batch, hidden), f"hx must have {[batch, hidden]} for a cell, but got {list(state.shape)}"
         )
-    order: Array = np.arange(gates * hidden).reshape(gates, hidden)[list(kind.gates)].ravel()
+    order = np.concatenate([np.arange(gate * hidden, (gate + 1) * hidden) for gate in kind.gates])
     own, inner = (_constant(one)[order] for one in parameters[2:]) if len(parameters) > 2 else _zeros(len(order))
     attributes = {**kind.attributes, "reverse": is_reverse}
     cell = Cell(kind.op_class, own + inner, np.ascontiguousarray(recurrence[order].T), attributes)
