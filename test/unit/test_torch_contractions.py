@@ -91,6 +91,25 @@ def test_layer(name: str, per_channel: bool, bias: bool) -> None:
         assert np.array_equal(qdialect.compile(module)(values.numpy()), found)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_transposed_groups_by_channel(axis: int) -> None:
+    """Every group has the scales of the output channels; scales of input channels leave the layer to float32."""
+
+    def call(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        bias = torch.cat([b, b])[: (4 if axis else 6)]
+        return nnf.conv_transpose2d(x, w, bias if axis else None, 2, groups=2)
+
+    model = Layer(call, (6, 2, 2, 3), per_channel=True, bias=True, axis=axis)
+    values = torch.tensor(np.random.default_rng(5).integers(0, 256, (1, 6, 4, 3))).to(torch.uint8)
+    exported = torch.export.export(model, (values,))
+    module = import_torch(exported)
+    assert ("qnn.conv_transpose2d" in str(module)) == (axis == 1)
+    with torch.no_grad():
+        wanted = model(values).numpy()
+    assert_within(run(module, [values.numpy()])[0], wanted, loosest(".pt2", operators_of(exported)))
+    assert np.array_equal(qdialect.compile(module)(values.numpy()), run(module, [values.numpy()])[0])
+
+
 def weights(*shape: int) -> Tensor:
     return torch.tensor(np.random.default_rng(4).normal(size=shape), dtype=torch.float32)
 
@@ -115,6 +134,21 @@ F32_VALUES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "bmm": (lambda x: torch.bmm(x, x.permute(0, 2, 1)), (2, 5, 3)),
     "conv": (lambda x: nnf.conv2d(x, weights(6, 2, 3, 2), weights(6), 2, (1, 0), groups=2), (2, 4, 7, 6)),
     "conv_of_lines": (lambda x: nnf.conv1d(x, weights(6, 4, 3), None, 1, 1), (2, 4, 7)),
+    "conv_of_one_image": (lambda x: nnf.conv2d(x, weights(6, 4, 3, 2)), (4, 7, 6)),
+    "convolution": (
+        lambda x: torch.convolution(x, weights(6, 2, 3, 2), None, [2, 1], [1, 0], [1, 1], False, [0, 0], 2),
+        (2, 4, 7, 6),
+    ),
+    "transposed": (lambda x: nnf.conv_transpose2d(x, weights(4, 6, 3, 2), weights(6), 2, (1, 0), 1), (2, 4, 7, 6)),
+    "transposed_groups": (
+        lambda x: nnf.conv_transpose2d(x, weights(4, 3, 3, 2), weights(6), (2, 3), 2, 0, 2, (1, 2)),
+        (2, 4, 7, 6),
+    ),
+    "transposed_lines": (lambda x: nnf.conv_transpose1d(x, weights(4, 6, 3), None, 3, 1, 2), (2, 4, 7)),
+    "transposed_convolution": (
+        lambda x: torch.convolution(x, weights(4, 6, 3), None, [2], [1], [1], True, [1], 1),
+        (2, 4, 7),
+    ),
 }
 
 

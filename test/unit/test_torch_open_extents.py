@@ -24,7 +24,6 @@ class Encoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        torch.manual_seed(0)
         self.tokens = nn.Embedding(10, 8)
         self.project = nn.Linear(8, 16)
 

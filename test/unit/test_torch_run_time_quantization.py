@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as nnf
 from tolerances import assert_floats_within
 from torch import Tensor, nn
 from torch_functions import Function, check, drawn
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
 import qdialect
 from qdialect.diagnostics import ImportModelError
@@ -41,9 +41,13 @@ def dynamic(choose: Any, dtype: torch.dtype, epsilon: float, bounds: tuple[int, 
     return function
 
 
+def outputs(module: Any, x: Tensor) -> Any:
+    """What compiled code gives."""
+    return qdialect.compile(module)(x.numpy())
+
+
 def exactly(function: Callable[[Tensor], Any], x: Tensor) -> None:
-    compiled = qdialect.compile(import_torch(torch.export.export(Function(function), (x,))))
-    found = compiled(x.numpy())
+    found = outputs(import_torch(torch.export.export(Function(function), (x,))), x)
     for one, wanted in zip(found, function(x), strict=True):
         assert one.dtype == wanted.numpy().dtype
         np.testing.assert_array_equal(one, wanted.numpy())
@@ -90,11 +94,13 @@ def test_of_rows_with_zero_points(kind: str) -> None:
 
 def converted(model: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
     """A module whose products quantize their data when they run."""
+    pt2e: Any = import_module("torchao.quantization.pt2e.quantize_pt2e")
+    x86: Any = import_module("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
     configuration = x86.get_default_x86_inductor_quantization_config(is_dynamic=True)
     quantizer = x86.X86InductorQuantizer().set_global(configuration)
-    prepared = prepare_pt2e(torch.export.export(model.eval(), inputs, strict=True).module(), quantizer)
+    prepared = pt2e.prepare_pt2e(torch.export.export(model.eval(), inputs, strict=True).module(), quantizer)
     prepared(*inputs)
-    return convert_pt2e(prepared)
+    return pt2e.convert_pt2e(prepared)
 
 
 def product_count(text: str) -> int:
@@ -102,13 +108,12 @@ def product_count(text: str) -> int:
 
 
 def test_a_network_multiplies_integers() -> None:
-    torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 40), nn.ReLU(), nn.Linear(40, 24, bias=False), nn.GELU(), nn.Linear(24, 5))
     rows = drawn(6, 3, 7, 16)
     module = converted(model, (rows,))
     imported = import_torch(torch.export.export(module, (rows,)))
     assert product_count(str(imported)) == 3
-    found = qdialect.compile(imported)(rows.numpy())
+    found = outputs(imported, rows)
     assert_floats_within(found, module(rows).detach().numpy(), "layer")
 
 
@@ -129,14 +134,14 @@ class Weighted(nn.Module):
         return self.product(choose(x)[2], weight, self.bias)
 
 
-PRODUCTS: dict[str, tuple[Callable[..., Tensor], tuple[int, ...], tuple[int, ...]]] = {
-    "conv2d": (lambda x, w, b: nn.functional.conv2d(x, w, b, 2, 1), (2, 6, 9, 11), (8, 6, 3, 3)),
-    "depthwise": (lambda x, w, b: nn.functional.conv2d(x, w, b, 1, 1, 1, 8), (1, 8, 9, 11), (8, 1, 3, 3)),
-    "dilated": (lambda x, w, b: nn.functional.conv2d(x, w, b, 1, 0, 2, 2), (1, 8, 9, 11), (6, 4, 3, 3)),
-    "conv1d": (lambda x, w, b: nn.functional.conv1d(x, w, b, padding=2), (2, 6, 31), (8, 6, 5)),
-    "linear": (nn.functional.linear, (4, 12), (9, 12)),
-    "linear_of_three": (nn.functional.linear, (2, 4, 12), (9, 12)),
-    "view": (lambda x, w, b: nn.functional.linear(x.view(8, 12), w, b), (2, 4, 12), (9, 12)),
+PRODUCTS: dict[str, tuple[Callable[[Any, Any, Any], Any], tuple[int, ...], tuple[int, ...]]] = {
+    "conv2d": (lambda x, w, b: nnf.conv2d(x, w, b, 2, 1), (2, 6, 9, 11), (8, 6, 3, 3)),
+    "depthwise": (lambda x, w, b: nnf.conv2d(x, w, b, 1, 1, 1, 8), (1, 8, 9, 11), (8, 1, 3, 3)),
+    "dilated": (lambda x, w, b: nnf.conv2d(x, w, b, 1, 0, 2, 2), (1, 8, 9, 11), (6, 4, 3, 3)),
+    "conv1d": (lambda x, w, b: nnf.conv1d(x, w, b, padding=2), (2, 6, 31), (8, 6, 5)),
+    "linear": (nnf.linear, (4, 12), (9, 12)),
+    "linear_of_three": (nnf.linear, (2, 4, 12), (9, 12)),
+    "view": (lambda x, w, b: nnf.linear(x.view(8, 12), w, b), (2, 4, 12), (9, 12)),
     "addmm": (lambda x, w, b: torch.addmm(b, x, w.t()), (4, 12), (9, 12)),
     "matmul": (lambda x, w, b: torch.matmul(x, w.t()) + b, (2, 4, 12), (9, 12)),
 }
@@ -148,14 +153,14 @@ def test_products(name: str) -> None:
     x, model = drawn(10, *shape), Weighted(product, *weights)
     imported = import_torch(torch.export.export(model, (x,)))
     assert product_count(str(imported)) == 1
-    assert_floats_within(qdialect.compile(imported)(x.numpy()), model(x).numpy(), "layer")
+    assert_floats_within(outputs(imported, x), model(x).numpy(), "layer")
 
 
 def test_other_parameters_are_not_those_of_a_border() -> None:
     """What is dequantized by other parameters is padded with 0, which is no quantized value of the data."""
 
     def product(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return nn.functional.conv2d(x, w, b, padding=1)
+        return nnf.conv2d(x, w, b, padding=1)
 
     class Shifted(Weighted):
         def forward(self, x: Tensor) -> Tensor:
@@ -166,7 +171,7 @@ def test_other_parameters_are_not_those_of_a_border() -> None:
             return self.product(shifted, weight, self.bias)
 
     x, model = drawn(11, 1, 4, 6, 6), Shifted(product, 5, 4, 3, 3)
-    found = qdialect.compile(import_torch(torch.export.export(model, (x,))))(x.numpy())
+    found = outputs(import_torch(torch.export.export(model, (x,))), x)
     assert_floats_within(found, model(x).numpy(), "layer")
 
 
@@ -179,10 +184,10 @@ def test_rows_multiply_integers() -> None:
             weight = OPS.dequantize_per_channel(self.values, self.scales, self.points, 0, -127, 127, torch.int8)
             return self.product(data, weight, self.bias)
 
-    x, model = drawn(12, 3, 5, 16), Rows(nn.functional.linear, 7, 16)
+    x, model = drawn(12, 3, 5, 16), Rows(nnf.linear, 7, 16)
     imported = import_torch(torch.export.export(model, (x,)))
     assert product_count(str(imported)) == 1
-    assert_floats_within(qdialect.compile(imported)(x.numpy()), model(x).numpy(), "layer")
+    assert_floats_within(outputs(imported, x), model(x).numpy(), "layer")
 
 
 def test_a_scale_is_no_result() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -182,16 +183,24 @@ class TorchPlanner(Planner[Node]):
 
     def _inlined(self, parts: Decomposition) -> Result:
         self.results.update({name: Constant(array) for name, array in parts.constants.items()})
+        first = _needed(parts.nodes, parts.outputs[:1])
         for part in parts.nodes:
-            self._inline(part)
-        results = tuple(self.results[name] for name in parts.outputs)
-        given = tuple(result for result in results if result is not None and not isinstance(result, tuple))
-        return given[0] if parts.is_single else given
+            self._inline(part, is_optional=part.name not in first)
+        results = [self.results[name] for name in parts.outputs]
+        # Results that cannot be had may not be read either.
+        given = takewhile(lambda result: result is not None, results)
+        tensors = tuple(result for result in given if result is not None and not isinstance(result, tuple))
+        return tensors[0] if parts.is_single else tensors
 
-    def _inline(self, part: Node) -> None:
+    def _inline(self, part: Node, *, is_optional: bool) -> None:
+        self.results[part.name] = None
+        if any(self.results[name] is None for name in part.refs()):
+            return
         try:
             self.results.update(self.results_of(part))
         except UnsupportedError as error:
+            if is_optional:
+                return
             raise UnsupportedError(f"is made of {part.kind.removesuffix('.default')}: {error}") from error
 
     def _bounded(self, node: Node, result: Result) -> Result:
@@ -218,13 +227,17 @@ def _output_of(array: Array) -> Output:
 
 def live_nodes(graph: Graph) -> list[Node]:
     """The nodes on which results depend, in order, and those that write to memory which others may read."""
-    needed = set(graph.outputs)
-    found: list[Node] = []
-    for node in reversed(graph.nodes):
+    needed = _needed(graph.nodes, graph.outputs)
+    return [node for node in graph.nodes if node.name in needed or is_in_place(node.kind)]
+
+
+def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> set[str]:
+    """The names on which `outputs` depend."""
+    needed = set(outputs)
+    for node in reversed(nodes):
         if node.name in needed or is_in_place(node.kind):
             needed.update(node.refs())
-            found.append(node)
-    return found[::-1]
+    return needed
 
 
 def _constant_bytes(result: Result) -> int:

@@ -108,8 +108,8 @@ class RunTimeQuantized(F32Tensor):
 def dequantized(name: str, values: Value, parameters: RunTimeParameters) -> RunTimeQuantized:
     """The f32 values of quantized values."""
     require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
-    is_same = isinstance(values, RunTimeValues) and values.parameters == parameters
-    return RunTimeQuantized(values.shape, values, parameters, values.source if is_same else None, name=name)
+    source = values.source if isinstance(values, RunTimeValues) and values.parameters == parameters else None
+    return RunTimeQuantized(values.shape, values, parameters, source, name=name)
 
 
 def quantized_at_run_time(plan: Plan, name: str, source: F32Tensor, parameters: RunTimeParameters) -> RunTimeValues:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import add, mod, mul
-from operator import pow as power
 from typing import Any
 
 from qdialect.frontends.common import UnsupportedError, require
@@ -23,29 +20,45 @@ _LARGEST_EXPONENT = 64
 _LARGEST = 2**63
 
 
-def _power(base: Number, exponent: Number) -> Number:
+def _power(base: Any, exponent: Any) -> Any:
     require(abs(exponent) <= _LARGEST_EXPONENT, f"exponent must be at most {_LARGEST_EXPONENT}, but got {exponent}")
-    return power(base, exponent)
+    return base**exponent
 
 
-_FUNCTIONS: Mapping[str, Callable[..., Number]] = {
-    "Add": lambda *terms: reduce(add, terms),
+def _quotient(lhs: Any, rhs: Any) -> Any:
+    return lhs / rhs
+
+
+def _floor_quotient(lhs: Any, rhs: Any) -> Any:
+    return lhs // rhs
+
+
+def _remainder(lhs: Any, rhs: Any) -> Any:
+    return lhs % rhs
+
+
+def _modular_index(base: Any, divisor: Any, modulus: Any) -> Any:
+    return base // divisor % modulus
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "Add": lambda *terms: sum(terms),
     "CeilToInt": math.ceil,
-    "CleanDiv": lambda lhs, rhs: lhs // rhs,
+    "CleanDiv": _floor_quotient,
     "FloatPow": _power,
-    "FloatTrueDiv": lambda lhs, rhs: lhs / rhs,
-    "FloorDiv": lambda lhs, rhs: lhs // rhs,
+    "FloatTrueDiv": _quotient,
+    "FloorDiv": _floor_quotient,
     "FloorToInt": math.floor,
-    "IntTrueDiv": lambda lhs, rhs: lhs / rhs,
+    "IntTrueDiv": _quotient,
     "Max": max,
     "Min": min,
-    "Mod": mod,
-    "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
-    "Mul": lambda *factors: reduce(mul, factors),
+    "Mod": _remainder,
+    "ModularIndexing": _modular_index,
+    "Mul": lambda *factors: math.prod(factors),
     "OpaqueUnaryFn_sqrt": math.sqrt,
     "Pow": _power,
     "PowByNatural": _power,
-    "PythonMod": mod,
+    "PythonMod": _remainder,
     "ToFloat": float,
     "TruncToInt": math.trunc,
 }
@@ -59,7 +72,7 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> Number:
     Raises `UnsupportedError` for another text, for a symbol without a size, and where a function fails.
     """
     try:
-        found = _evaluated(_parsed(text), sizes)
+        found: Any = _evaluated(_parsed(text), sizes)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UnsupportedError(f"expression must be a number, but {shown(text)} fails: {error}") from error
     require(isinstance(found, int | float) and abs(found) < _LARGEST, f"expression {shown(text)} must be a number")
@@ -103,6 +116,7 @@ def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> Number:
         lhs, rhs = _literals(operands, int)
         return lhs / rhs
     require(name in _FUNCTIONS, f"expression must consist of known functions, but got {name}")
+    require(len(operands) >= 1, f"function {name} must have operands")
     return _FUNCTIONS[name](*(_evaluated(operand, sizes) for operand in operands))
 
 
@@ -116,10 +130,10 @@ def _literals(nodes: Sequence[ast.expr], *types: type) -> list[Any]:
 
 def _negative(node: ast.expr) -> object:
     """The number ``-n``."""
-    is_minus = (
-        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-    )
-    return -node.operand.value if is_minus and isinstance(node.operand.value, int | float) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if isinstance(value, int | float) else None
+    return None
 
 
 def _number(name: str, operands: Sequence[ast.expr]) -> Number:

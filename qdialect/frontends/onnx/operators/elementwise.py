@@ -92,8 +92,8 @@ class Binary(Pointwise):
             operands, is_channels_last = emitter.alike((lhs.values, rhs.values))
             if is_shifted:
                 operands = [_shifted(emitter, operand, "ui8") for operand in operands]
-            result = emitter.build(op_class, *operands, element=own[2].element, **attributes, **arithmetic)
-            return _shifted(emitter, result, "i8") if is_shifted else result, is_channels_last
+            built = emitter.build(op_class, *operands, element=result.element, **attributes, **arithmetic)
+            return _shifted(emitter, built, "i8") if is_shifted else built, is_channels_last
 
         return plan.compute(name, self.shape, to.element, emit)
 

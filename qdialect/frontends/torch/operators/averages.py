@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect.dialect import F32Conv2DOp, MeanOp, PadOp, RequantizeOp
-from qdialect.frontends.common import require
+from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.pool import window_sums
@@ -20,7 +21,7 @@ from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorTyp
 from qdialect.frontends.planning.reduction import Reduced, reduced_shape
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, limit
 from qdialect.frontends.planning.window import Window
-from qdialect.frontends.torch.operators.pool import image_of, pooled_window
+from qdialect.frontends.torch.operators.pool import image_of, like_input, pooled_window
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
@@ -30,7 +31,7 @@ from qdialect.quant_math.expressions import Input
 
 @dataclass(frozen=True, eq=False)
 class Average(F32Tensor):
-    """Means of windows, the padding among them.
+    """Means of windows: sums over `counts`, the number that each window is divided by, [OH, OW] or of one for all.
 
     Sums of quantized values are a convolution with ones, scaled by ``s_x / (n * s_y)``.  Where the scales are the same
     and n is even, so that means lie halfway, the sum is PyTorch's: in float32, the elements of a window one after
@@ -39,16 +40,19 @@ class Average(F32Tensor):
 
     source: F32Tensor
     window: Window
+    counts: Array
 
     @property
     def _count(self) -> int:
-        return math.prod(self.window.kernel)
+        """What all windows are divided by."""
+        return int(self.counts.flat[0])
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
         source, share = self.source, 1 / self._count
         if not isinstance(source, Quantized) or not source.is_eight_bit or to.element not in EIGHT_BIT:
             return super()._quantized(plan, name, to)
-        if same_scale(source.scales[0], to.scale) and self._count % 2 == 0:
+        lies_halfway = same_scale(source.scales[0], to.scale) and self._count % 2 == 0
+        if lies_halfway or np.any(self.counts != self._count):
             return super()._quantized(plan, name, to)
 
         def emit(emitter: Emitter) -> Emitted:
@@ -78,7 +82,10 @@ class Average(F32Tensor):
             ones = emitter.constant(np.ones((channels, *window.kernel, 1), dtype=np.float32))
             how = {"strides": window.strides, "groups": channels}
             total = emitter.build(F32Conv2DOp, data, ones, element="f32", **how)
-            return emitter.expression(Input() / self._count, total), True
+            if self.counts.size == 1:
+                return emitter.expression(Input() / self._count, total), True
+            counts = emitter.constant(self.counts[:, :, np.newaxis].astype(np.float32))
+            return emitter.float_op("arith.divf", total, emitter.broadcast(counts, shape_of(total.type))), True
 
         return plan.compute(name, self.shape, "f32", emit)
 
@@ -87,10 +94,30 @@ class Average(F32Tensor):
 def _average_pool(call: Call) -> Result:
     source = image_of(call)
     window = pooled_window(call, source)
-    require(call.argument("divisor_override") is None, "divisor_override is not supported")
-    counts = bool(call.argument("count_include_pad"))
-    require(counts or not any(window.padding), "count_include_pad must be true where there is padding")
-    return Average((*source.shape[:2], *window.output), source, window, name=call.name)
+    shape = (*source.shape[:2], *window.output)
+    return like_input(call, Average(shape, source, window, _counts(call, source.shape[2:], window), name=call.name))
+
+
+def _counts(call: Call, size: Shape, window: Window) -> Array:
+    """What each window is divided by: the elements that it has of the image and, perhaps, of the padding."""
+    divisor = call.argument("divisor_override")
+    if divisor is not None:
+        require(divisor != 0, "divisor_override must not be 0")
+        return np.array(divisor)
+    padding = call.integers("padding", 2) if call.argument("count_include_pad") else (0, 0)
+    call.plan.budget.spend_constant(window.output, 8)
+    rows, columns = (
+        _elements(size[i], window.output[i], window.strides[i], window.kernel[i], window.before[i], padding[i])
+        for i in range(2)
+    )
+    counts = np.outer(rows, columns)
+    return counts if np.any(counts != counts[0, 0]) else counts[0, 0].reshape(())
+
+
+def _elements(size: int, output: int, stride: int, kernel: int, before: int, counted: int) -> Array:
+    """How many of the taps of each window along a dimension lie in it or among the `counted` elements at its ends."""
+    begins = np.arange(output) * stride - before
+    return np.minimum(begins + kernel, size + counted) - np.maximum(begins, -counted)
 
 
 def _mean(call: Call, source: F32Tensor, axes: tuple[int, ...], *, keeps: bool) -> Reduced:
@@ -122,9 +149,10 @@ def _adaptive_average_pool(call: Call) -> Result:
     source = image_of(call)
     size, output = source.shape[2:], call.integers("output_size", 2)
     if output == (1, 1):
-        return _mean(call, source, (2, 3), keeps=True)
+        return like_input(call, _mean(call, source, (2, 3), keeps=True))
     divides = min(output) >= 1 and all(extent % count == 0 for extent, count in zip(size, output, strict=True))
     require(divides, f"output_size must divide {list(size)}, but got {list(output)}")
     kernel = tuple(extent // count for extent, count in zip(size, output, strict=True))
     window = Window(kernel, kernel, (1, 1), (0, 0), (0, 0), output)
-    return Average((*source.shape[:2], *output), source, window, name=call.name)
+    whole = np.array(math.prod(kernel))
+    return like_input(call, Average((*source.shape[:2], *output), source, window, whole, name=call.name))

@@ -1,15 +1,14 @@
-"""conv1d, conv2d and conv_transpose2d: data NCL or NCHW, weights OIL, OIHW or IOHW."""
+"""conv1d and conv2d: data NCL or NCHW, weights OIL or OIHW."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, ConvTranspose2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, DynamicConv2DOp, F32Conv2DOp, PadOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.convolution import Layer, attributes_of, check_groups, from_image, image, kernels
 from qdialect.frontends.planning.emitter import Emitter, Value
@@ -24,7 +23,12 @@ from qdialect.frontends.torch.operators.windows import window_of
 
 @imports("conv2d.default", "conv2d.padding", "conv1d.default", "conv1d.padding")
 def _convolution(call: Call) -> Result:
-    rank = 4 if "conv2d" in call.node.kind else 3
+    return convolution(call, 4 if "conv2d" in call.node.kind else 3)
+
+
+def convolution(call: Call, rank: int) -> Result:
+    """A convolution of data of `rank` dimensions."""
+    require(rank in (3, 4), f"input must have 3 or 4 dimensions, but got {rank}")
     if is_dynamic(call, "input", "weight"):
         return _dynamic_convolution(call, rank)
     if not is_integer(call, "input", "weight"):
@@ -104,37 +108,3 @@ def _window(call: Call, data: Shape, weight: Shape, rank: int) -> tuple[Window, 
     (groups,) = call.integers("groups", 1)
     check_groups(data[1], weight, groups)
     return window_of(call, data[2:], weight[1:-1], dilated=True), groups
-
-
-@imports("conv_transpose2d.input")
-def _transposed_convolution(call: Call) -> Result:
-    """Weights are IOHW: [C, O / groups, KH, KW]; with scales by channel, which lie along O, `groups` must be 1."""
-    require(
-        is_integer(call, "input", "weight"),
-        "input and weight must be dequantized quantized values, the weight's constant",
-    )
-    data = data_of(call, "input")
-    require(len(data.shape) == 4, f"input must have 4 dimensions, but got {len(data.shape)}")
-    weight = weight_of(call, "weight", (0, 1, 2, 3), 1)
-    (groups,) = call.integers("groups", 1)
-    inputs, share, *kernel = weight.values.shape
-    require(inputs == data.shape[1], f"weight must have {data.shape[1]} inputs, but got {inputs}")
-    require(groups >= 1 and inputs % groups == 0, f"groups must divide {inputs} channels, but got {groups}")
-    require(groups == 1 or len(weight.scales) == 1, "weight must have one scale where there are groups")
-    apart = weight.values.reshape(groups, inputs // groups, share, *kernel)
-    taps = np.ascontiguousarray(apart.transpose(0, 2, 3, 4, 1).reshape(-1, *kernel, inputs // groups))
-    strides, dilation, extra, padding = (
-        call.integers(name, 2) for name in ("stride", "dilation", "output_padding", "padding")
-    )
-    smallest = min(*strides, *dilation, *(amount + 1 for amount in (*extra, *padding)))
-    require(smallest >= 1, "stride and dilation must be at least 1 and padding at least 0")
-
-    attributes = {
-        "strides": strides,
-        "padding": (*padding, *padding),
-        "output_padding": extra,
-        "dilation": dilation,
-        "groups": groups,
-    }
-    layer = Layer(ConvTranspose2DOp, data, replace(weight, values=taps), attributes)
-    return layer.contraction(call.node.outputs[0].shape, bias_of(call, "bias", groups * share), call.name)

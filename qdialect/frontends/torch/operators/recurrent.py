@@ -62,7 +62,7 @@ def _layers(call: Call) -> Result:
     require(len(sequence.shape) == 3, f"input must have 3 dimensions, but got {len(sequence.shape)}")
     if is_batch_first:
         sequence = _f32(transposed(call, sequence, (1, 0, 2)))
-    last: list[list[F32Tensor]] = [[] for _ in initial]
+    last = [list[F32Tensor]() for _ in initial]
     for layer in range(count):
         cells: list[States] = []
         for direction in range(directions):
@@ -89,7 +89,7 @@ def _one_step(call: Call) -> Result:
     sequence = _f32(moved(call, source, Reshaping((1, *source.shape))))
     states = (_cell(call, kind, sequence, own, initial, is_reverse=False),)
     found = tuple(moved(call, last_of(states, state), Reshaping(initial[state].shape)) for state in range(len(initial)))
-    return found if len(found) > 1 else found[0]
+    return found if call.node.kind.startswith("aten.lstm") else next(iter(found))
 
 
 @imports("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data")
@@ -136,7 +136,7 @@ def _cell(
         require(
             state.shape == (batch, hidden), f"hx must have {[batch, hidden]} for a cell, but got {list(state.shape)}"
         )
-    order = np.arange(gates * hidden).reshape(gates, hidden)[list(kind.gates)].ravel()
+    order = np.array([gate * hidden + index for gate in kind.gates for index in range(hidden)])
     own, inner = (_constant(one)[order] for one in parameters[2:]) if len(parameters) > 2 else _zeros(len(order))
     attributes = {**kind.attributes, "reverse": is_reverse}
     cell = Cell(kind.op_class, own + inner, np.ascontiguousarray(recurrence[order].T), attributes)
@@ -162,10 +162,9 @@ def _constant(tensor: Tensor) -> Array:
 
 def _products(call: Call, sequence: F32Tensor, weights: Tensor, order: Array) -> F32Tensor:
     """The sequence times the rows of `weights` in an `order`: of integers where both are quantized."""
-    is_quantized = isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit
-    if is_quantized and weights.values.element in EIGHT_BIT:
-        rows = _ordered(weights, order)
-        return dense(call.name, sequence, ordered_weight(rows, (0, 1), 0), None)
+    quantized = weights if isinstance(weights, Quantized) and weights.values.element in EIGHT_BIT else None
+    if isinstance(sequence, Quantized) and sequence.is_eight_bit and quantized is not None:
+        return dense(call.name, sequence, ordered_weight(_ordered(quantized, order), (0, 1), 0), None)
     return product(sequence, np.ascontiguousarray(_constant(weights)[order].T))
 
 
@@ -175,7 +174,8 @@ def _ordered(weights: Quantized, order: Array) -> Quantized:
     assert array is not None, "the weights are known by now"
     scales, points = weights.scales, weights.zero_points
     if len(scales) > 1 and weights.axis == 0:
-        scales, points = (tuple(entries[i] for i in order.tolist()) for entries in (scales, points))
+        rows: list[int] = order.tolist()
+        scales, points = tuple(scales[i] for i in rows), tuple(points[i] for i in rows)
     return replace(weights, values=replace(weights.values, data=array[order]), scales=scales, zero_points=points)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.window import Window, effective_kernel_extent
 from qdialect.frontends.torch.operators.registry import Call
 
 
 def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Window:
-    """The window of a node's arguments over an image of `size`, which it fits at least once."""
+    """The window of a node's arguments over an image of `size`, which it fits at least once.
+
+    In ceil mode a last window may begin within the image or before it and end beyond the padding: `after` grows then.
+    """
     rank = len(size)
     strides = call.integers("stride", rank) if call.argument("stride") else kernel
     dilation = call.integers("dilation", rank) if dilated else (1,) * rank
@@ -21,11 +26,22 @@ def window_of(call: Call, size: Shape, kernel: Shape, *, dilated: bool) -> Windo
     ]
     fits = f"kernel must fit into the padded input {list(size)}, but is {list(kernel)}"
     require(min(available) >= 0, fits)
-    if call.argument("ceil_mode"):
-        divides = all(rest % stride == 0 for rest, stride in zip(available, strides, strict=True))
-        require(divides, "ceil_mode must not add a window")
     output = tuple(rest // stride + 1 for rest, stride in zip(available, strides, strict=True))
-    return Window(kernel, strides, dilation, before, after, output)
+    window = Window(kernel, strides, dilation, before, after, output)
+    return _with_last_windows(window, size) if call.argument("ceil_mode") else window
+
+
+def _with_last_windows(window: Window, size: Shape) -> Window:
+    """With the windows that ceil mode adds, which begin at an element or before the first."""
+    output: list[int] = []
+    after: list[int] = []
+    for i, extent in enumerate(size):
+        begin = window.output[i] * window.strides[i] - window.before[i]
+        covered = begin - window.strides[i] + window.kernel_extent[i] >= extent + window.after[i]
+        output.append(window.output[i] + (0 if covered or begin >= extent else 1))
+        end = (output[i] - 1) * window.strides[i] - window.before[i] + window.kernel_extent[i]
+        after.append(max(window.after[i], end - extent))
+    return replace(window, output=tuple(output), after=tuple(after))
 
 
 def _padding(call: Call, kernel_extent: Shape, strides: Shape) -> tuple[Shape, Shape]:
