@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import tflite
 from flatbuffers import Builder
+from litert import reference
 from tflite_graphs import HALF, i32, options
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -275,3 +277,15 @@ NOT_MOVED: list[tuple[Any, ...]] = [
 def test_what_is_not_moved(case: int) -> None:
     message, *node = NOT_MOVED[case]
     assert one_node(*node) == message
+
+
+def test_a_reversal_copies_elements_whatever_they_stand_for() -> None:
+    writer = ModelWriter("reversal")
+    data = writer.tensor("x", (2, 5), np.int8, Quantization((0.5,), (3,)))
+    result = writer.tensor("y", (2, 5), np.int8, Quantization((0.25,), (-7,)))
+    how = OPTIONS.ReverseV2Options, options()
+    writer.operator(KIND.REVERSE_V2, [data, writer.constant("axis", i32([1]))], result, *how)
+    content, values = writer.finish([data], [result]), np.arange(10, dtype=np.int8).reshape(2, 5)
+    (wanted,) = reference(content, [values])
+    np.testing.assert_array_equal(interpreter.run(import_tflite(content), [values])[0], wanted)
+    np.testing.assert_array_equal(wanted, values[:, ::-1])

@@ -13,7 +13,7 @@ from qdialect.frontends.common import require
 from qdialect.frontends.slices import MAX_INDICES, border, check_indices, gather
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
+from qdialect.frontends.tflite.operators.checks import integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.data_movement import amounts_of
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -42,7 +42,6 @@ def _gather(operator: Operator) -> Emission:
 
 def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Emission:
     """The elements at `positions` along each dimension."""
-    same_content(data, operator.outputs[0])
 
     def emit(emitter: Emitter) -> ir.Value:
         value = emitter.value(data)
@@ -58,6 +57,7 @@ def _mirror_pad(operator: Operator) -> Emission:
     mode = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
     data, paddings = operands(operator, 2)
+    same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     sides = zip(data.shape, low, high, strict=True)
@@ -86,6 +86,8 @@ def _tile(operator: Operator) -> Emission:
 @imports("REVERSE_V2")
 def _reverse(operator: Operator) -> Emission:
     data, axes = operands(operator, 2)
+    # The kernel copies elements whatever they stand for: converters give both sides scales of their own.
+    same_type(operator, data)
     reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
     for axis in reversed_ones:
         check_indices(data.shape[axis], operator.budget)
