@@ -171,7 +171,15 @@ MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
 ROW = (KIND.SPACE_TO_BATCH_ND, (1, 6, 3), [None, [4], [[0, 1]]], [(4, 2, 3)])
 BATCH = (KIND.BATCH_TO_SPACE_ND, (3, 2, 3), [None, [2], [[0, 0]]], [(1, 4, 3)])
 NOT_MOVED: list[tuple[Any, ...]] = [
-    ("batch dimensions must be 0, but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(0, 1)),
+    (
+        "input and indices must share 1 leading dimensions before the axis, but got [6] and [1]",
+        KIND.GATHER,
+        (6,),
+        [None, [1]],
+        [(1,)],
+        GATHERED,
+        options(0, 1),
+    ),
     ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(1)),
     ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], GATHERED, options(0)),
     (

@@ -15,6 +15,7 @@ from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.checks import integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.data_movement import amounts_of
+from qdialect.frontends.tflite.operators.indexing import gather_at_run_time
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.frontends.tflite.reader import read_options
@@ -26,13 +27,15 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 
 @imports("GATHER")
 def _gather(operator: Operator) -> Emission:
-    """The dimension `axis` makes way for those of the constant indices."""
+    """The dimension `axis` makes way for those of the indices."""
     axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
     data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
-    require(dims == 0, f"batch dimensions must be 0, but got {dims}")
+    dimension = axis_of([axis], len(data.shape))
+    if positions.data is None or dims:
+        return gather_at_run_time(data, positions, dimension, dims)
     check_indices(math.prod(positions.shape), operator.budget)
-    dimension, indices = axis_of([axis], len(data.shape)), integers(positions, "indices", MAX_INDICES)
+    indices = integers(positions, "indices", MAX_INDICES)
     extent = data.shape[dimension]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
