@@ -75,7 +75,7 @@ def test_gather_nd(dtype: Any, depth: int, after: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("time", "batch"), [(1, 0), (0, 1), (2, 0), (1, 2)])
 def test_reverse_sequence(time: int, batch: int) -> None:
     data = drawn(np.float32, 3, 4, 5)
-    lengths = np.random.default_rng(3).integers(1, data.shape[time] + 1, data.shape[batch]).astype(np.int32)
+    lengths = positions(data.shape[time], data.shape[batch]) + 1
     how = OPTIONS.ReverseSequenceOptions, options(time, batch)
     check(KIND.REVERSE_SEQUENCE, [data, lengths], data.shape, *how)
 

@@ -32,8 +32,8 @@ RECURRENT = {
     *("BIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     *("BIDIRECTIONAL_SEQUENCE_RNN", "RNN", "SVDF", "UNIDIRECTIONAL_SEQUENCE_RNN"),
 }
-# So is what reads or writes at run-time indices.
-INDEXED = {"DYNAMIC_UPDATE_SLICE", "GATHER_ND", "REVERSE_SEQUENCE"}
+# So is what reads or writes at run-time indices, or gives them.
+INDEXED = {"CUMSUM", "DYNAMIC_UPDATE_SLICE", "GATHER_ND", "ONE_HOT", "REVERSE_SEQUENCE", "TOPK_V2"}
 
 
 @pytest.mark.parametrize("case", CASES)
