@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tflite
 from flatbuffers import Builder
 from litert import reference
 from numpy.typing import NDArray
@@ -46,7 +47,8 @@ def one_operator(kind: int, inputs: Sequence[Given], outputs: Sequence[Result], 
         for i, one in enumerate(inputs)
     ]
     results = [writer.tensor(f"y{i}", one.shape, one.dtype, one.quantization) for i, one in enumerate(outputs)]
-    writer.operator(kind, names, results, *(option or ()))
+    options_type, write_options = option or (tflite.BuiltinOptions.NONE, None)
+    writer.operator(kind, names, results, options_type, write_options)
     free = [name for name, one in zip(names, inputs, strict=True) if not one.is_constant]
     return writer.finish(free, results)
 
