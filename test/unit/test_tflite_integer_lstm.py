@@ -20,6 +20,8 @@ VARIANTS = {
     "peepholes": BASE.but(has_peepholes=True, seed=4, batch=2),
     "coupled peepholes": BASE.but(has_peepholes=True, is_coupled=True, seed=5),
     "projection": BASE.but(width=4, seed=6),
+    # Many hidden states are at the ends of their range.
+    "saturated projection": BASE.but(width=13, batch=20, is_time_major=True, depth=30),
     "all": BASE.but(width=17, has_peepholes=True, batch=2, seed=7, cell_clip=1.5, projection_clip=0.5),
     "cell clip": BASE.but(cell_clip=0.75, seed=8),
     "small cell": BASE.but(cell_exponent=-15, seed=9),

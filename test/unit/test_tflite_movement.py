@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import tflite
 from flatbuffers import Builder
+from litert import reference
 from tflite_graphs import HALF, i32, options
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
-from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.reference import interpreter
 
 KIND = tflite.BuiltinOperator
 OPTIONS = tflite.BuiltinOptions
@@ -169,7 +171,15 @@ MIRROR, GATHERED = OPTIONS.MirrorPadOptions, OPTIONS.GatherOptions
 ROW = (KIND.SPACE_TO_BATCH_ND, (1, 6, 3), [None, [4], [[0, 1]]], [(4, 2, 3)])
 BATCH = (KIND.BATCH_TO_SPACE_ND, (3, 2, 3), [None, [2], [[0, 0]]], [(1, 4, 3)])
 NOT_MOVED: list[tuple[Any, ...]] = [
-    ("batch dimensions must be 0, but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(0, 1)),
+    (
+        "input and indices must share 1 leading dimensions before the axis, but got [6] and [1]",
+        KIND.GATHER,
+        (6,),
+        [None, [1]],
+        [(1,)],
+        GATHERED,
+        options(0, 1),
+    ),
     ("axis must be in [-1, 1), but got 1", KIND.GATHER, (6,), [None, [1]], [(1,)], GATHERED, options(1)),
     ("indices must be i32 or i64, but got i8", KIND.GATHER, (6,), [None, None], [(6,)], GATHERED, options(0)),
     (
@@ -275,3 +285,15 @@ NOT_MOVED: list[tuple[Any, ...]] = [
 def test_what_is_not_moved(case: int) -> None:
     message, *node = NOT_MOVED[case]
     assert one_node(*node) == message
+
+
+def test_a_reversal_copies_elements_whatever_they_stand_for() -> None:
+    writer = ModelWriter("reversal")
+    data = writer.tensor("x", (2, 5), np.int8, Quantization((0.5,), (3,)))
+    result = writer.tensor("y", (2, 5), np.int8, Quantization((0.25,), (-7,)))
+    how = OPTIONS.ReverseV2Options, options()
+    writer.operator(KIND.REVERSE_V2, [data, writer.constant("axis", i32([1]))], result, *how)
+    content, values = writer.finish([data], [result]), np.arange(10, dtype=np.int8).reshape(2, 5)
+    (wanted,) = reference(content, [values])
+    np.testing.assert_array_equal(interpreter.run(import_tflite(content), [values])[0], wanted)
+    np.testing.assert_array_equal(wanted, values[:, ::-1])

@@ -15,7 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
-from qdialect.dialect import AddOp, LeakyReluOp, LutOp, MeanOp, MulOp, RequantizeOp, ResizeBilinearOp, SubOp, build
+from qdialect.dialect import (
+    CONTRACTION_CLASSES,
+    AddOp,
+    LeakyReluOp,
+    LutOp,
+    MeanOp,
+    MulOp,
+    RequantizeOp,
+    ResizeBilinearOp,
+    SubOp,
+    build,
+)
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
@@ -30,12 +42,13 @@ _PRODUCTS = (2.0**-16, 2.0**8)
 _SUMS = (2.0**-10, 2.0**8)
 _TABLES = (2.0**-8, 2.0**7)
 _FRACTION_BITS = 8
+_CONTRACTION_OPS = tuple(CONTRACTION_CLASSES.values())
 
 
 def use_xnnpack(module: ir.Module) -> None:
     """Give the ops of an imported module the delegate's arithmetic, in place."""
     with module.context:
-        apply_patterns(module, [_Accumulators(), _Product(), _Mean(), _Sum(), _Resize(), _Rescale(), _LeakyRelu()])
+        apply_patterns(module, [pattern() for pattern in _PATTERNS])
 
 
 def _ratio(scale: float, output_scale: float) -> np.float32:
@@ -60,11 +73,21 @@ class _Accumulators(_Restated):
     roots: ClassVar[tuple[str, ...]] = ("qnn.requantize",)
 
     def check(self, op: RequantizeOp) -> dict[str, Any] | None:
-        if element_of(op.input.type) != "i32" or op.rounding is TFLITE_XNNPACK.rounding:
+        # The kernels of recurrent operators, which are not the delegate's, have factors of float32.
+        is_other = op.multiplier is Multiplier.F32 or not _has_constant_weights(op)
+        if is_other or op.rounding is TFLITE_XNNPACK.rounding:
             return None
         products = np.float32(op.input_scale) * np.array(op.weight_scales, dtype=np.float32)
         factors: list[float] = (products / np.float32(op.output_scale)).tolist()
         return TFLITE_XNNPACK.rescale if _within(factors, _CONTRACTIONS) else None
+
+
+def _has_constant_weights(op: RequantizeOp) -> bool:
+    """Whether `op` rescales products of data with constant weights; others the delegate leaves to TFLite's kernels."""
+    producer = op.input.owner
+    if isinstance(producer, ir.Block) or not isinstance(producer.opview, _CONTRACTION_OPS):
+        return False
+    return constant_value(producer.operands[1]) is not None
 
 
 class _Product(_Restated):
@@ -151,3 +174,6 @@ class _LeakyRelu(_Tabulated):
         negative = positive * np.float32(op.alpha)
         is_taken = op.mode is LeakyMode.TFLITE and _within([positive], _TABLES) and negative >= _TABLES[0]
         return (positive, negative) if is_taken else None
+
+
+_PATTERNS = (_Accumulators, _Product, _Mean, _Sum, _Resize, _Rescale, _LeakyRelu)

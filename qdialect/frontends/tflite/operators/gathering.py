@@ -13,8 +13,9 @@ from qdialect.frontends.common import require
 from qdialect.frontends.slices import MAX_INDICES, border, check_indices, gather
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
-from qdialect.frontends.tflite.operators.checks import integers, operands, same_content
+from qdialect.frontends.tflite.operators.checks import integers, operands, same_content, same_type
 from qdialect.frontends.tflite.operators.data_movement import amounts_of
+from qdialect.frontends.tflite.operators.indexing import gather_at_run_time
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
 from qdialect.frontends.tflite.reader import read_options
@@ -26,13 +27,15 @@ _BLOCK_ORDER = (0, 1, 3, 2, 4, 5)
 
 @imports("GATHER")
 def _gather(operator: Operator) -> Emission:
-    """The dimension `axis` makes way for those of the constant indices."""
+    """The dimension `axis` makes way for those of the indices."""
     axis, dims = read_options(operator, tflite.GatherOptions, lambda options: (options.Axis(), options.BatchDims()))
     data, positions = operands(operator, 2)
     same_content(data, operator.outputs[0])
-    require(dims == 0, f"batch dimensions must be 0, but got {dims}")
+    dimension = axis_of([axis], len(data.shape))
+    if positions.data is None or dims:
+        return gather_at_run_time(data, positions, dimension, dims)
     check_indices(math.prod(positions.shape), operator.budget)
-    dimension, indices = axis_of([axis], len(data.shape)), integers(positions, "indices", MAX_INDICES)
+    indices = integers(positions, "indices", MAX_INDICES)
     extent = data.shape[dimension]
     holds = len(indices) >= 1 and all(0 <= index < extent for index in indices)
     require(holds, f"indices must be in [0, {extent}), at least one, but got {list(indices[:4])}")
@@ -42,7 +45,6 @@ def _gather(operator: Operator) -> Emission:
 
 def _along(operator: Operator, data: Tensor, positions: Sequence[Sequence[int]]) -> Emission:
     """The elements at `positions` along each dimension."""
-    same_content(data, operator.outputs[0])
 
     def emit(emitter: Emitter) -> ir.Value:
         value = emitter.value(data)
@@ -58,6 +60,7 @@ def _mirror_pad(operator: Operator) -> Emission:
     mode = read_options(operator, tflite.MirrorPadOptions, lambda options: options.Mode())
     require(mode in range(len(_MIRRORS)), f"mode must be 0 or 1, but got {mode}")
     data, paddings = operands(operator, 2)
+    same_content(data, operator.outputs[0])
     low, high = amounts_of(paddings, len(data.shape))
     require(min(*low, *high, 0) >= 0, f"paddings must be at least 0, but got {min(*low, *high, 0)}")
     sides = zip(data.shape, low, high, strict=True)
@@ -86,6 +89,8 @@ def _tile(operator: Operator) -> Emission:
 @imports("REVERSE_V2")
 def _reverse(operator: Operator) -> Emission:
     data, axes = operands(operator, 2)
+    # The kernel copies elements whatever they stand for: converters give both sides scales of their own.
+    same_type(operator, data)
     reversed_ones = {axis_of([axis], len(data.shape)) for axis in integers(axes, "axis")}
     for axis in reversed_ones:
         check_indices(data.shape[axis], operator.budget)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,9 @@ class IntegerLstm:
             _check_gate(tensors, gate)
         if tensors.projection is not None:
             _check_weight(tensors.projection)
+            # The kernel takes this zero point away and adds it to the products, where others are added first.
+            hidden = replace(hidden, zero_points=(-hidden.zero_point,))
+            _check(hidden, "i8")
             check_rescale(hidden.scale, tensors.projection.scales, state.scale, Multiplier.F32)
         _check_integers(tensors.projection_bias, "i32")
         clips = (_quantized(cell_clip, cell), _quantized(projection_clip, state))

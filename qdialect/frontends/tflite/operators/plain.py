@@ -24,14 +24,10 @@ OfTwo = Callable[[Arithmetic, ir.Value, ir.Value], ir.Value]
 def elementwise(operator: Operator, tensors: Sequence[Tensor], build: Build) -> Emission:
     """`build` of tensors that broadcast to the shape of the operator's output."""
     shape = operator.outputs[0].shape
-    try:
-        fits = np.broadcast_shapes(*(tensor.shape for tensor in tensors)) == shape
-    except ValueError:
-        fits = False
-    require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(tensor.shape) for tensor in tensors]}")
+    check_broadcast(tensors, shape)
 
     def emit(emitter: Emitter) -> ir.Value:
-        return build(Arithmetic(emitter), [_spread(emitter, emitter.value(tensor), shape) for tensor in tensors])
+        return build(Arithmetic(emitter), [spread(emitter, emitter.value(tensor), shape) for tensor in tensors])
 
     return emit
 
@@ -46,7 +42,17 @@ def binary(operator: Operator, sides: Sequence[Tensor], build: OfTwo) -> Emissio
     return elementwise(operator, sides, lambda s, operands: build(s, operands[0], operands[1]))
 
 
-def _spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+def check_broadcast(tensors: Sequence[Tensor], shape: Shape) -> None:
+    """All tensors together broadcast to `shape`; raises `UnsupportedError`."""
+    try:
+        fits = np.broadcast_shapes(*(tensor.shape for tensor in tensors)) == shape
+    except ValueError:
+        fits = False
+    require(fits, f"inputs must broadcast to {list(shape)}, but got {[list(tensor.shape) for tensor in tensors]}")
+
+
+def spread(emitter: Emitter, value: ir.Value, shape: Shape) -> ir.Value:
+    """`value` repeated up to `shape`."""
     if shape_of(value.type) == shape:
         return value
     return emitter.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
