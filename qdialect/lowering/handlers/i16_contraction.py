@@ -1,4 +1,4 @@
-"""Contractions of 16-bit activations as reductions: sums that run along vectors of results."""
+"""Contractions of 16-bit activations: by dot products, else as reductions that run along vectors of results."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers, padding_of
+from qdialect.lowering.handlers.i16_sums import PartialSums, sums_inside, window_of
+from qdialect.lowering.handlers.maps import Stored, map_stored
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
-from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strides import row_major
@@ -54,6 +55,30 @@ def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> tuple[
 
 @lowers(I16DenseOp)
 def _dense(lowering: GraphLowering, op: I16DenseOp) -> None:
+    if not _lower_sums(lowering, op):
+        _reduce_dense(lowering, op)
+
+
+@lowers(I16Conv2DOp)
+def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
+    if not _lower_sums(lowering, op):
+        _reduce_conv2d(lowering, op)
+
+
+def _lower_sums(lowering: GraphLowering, op: AnyI16Contraction) -> bool:
+    """Compute `op` by dot products where that is exact; a requantization after it may do so itself."""
+    if sums_inside(op.output) is not None:
+        return True
+    sums = PartialSums.of(op)
+    if sums is None:
+        return False
+    sources = sums.emit(lowering)
+    target = Stored(lowering.result(op.output), shape_of(op.output.type))
+    map_stored(lowering, target, sources, lambda _: sums.total, op.operation.name, _LANES)
+    return True
+
+
+def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
     weight = required_constant("weight", op.weight)
     shape, (channels, depth) = shape_of(op.output.type), weight.shape
     data, output = _operand(lowering, op.data), _result(lowering, op.output)
@@ -65,8 +90,7 @@ def _dense(lowering: GraphLowering, op: I16DenseOp) -> None:
     _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, _LANES, _ROWS))
 
 
-@lowers(I16Conv2DOp)
-def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
+def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
     """Groups are reductions of their own; those of one channel are one, along the channels."""
     weight = required_constant("weight", op.weight)
     data, output = lowering.slot(op.data, padding_of(op)), _result(lowering, op.output)
@@ -74,7 +98,7 @@ def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
     is_depthwise = depth == 1 and channels == op.groups
     groups = 1 if is_depthwise else op.groups
     across = channels // groups
-    window = _window(op)
+    window = window_of(op, data)
     kept = (*window.pixels, across)
     fold = _products(element_of(op.output.type))
     for group in range(groups):
@@ -90,13 +114,6 @@ def _conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
         target = MapOperand(output.source, output.strides, output.offset + first)
         reduced = (rows, columns, depth)
         _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, _LANES, _ROWS))
-
-
-def _window(op: I16Conv2DOp) -> Window:
-    images, height, width, _ = shape_of(op.output.type)
-    _, rows, columns, _ = shape_of(op.weight.type)
-    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
-    return Window(images, (height, width), (rows, columns), strides, dilation, (op.padding[0], op.padding[1]))
 
 
 @lowers(I16MatmulOp)
