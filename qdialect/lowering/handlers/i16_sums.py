@@ -34,7 +34,7 @@ class PartialSums:
 
     @classmethod
     def of(cls, op: AnyI16Contraction) -> PartialSums | None:
-        """Those of `op`; None for weights of 16 bits, for groups of single channels, and where no part is small enough."""
+        """Those of `op`; None for weights of 16 bits, groups of single channels, and where no part is small enough."""
         weight = taps_of(op)
         if weight.dtype != np.int8 or _is_depthwise(op):
             return None
