@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from qdialect.lowering.kernels.word_contraction import channel_parts
+from qdialect.lowering.kernels.word_contraction import channel_parts, fits_words
 from qdialect.lowering.packing import pack_k_groups
 
 LARGEST = 2**16 - 1
@@ -57,3 +57,10 @@ def test_words_are_packed_in_pairs() -> None:
     assert packed.dtype == np.int16
     assert packed[0, :, 0, 1].tolist() == [[5, 6], [7, 8], [9, 0]]
     assert packed[1, :, 0].tolist() == [[[10, 11], [0, 0]], [[12, 13], [0, 0]], [[14, 0], [0, 0]]]
+
+
+def test_what_fits_words() -> None:
+    assert fits_words(np.full((3, 511), -128, np.int8))
+    assert not fits_words(np.full((3, 512), -128, np.int8))
+    assert fits_words(np.array([[32767, 32767, 1]], np.int16))
+    assert not fits_words(np.array([[32767, -32768, 1]], np.int16))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.dialect import AnyI16Contraction, I16Conv2DOp, I16DenseOp, I16MatmulOp
@@ -17,6 +19,7 @@ from qdialect.lowering.handlers.i16_sums import PartialSums, sums_inside, window
 from qdialect.lowering.handlers.maps import Stored, map_stored
 from qdialect.lowering.kernels.elementwise import MapOperand, flipped
 from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.word_contraction import fits_words
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strides import row_major
@@ -37,20 +40,27 @@ def _products(element: str, is_stored_weight: bool = False) -> Fold:
     return Fold(element, 0, emit, lambda body, a, b: body.add(a, b))
 
 
-def _total(_: Body, total: Value, extras: Sequence[Value]) -> Value:
-    return total
+def _finish(element: str) -> Finish:
+    """Sums as `element`, and the bias on top where there is one."""
+
+    def finish(body: Body, total: Value, extras: Sequence[Value]) -> Value:
+        wide = body.cast("arith.extsi", total, element)
+        return body.add(wide, extras[0]) if extras else wide
+
+    return finish
 
 
-def _biased(body: Body, total: Value, extras: Sequence[Value]) -> Value:
-    return body.add(total, extras[0])
-
-
-def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> tuple[Finish, list[MapOperand]]:
-    """How sums end, and the bias of `count` channels from `first` on beside them."""
+def _bias_of(op: AnyI16Contraction, first: int, count: int, axes: int) -> list[MapOperand]:
+    """The bias of `count` channels from `first` on, for results with so many axes."""
     if op.bias is None:
-        return _total, []
+        return []
     bias = required_constant("bias", op.bias)[first : first + count]
-    return _biased, [MapOperand(np.ascontiguousarray(bias), (*(0,) * (axes - 1), 1))]
+    return [MapOperand(np.ascontiguousarray(bias), (*(0,) * (axes - 1), 1))]
+
+
+def _accumulator(op: AnyI16Contraction, weight: NDArray[Any]) -> str:
+    """The type of the sums over all of `weight`, [OC, ...]."""
+    return "i32" if fits_words(weight) else element_of(op.output.type)
 
 
 @lowers(I16DenseOp)
@@ -82,11 +92,11 @@ def _reduce_dense(lowering: GraphLowering, op: I16DenseOp) -> None:
     weight = required_constant("weight", op.weight)
     shape, (channels, depth) = shape_of(op.output.type), weight.shape
     data, output = _operand(lowering, op.data), _result(lowering, op.output)
-    finish, extras = _bias_of(op, 0, channels, len(shape))
+    extras, finish = _bias_of(op, 0, channels, len(shape)), _finish(element_of(op.output.type))
     columns = MapOperand(np.ascontiguousarray(weight.T), (*(0,) * (len(shape) - 1), 1))
     rows = MapOperand(data.source, (*data.strides[:-1], 0), data.offset)
     inputs = [Reduced(columns, (channels,)), Reduced(rows, (1,))]
-    fold = _products(element_of(op.output.type))
+    fold = _products(_accumulator(op, weight))
     _emit(lowering, op, Reduction(shape, (depth,), inputs, extras, output, fold, finish, _LANES, _ROWS))
 
 
@@ -100,7 +110,7 @@ def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
     across = channels // groups
     window = window_of(op, data)
     kept = (*window.pixels, across)
-    fold = _products(element_of(op.output.type))
+    fold, finish = _products(_accumulator(op, weight)), _finish(element_of(op.output.type))
     for group in range(groups):
         first = group * across
         taps = np.ascontiguousarray(weight[first : first + across].transpose(1, 2, 3, 0))
@@ -110,7 +120,7 @@ def _reduce_conv2d(lowering: GraphLowering, op: I16Conv2DOp) -> None:
             Reduced(MapOperand(taps, (0, 0, 0, 1)), (columns * depth * across, depth * across, across)),
             Reduced(source, (*window.tap_strides(data.storage), 1)),
         ]
-        finish, extras = _bias_of(op, first, across, 4)
+        extras = _bias_of(op, first, across, 4)
         target = MapOperand(output.source, output.strides, output.offset + first)
         reduced = (rows, columns, depth)
         _emit(lowering, op, Reduction(kept, reduced, inputs, extras, target, fold, finish, _LANES, _ROWS))
@@ -125,9 +135,10 @@ def _matmul(lowering: GraphLowering, op: I16MatmulOp) -> None:
         Reduced(MapOperand(matrix.source, (*matrix.strides[:-2], 0, 1), matrix.offset), matrix.strides[-2:-1]),
         Reduced(MapOperand(data.source, (*data.strides[:-1], 0), data.offset), (1,)),
     ]
-    fold = _products(element_of(op.output.type), is_stored_weight=constant_value(op.weight) is None)
+    element = element_of(op.output.type)
+    fold, finish = _products(element, is_stored_weight=constant_value(op.weight) is None), _finish(element)
     output = _result(lowering, op.output)
-    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, _total, _LANES, _ROWS))
+    _emit(lowering, op, Reduction(shape, (depth,), inputs, [], output, fold, finish, _LANES, _ROWS))
 
 
 def _emit(lowering: GraphLowering, op: AnyI16Contraction | I16MatmulOp, reduction: Reduction) -> None:

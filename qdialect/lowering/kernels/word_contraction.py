@@ -60,6 +60,11 @@ class WordColumns:
         return DeclaredColumns(weights, Operand(bias, micro_kernel.channel_loops), None)
 
 
+def fits_words(weights: NDArray[Any]) -> bool:
+    """Whether 32 bits hold every sum of products with weights [OC, ...]."""
+    return int(np.abs(weights.astype(np.int64)).reshape(len(weights), -1).sum(axis=1).max()) <= _LARGEST_SUM
+
+
 def channel_parts(weights: NDArray[Any]) -> list[Part] | None:
     """As few parts of the input channels of int8[OC, KH, KW, depth] as have sums of 32 bits; None where none have."""
     depth = weights.shape[3]
