@@ -8,9 +8,9 @@ from qdialect._mlir import ir
 from qdialect.lowering.errors import error_at, note_at
 from qdialect.lowering.program import CLOCK
 from qdialect.lowering.to_x86 import instruction_patterns
-from qdialect.lowering.x86.byte_contraction import is_byte_contraction
 from qdialect.lowering.x86.byte_table import is_table_read
 from qdialect.lowering.x86.instruction_pattern import reasons
+from qdialect.lowering.x86.narrow_contraction import dot_of
 from qdialect.target import Target
 
 _MAX_NOTES = 10
@@ -44,11 +44,11 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: on a target with VNNI every contraction of bytes is dot products, with VBMI every table read a permute."""
+    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute."""
     patterns = instruction_patterns(target)
 
     def problem(op: ir.Operation) -> str | None:
-        if not (target.has_vnni and is_byte_contraction(op)) and not (target.has_vbmi and is_table_read(op)):
+        if not (target.has_vnni and dot_of(op)) and not (target.has_vbmi and is_table_read(op)):
             return None
         return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
 

@@ -303,10 +303,11 @@ def dim_strides(shape: tuple[int, ...], storage: Storage) -> tuple[int, ...]:
 
 def _reads_past_end(op: Any) -> bool:
     """Whether a contiguous reduction ends inside a K group: bytes past the data are read, which only the arena has."""
-    if not isinstance(op, Convolution | DynamicConv2DOp):
+    if not isinstance(op, Convolution | DynamicConv2DOp | I16Conv2DOp):
         return False
     channels, results = shape_of(op.data.type)[3], shape_of(op.operation.results[0].type)[3]
-    return any(block.channels_in % 4 for block in group_blocks(op.groups, channels, results))
+    k_group = 2 if isinstance(op, I16Conv2DOp) else 4
+    return any(block.channels_in % k_group for block in group_blocks(op.groups, channels, results))
 
 
 _NARROW = 4

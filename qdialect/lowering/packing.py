@@ -15,13 +15,14 @@ over the window are the same at the border.  All arithmetic is modulo 2^32, as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.quant_math import accumulator_range
 
+T = TypeVar("T", np.int8, np.int16)
 # Of a vector of 32-bit lanes.
 _LANES = 16
 # Channels of the widest tile, which shares a column of ones.
@@ -104,18 +105,18 @@ def signed_parts(weights: NDArray[np.int32]) -> NDArray[np.int8]:
     return np.stack(parts)
 
 
-def pack_k_groups(taps: NDArray[np.int8], lanes: int, vectors: int) -> NDArray[np.int8]:
-    """[N, K..., k] to [N tiles, K..., k/4, vectors, lanes, 4], zero-padded along N and k, the contiguous reduction.
+def pack_k_groups(taps: NDArray[T], lanes: int, vectors: int, k_group: int = 4) -> NDArray[T]:
+    """[N, K..., k] to [N tiles, K..., k/g, vectors, lanes, g], zero-padded along N and k, the contiguous reduction.
 
-    So one vector load holds `lanes` channels times four taps, what one dot-product instruction eats, and the loads of a
-    register tile's whole reduction are one contiguous stream.
+    So one vector load holds `lanes` channels times a K group of g taps, what one dot-product instruction eats, and the
+    loads of a register tile's whole reduction are one contiguous stream.
     """
     channels, *outer, contiguous = taps.shape
     tile = lanes * vectors
-    tiles, k_groups = -(-channels // tile), -(-contiguous // 4)
-    padded = np.zeros((tiles * tile, *outer, k_groups * 4), dtype=np.int8)
+    tiles, k_groups = -(-channels // tile), -(-contiguous // k_group)
+    padded = np.zeros((tiles * tile, *outer, k_groups * k_group), dtype=taps.dtype)
     padded[:channels, ..., :contiguous] = taps
-    split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, 4)
+    split = padded.reshape(tiles, vectors, lanes, *outer, k_groups, k_group)
     order = (0, *range(3, 4 + len(outer)), 1, 2, 4 + len(outer))
     return np.ascontiguousarray(split.transpose(order))
 

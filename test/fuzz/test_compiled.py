@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from drawn_contractions import CONTRACTIONS
 from drawn_f32 import F32_VALUES
+from drawn_i16 import I16_VALUES
 from drawn_ops import OTHERS
 from guarded import GuardedRunner
 from hypothesis import given, settings
@@ -76,20 +77,20 @@ def test_contractions(runner: GuardedRunner, kind: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", [*OTHERS, *F32_VALUES])
+@pytest.mark.parametrize("kind", [*OTHERS, *F32_VALUES, *I16_VALUES])
 def test_other_ops(runner: GuardedRunner, kind: str) -> None:
     @FEW
-    @given((OTHERS | F32_VALUES)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
+    @given((OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from(TARGETS), st.integers(0, 999))
     def check(text: str, name: str, seed: int) -> None:
         _check(runner, text, name, seed)
 
     check()
 
 
-@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *F32_VALUES])
+@pytest.mark.parametrize("kind", [*CONTRACTIONS, *OTHERS, *F32_VALUES, *I16_VALUES])
 def test_threads(runner: GuardedRunner, kind: str) -> None:
     @FEWEST
-    @given((CONTRACTIONS | OTHERS | F32_VALUES)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
+    @given((CONTRACTIONS | OTHERS | F32_VALUES | I16_VALUES)[kind], st.sampled_from((2, 3, 5, 8)), st.integers(0, 999))
     def check(text: str, threads: int, seed: int) -> None:
         _check(runner, text, TARGETS[-1], seed, threads)
 

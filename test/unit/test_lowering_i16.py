@@ -35,8 +35,9 @@ Shape = tuple[int, ...]
 
 
 def drawn(shape: Shape, element: str, seed: int = 0) -> Array:
-    limits = np.iinfo(NUMPY_DTYPES[element])
-    return np.random.default_rng(seed).integers(limits.min, limits.max, shape, limits.dtype, endpoint=True)
+    dtype = NUMPY_DTYPES[element]
+    limits = np.iinfo(dtype.name)
+    return np.random.default_rng(seed).integers(limits.min, limits.max, shape, np.int64, endpoint=True).astype(dtype)
 
 
 def bias_of(channels: int, element: str) -> Array:
@@ -172,11 +173,12 @@ def test_a_convolution_and_a_pool_read_around_the_same_image() -> None:
     """Each fills its padding with a value of its own."""
 
     def body(x: ir.Value) -> list[ir.Value]:
-        same: dict[str, Any] = {"padding": (1, 1, 1, 1), "element": "i16"}
+        around: Any = (1, 1, 1, 1)
         shifted = ir.Operation.create("arith.addi", [x.type], [x, x]).result
-        pooled = build(MaxPool2DOp, shifted, kernel=(3, 3), output_min=-(2**15), output_max=2**15 - 1, **same).output
+        bounds: dict[str, Any] = {"output_min": -(2**15), "output_max": 2**15 - 1}
+        pooled = build(MaxPool2DOp, shifted, element="i16", kernel=(3, 3), padding=around, **bounds).output
         weight = constant(drawn((8, 3, 3, 5), "i8"))
-        return [pooled, build(I16Conv2DOp, shifted, weight, **{**same, "element": "i64"}).output]
+        return [pooled, build(I16Conv2DOp, shifted, weight, element="i64", padding=around).output]
 
     check(graph([tensor((1, 6, 6, 5), "i16")], body))
 

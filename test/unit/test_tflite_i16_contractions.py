@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from flatbuffers import Builder
 from i16_nodes import KIND, OPTIONS, RELU, RELU6, SAME, VALID, Array, Node, Shape, check, drawn, extents, q
 from tflite_graphs import i32, options
 
@@ -120,13 +119,10 @@ MATRICES: list[tuple[Shape, Shape, bool, bool]] = [
 @pytest.mark.parametrize("constants", [(), (1,)])
 @pytest.mark.parametrize(("lhs", "rhs", "adj_x", "adj_y"), MATRICES)
 def test_batch_matmul(lhs: Shape, rhs: Shape, adj_x: bool, adj_y: bool, constants: Any, right: Any) -> None:
-    def write(builder: Builder) -> int:
-        tflite.BatchMatMulOptionsStart(builder)
-        tflite.BatchMatMulOptionsAddAdjX(builder, adj_x)
-        tflite.BatchMatMulOptionsAddAdjY(builder, adj_y)
-        return tflite.BatchMatMulOptionsEnd(builder)
-
     shape = (lhs[0], lhs[2] if adj_x else lhs[1], rhs[1] if adj_y else rhs[2])
-    arrays, option = [drawn(lhs) >> 2, drawn(rhs, right, 1)], (OPTIONS.BatchMatMulOptions, write)
+    arrays, option = (
+        [drawn(lhs) >> 2, drawn(rhs, right, 1)],
+        (OPTIONS.BatchMatMulOptions, options(int(adj_x), int(adj_y))),
+    )
     scale = 0.01 if right is np.int8 else 1.7
     check(Node(KIND.BATCH_MATMUL, arrays, [q(0.003), q(0.007)], q(scale), shape, option, constants))

@@ -177,7 +177,7 @@ def test_everything_unsupported_is_named_at_once() -> None:
     writer = ModelWriter("unsupported")
     x = writer.tensor("x", (1, 4), np.int8, HALF)
     y, z = writer.tensor("y", (1, 4), np.int8, HALF), writer.tensor("sum", (1, 4), np.int8, HALF)
-    p = writer.tensor("p", (1, 4), np.int16)
+    p = writer.tensor("p", (1, 4), np.float64)
     writer.operator(OPERATOR.COS, [x], y)
     writer.operator(OPERATOR.ADD, [x, y], z, OPTIONS.AddOptions, add_options(tflite.ActivationFunctionType.TANH))
     writer.operator(OPERATOR.WHERE, [z], p)
@@ -185,7 +185,7 @@ def test_everything_unsupported_is_named_at_once() -> None:
         "node 0 COS ('y'): operator is not supported",
         "node 1 ADD ('sum'): fused activation 4 is not supported",
         "node 2 WHERE ('p'): operator is not supported",
-        "output 'p': type must be i1, i8, ui8, i32, i64 or f32, but got i16",
+        "output 'p': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64",
     ]
 
 

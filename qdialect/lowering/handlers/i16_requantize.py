@@ -13,7 +13,8 @@ from qdialect.dialect import I16RequantizeOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.arithmetic import emit_scale, requantization
 from qdialect.lowering.graph import GraphLowering, lowers
-from qdialect.lowering.handlers.maps import AxisArray, map_values
+from qdialect.lowering.handlers.i16_sums import sums_inside
+from qdialect.lowering.handlers.maps import AxisArray, Stored, map_stored
 from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
@@ -49,20 +50,24 @@ class I16Scaling:
 
 @lowers(I16RequantizeOp, takes_arrays=True)
 def _requantize(lowering: GraphLowering, op: I16RequantizeOp) -> None:
-    scaling = I16Scaling.of(op)
-    axis = max(len(shape_of(op.output.type)) - 1, 0)
+    """Accumulators that nothing else reads are never stored as a whole: their parts are added up here."""
+    scaling, sums = I16Scaling.of(op), sums_inside(op.input)
+    shape = shape_of(op.output.type)
+    stored = [Stored(lowering.slot(op.input), shape)] if sums is None else sums.emit(lowering)
 
     def declare(kernel: Kernel) -> Emit:
         low, high = (kernel.number(name, bound, "i32") for name, bound in _bounds(op))
 
         def emit(body: Body, values: Sequence[Value]) -> Value:
-            scaled = scaling.emit(body, values[0], values[1:])
+            acc = values[0] if sums is None else sums.total(body, values[: len(stored)])
+            scaled = scaling.emit(body, acc, values[len(stored) :])
             return body.cast("arith.trunci", body.clamp(scaled, low, high), "i16")
 
         return emit
 
-    arrays = [AxisArray(values, axis) for values in scaling.parameters]
-    map_values(lowering, op.output, [op.input, *arrays], declare, op.operation.name, _LANES)
+    arrays = [AxisArray(values, max(len(shape) - 1, 0)) for values in scaling.parameters]
+    target = Stored(lowering.result(op.output), shape)
+    map_stored(lowering, target, [*stored, *arrays], declare, op.operation.name, _LANES)
 
 
 def _bounds(op: I16RequantizeOp) -> list[tuple[str, int]]:

@@ -80,9 +80,10 @@ class _Island:
 
     def declare_tables(self, kernel: Kernel) -> None:
         """Declare the tables of its members as parameters of `kernel`."""
-        ops = [op for op in self.lowering.islands.members(self.root) if isinstance(op.opview, InterpolatedLutOp)]
-        for i, op in enumerate(ops):
-            self._lookups[op] = InterpolatedTable.of(op.opview).declare(kernel, f"table{i}")
+        for i, op in enumerate(self.lowering.islands.members(self.root)):
+            view = op.opview
+            if isinstance(view, InterpolatedLutOp):
+                self._lookups[op] = InterpolatedTable.of(view).declare(kernel, f"table{i}")
 
     def node(self, op: ir.Operation) -> EmitNode:
         """What computes an element of a member."""

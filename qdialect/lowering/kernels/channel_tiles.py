@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.lowering.kernels.groups import ChannelGroup
-from qdialect.lowering.packing import pack_k_groups
+from qdialect.lowering.packing import T, pack_k_groups
 from qdialect.lowering.strategy import ChannelBlock
 
 
@@ -55,17 +55,17 @@ class ChannelTiles:
         own = np.broadcast_to(values, (self.channels,))[np.minimum(self.indices, last)]
         return own.reshape(self.sizes if self.has_channels_by_group else self._tile_sizes)
 
-    def packed(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Taps [channels of the groups, K..., k] as [group, tile, K..., k / 4, vector, lane, 4].
+    def packed(self, taps: NDArray[T], k_group: int = 4) -> NDArray[T]:
+        """Taps [channels of the groups, K..., k] as [group, tile, K..., k / g, vector, lane, g], g taps a K group.
 
         Lanes beyond the last channel are zero.
         """
         known = taps.shape[0]
         rows = (self.indices - self.group.start).reshape(-1)
         is_beyond = (rows >= known).reshape(-1, *[1] * (taps.ndim - 1))
-        chosen = np.where(is_beyond, np.int8(0), taps[np.minimum(rows, known - 1)])
+        chosen = np.where(is_beyond, taps.dtype.type(0), taps[np.minimum(rows, known - 1)])
         by_group = chosen.reshape(self.group.channel_sets, self.block.channels, *taps.shape[1:])
-        packed = np.stack([pack_k_groups(part, self.block.lanes, self.block.vectors) for part in by_group])
+        packed = np.stack([pack_k_groups(part, self.block.lanes, self.block.vectors, k_group) for part in by_group])
         return packed if self.has_group_axis else packed[0]
 
     @property

@@ -41,7 +41,7 @@ class DeclaredColumns:
     """Weights, bias and correction of one block of channels, as parameters of its kernel."""
 
     weights: Tensor
-    """[group, tile, reduction loops but the last, vector, lane, 4], as `pack_k_groups` packs them."""
+    """[group, tile, reduction loops but the last, vector, lane, taps], as `pack_k_groups` packs them."""
     bias: Operand
     """What accumulators start from, by channel."""
     correction: ZeroPointCorrection | None
@@ -232,10 +232,10 @@ class ContractionMicroKernel:
     def _input_view(self, segment: Segment) -> View:
         group, axes = self.tiles.group, self.axes
         start = self.op.start(0) + group.start_in + segment.offsets[0]
-        taps = (*axes.sizes, axes.k_groups, 4)
+        taps = (*axes.sizes, axes.k_groups, axes.k_group)
         sizes = (*self.tiles.sizes[: len(self.groups)], *segment.sizes, *taps)
         groups = (group.stride(0),) if self.groups else ()
-        return View(sizes, (*groups, *segment.strides(0), *axes.strides, 4, 1), start)
+        return View(sizes, (*groups, *segment.strides(0), *axes.strides, axes.k_group, 1), start)
 
     def _output_view(self, segment: Segment, operand: int) -> View:
         group, block = self.tiles.group, self.tiles.block
@@ -253,10 +253,10 @@ class ContractionMicroKernel:
 
 
 def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
-    """``acc += u8 * s8`` over the reduction loops, whose tile sizes `tag` has."""
+    """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has; bytes are u8 and s8, words both s16."""
     output = Operand(start, loops.parallel)
     body = kernel.body(operands, output)
-    x = body.cast("arith.extui", body.inputs[0], "i32")
+    x = body.cast("arith.extui" if body.inputs[0].type == "i8" else "arith.extsi", body.inputs[0], "i32")
     w = body.cast("arith.extsi", body.inputs[1], "i32")
     total = body.add(body.output, body.multiply(x, w))
     tag = replace(tag, tiles=(0,) * len(loops.parallel) + tag.tiles)

@@ -20,6 +20,8 @@ class ReductionAxes:
     """Lanes of each tap beyond its channels; their weights are zero."""
     present: NDArray[np.int8]
     """[channels, KH, KW, IC]: one where a tap belongs to the channel, else zero."""
+    k_group: int = 4
+    """Taps of a K group: what fills 32 bits."""
 
     def ordered(self, taps: NDArray[np.int8]) -> NDArray[np.int8]:
         """Taps [channels, KH, KW, IC] as [channels, extents...]."""
@@ -38,8 +40,8 @@ class ReductionAxes:
 
     @property
     def k_groups(self) -> int:
-        """K groups of the contiguous reduction, four bytes each, the last one padded."""
-        return -(-self.extents[-1] // 4)
+        """K groups of the contiguous reduction, the last one padded."""
+        return -(-self.extents[-1] // self.k_group)
 
     @property
     def outer(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86 import unpacked_lanes
 from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up, shuffle
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
-from qdialect.lowering.x86.memory import byte_buffer_problem, is_unwritten, root, transfer_problem
+from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
 from qdialect.lowering.x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure
 
@@ -87,7 +87,7 @@ class ByteStore(InstructionPattern[_Store]):
         value = cast.operands[0] if cast and is_unpacked else value
         if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
             return None
-        reason = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+        reason = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
         reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked)
         if reason:
             return MatchFailure(f"destination {reason}")

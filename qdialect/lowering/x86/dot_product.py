@@ -1,9 +1,10 @@
-"""`vector.contract` of u8 x s8 -> `vpdpbusd`.
+"""`vector.contract` of u8 x s8 -> `vpdpbusd`, of s16 x s16 -> `vpdpwssd`.
 
-The instruction adds, in each 32-bit lane, four products of an unsigned by a signed byte to the accumulator, exactly.  A
-factor with a loop over lanes is loaded as it lies in memory, four taps per lane; one without it has four bytes for all
-lanes, which are broadcast.  So a register tile of R rows and V vectors of weights is R * V instructions; and where both
-factors have the lanes, every lane multiplies bytes of its own: with ones for weights it is their sum.
+The instructions add, in each 32-bit lane, four products of an unsigned by a signed byte, or two of signed words, to the
+accumulator, exactly.  A factor with a loop over lanes is loaded as it lies in memory, all taps of a lane side by side;
+one without it has the same taps for all lanes, which are broadcast.  So a register tile of R rows and V vectors of
+weights is R * V instructions; and where both factors have the lanes, every lane multiplies factors of its own: with
+ones for weights it is their sum.
 
 The rows of a tile are many short streams: they are fetched into the first-level cache while the tile before is at work,
 a little at each step.  Weights are one stream, which the processor fetches ahead by itself, though not far enough for
@@ -20,19 +21,11 @@ from typing import ClassVar
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.byte_contraction import ByteContraction, Side, byte_contraction
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import Read
+from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
 from qdialect.passes.pattern import MatchFailure
 
-INTRINSICS = {
-    16: "llvm.x86.avx512.vpdpbusd.512",
-    8: "llvm.x86.avx512.vpdpbusd.256",
-    4: "llvm.x86.avx512.vpdpbusd.128",
-}
-"""By 32-bit lanes; each takes (vector<Nxi32>, vector<4Nxi8>, vector<4Nxi8>)."""
-
-_TAPS = 4
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
 _INNER = 2
 # The dimension of the weights that counts a step's vectors, before lanes and taps.
@@ -47,25 +40,25 @@ _FEW_STEPS = 32
 
 @dataclass(frozen=True)
 class _Dots:
-    """A contraction along four taps of each lane."""
+    """A contraction along the taps of each lane."""
 
-    found: ByteContraction
+    found: NarrowContraction
     lanes: int
 
 
 class DotProduct(InstructionPattern[_Dots]):
-    """A contraction whose innermost reduction is four taps that lie side by side, for every lane of the result."""
+    """A contraction whose innermost reduction is taps that fill 32 bits side by side, for every lane of the result."""
 
     name: ClassVar[str] = "dot-product"
     root: ClassVar[str] = "vector.contract"
 
     def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
-        found = byte_contraction(op)
+        found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
-        if lanes not in INTRINSICS:
+        if lanes not in found.dot.intrinsics:
             return MatchFailure(f"result must have 4, 8 or 16 lanes innermost, but got {lanes}")
         reason = _taps_problem(found) or _lanes_problem(found)
         return MatchFailure(reason) if reason else _Dots(found, lanes)
@@ -85,25 +78,25 @@ class DotProduct(InstructionPattern[_Dots]):
             for term in loops.points(terms):
                 step = {**point, **term}
                 factors = data[at(step, outer_data)], weights[at(step, outer_weights)]
-                own = b.intrinsic(INTRINSICS[match.lanes], own.type, own, *factors)
+                own = b.intrinsic(found.dot.intrinsics[match.lanes], own.type, own, *factors)
             result = b.insert(own, result, position) if position else own
         return result
 
 
-def _taps_problem(found: ByteContraction) -> str | None:
-    """Why the innermost loop of both factors is no reduction of four bytes side by side."""
+def _taps_problem(found: NarrowContraction) -> str | None:
+    """Why the innermost loop of both factors is no reduction of as many taps side by side as the instruction sums."""
     data, weights, loops = found.data, found.weights, found.loops
     if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
         return "innermost loop of both factors must be one reduction"
     taps = loops.extents[data.loops[-1]]
-    if taps != _TAPS:
-        return f"innermost reduction must have 4 taps, but got {taps}"
+    if taps != found.dot.taps:
+        return f"innermost reduction must have {found.dot.taps} taps, but got {taps}"
     if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
         return "taps must lie side by side"
     return None
 
 
-def _lanes_problem(found: ByteContraction) -> str | None:
+def _lanes_problem(found: NarrowContraction) -> str | None:
     """Why the lanes of a factor that has them do not lie side by side, each with its taps."""
     lane = found.loops.result[-1]
     with_lanes = [side for side in (found.data, found.weights) if lane in side.loops]
@@ -112,14 +105,15 @@ def _lanes_problem(found: ByteContraction) -> str | None:
     for side in with_lanes:
         if side.loops[-2] != lane:
             return "lanes must be the loop around the taps"
-        whole = [found.loops.extents[lane], _TAPS]
-        if side.read.moving[-2] != _TAPS or b.shape_of(side.read.buffer)[-2:] != whole:
+        whole = [found.loops.extents[lane], found.dot.taps]
+        if side.read.moving[-2] != found.dot.taps or b.shape_of(side.read.buffer)[-2:] != whole:
             return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
     return None
 
 
 def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
-    """The outer loops of a factor, and its bytes for all lanes by their indices."""
+    """The outer loops of a factor, and its taps for all lanes by their indices."""
+    taps = match.found.dot.taps
     has_lanes = match.found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
     k_groups: dict[tuple[int, ...], ir.Value] = {}
@@ -128,54 +122,54 @@ def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], di
         fetch = _load_lanes if has_lanes else _broadcast
         for point in match.found.loops.points(outer):
             position = at(point, outer)
-            k_groups[position] = fetch(side.read, source, position, match.lanes)
+            k_groups[position] = fetch(side.read, source, position, match.lanes, taps)
     return outer, k_groups
 
 
-def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
+def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
     """The taps of all lanes: the whole of the two innermost dimensions, which `flat` has as one."""
     zero = arith.constant(ir.IndexType.get(), 0)
-    return b.load(lanes * _TAPS, flat, [*read.position([*position, 0, 0])[:-2], zero])
+    return b.load(lanes * taps, flat, [*read.position([*position, 0, 0])[:-2], zero])
 
 
-def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int) -> ir.Value:
-    """Four taps for every lane."""
-    k_group = vector.bitcast(b.vector_type(1, 32), b.load(_TAPS, buffer, read.position([*position, 0])))
+def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
+    """The same taps for every lane."""
+    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, read.position([*position, 0])))
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     i32 = ir.IntegerType.get_signless(32)
     word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result
-    return vector.bitcast(b.vector_type(lanes * _TAPS, 8), vector.broadcast(b.vector_type(lanes, 32), word))
+    return vector.bitcast(b.vector_type(lanes * taps, 32 // taps), vector.broadcast(b.vector_type(lanes, 32), word))
 
 
-def _prefetch_ahead(found: ByteContraction) -> None:
+def _prefetch_ahead(found: NarrowContraction) -> None:
     """Prefetch what the next tiles read, where there are some."""
     axis = _tile_axis(found.data.read)
     if axis is not None:
-        _fetch_next_tile(found.data.read, axis)
-        _fetch_weights(found.weights.read)
+        _fetch_next_tile(found.data.read, axis, found.dot.taps)
+        _fetch_weights(found.weights.read, found.dot.bits // 8)
 
 
-def _fetch_next_tile(read: Read, axis: int) -> None:
+def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:
     """Prefetch from the tile that follows along `axis`, as far into it as this step is into the loop."""
     tile, steps = _tile_size(read, axis), b.shape_of(read.buffer)[-_INNER]
-    # Bytes that are new in the next tile, for each step of a loop that reads four.
-    stride = -(-tile * read.strides[axis] // (steps * _TAPS))
+    # K groups that are new in the next tile, for each step of a loop that reads one.
+    stride = -(-tile * read.strides[axis] // (steps * taps))
     indices = list(read.indices)
     indices[axis] = arith.addi(indices[axis], _index(tile))
     indices[-_INNER] = arith.muli(indices[-_INNER], _index(stride))
     _prefetch(read.buffer, indices, _FIRST_LEVEL)
 
 
-def _fetch_weights(weights: Read) -> None:
-    """Prefetch what lies further on in a stream of weights that is too long to stay near."""
+def _fetch_weights(weights: Read, size: int) -> None:
+    """Prefetch what lies further on in a stream of weights of `size` bytes each that is too long to stay near."""
     if (
         len(weights.shape) < _VECTOR
         or len(weights.indices) == _VECTOR
-        or math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM
+        or size * math.prod(b.shape_of(weights.buffer)) < _LONG_STREAM
     ):
         return
     vectors = weights.shape[-_VECTOR]
-    line = math.prod(weights.shape[1 - _VECTOR :])
+    line = size * math.prod(weights.shape[1 - _VECTOR :])
     indices = list(weights.indices)
     indices[-_VECTOR - 1] = arith.addi(indices[-_VECTOR - 1], _index(_AHEAD // (vectors * line)))
     for vector_index in range(vectors):

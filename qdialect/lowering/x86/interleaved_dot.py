@@ -18,24 +18,23 @@ from qdialect._mlir import ir, vector
 from qdialect.lowering.indexing_maps import Contraction, at
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.byte_contraction import ByteContraction, Side, byte_contraction
-from qdialect.lowering.x86.dot_product import INTRINSICS
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import elements_behind
+from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
 from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
 from qdialect.passes.pattern import MatchFailure
 
 _TAPS = 4
 _WEIGHT_STEPS = (128, 64, 32, 16, 4)
 """Bytes between neighbours along a tile's loops, each lane with four taps."""
-_DOT = INTRINSICS[16]
+_DOT = BYTES.intrinsics[16]
 
 
 @dataclass(frozen=True)
 class _Interleaved:
     """A contraction of tiles along `taps`."""
 
-    found: ByteContraction
+    found: NarrowContraction
     taps: tuple[int, ...]
 
 
@@ -47,9 +46,11 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     benefit: ClassVar[int] = 2
 
     def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
-        found = byte_contraction(op)
+        found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
+        if found.dot is not BYTES:
+            return MatchFailure(f"factors must be bytes, but got {found.dot.bits} bits")
         if not is_tile(found.start.type):
             return MatchFailure(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
         taps = _taps(found)
@@ -60,13 +61,13 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         return _Dots(op, match).emit()
 
 
-def _taps(found: ByteContraction) -> tuple[int, ...]:
+def _taps(found: NarrowContraction) -> tuple[int, ...]:
     """The loops of the weights inside the lanes."""
     loops, last = found.weights.loops, found.loops.result[-1]
     return loops[loops.index(last) + 1 :] if last in loops else ()
 
 
-def _data_problem(found: ByteContraction) -> str | None:
+def _data_problem(found: NarrowContraction) -> str | None:
     """Why the data is no tiles that lie as they are loaded, one for each step of the other loops."""
     data, loops = found.data, found.loops
     if data.loops[-RANK:] != loops.result[-RANK:]:
@@ -77,7 +78,7 @@ def _data_problem(found: ByteContraction) -> str | None:
     return "data must move along every loop" if missing else None
 
 
-def _weights_problem(found: ByteContraction, taps: tuple[int, ...]) -> str | None:
+def _weights_problem(found: NarrowContraction, taps: tuple[int, ...]) -> str | None:
     """Why the weights are not four taps of each lane, one lane after the other."""
     read, loops = found.weights.read, found.weights.loops
     first = len(loops) - len(taps) - RANK

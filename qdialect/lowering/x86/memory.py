@@ -1,4 +1,4 @@
-"""Reads and writes of bytes: what is asked of them before other instructions access the same memory."""
+"""Reads and writes of narrow integers: what is asked of them before other instructions access the same memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from qdialect.lowering.strides import static_strides
 from qdialect.lowering.x86 import building as b
 from qdialect.passes.pattern import MatchFailure
 
+_BYTE = 8
 _PURE_DIALECTS = ("arith", "math", "index", "ub")
 _READING_OPS = (
     *("vector.transfer_read", "vector.load", "vector.gather", "vector.maskedload", "vector.expandload"),
@@ -23,14 +24,14 @@ _VIEWS = ("memref.reinterpret_cast", "memref.cast", "memref.subview", "memref.co
 
 @dataclass(frozen=True)
 class Read:
-    """A `vector.transfer_read` of bytes: the elements from `indices` on, along the innermost dimensions."""
+    """A `vector.transfer_read` of integers: the elements from `indices` on, along the innermost dimensions."""
 
     op: ir.Operation
     buffer: ir.Value
     indices: list[ir.Value]
     shape: list[int]
     strides: tuple[int, ...]
-    """Of all dimensions of the buffer, in bytes."""
+    """Of all dimensions of the buffer, in elements."""
 
     @property
     def moving(self) -> tuple[int, ...]:
@@ -46,13 +47,13 @@ class Read:
         return ir.InsertionPoint(user if is_unwritten(self.op, user) else self.op)
 
 
-def byte_read(value: ir.Value, what: str) -> Read | MatchFailure:
-    """The read whose result `value` is; `what` names the value in a reason."""
+def integer_read(value: ir.Value, what: str, bits: int) -> Read | MatchFailure:
+    """The read of integers of `bits` whose result `value` is; `what` names the value in a reason."""
     op = b.defining(value, "vector.transfer_read")
     if op is None:
         return MatchFailure(f"{what} must be read from memory")
     buffer = op.operands[0]
-    problem = byte_buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
+    problem = buffer_problem(buffer, bits) or transfer_problem(op, buffer, others=2)
     if problem:
         return MatchFailure(f"{what} {problem}")
     type_ = ir.MemRefType(buffer.type)
@@ -60,10 +61,10 @@ def byte_read(value: ir.Value, what: str) -> Read | MatchFailure:
     return Read(op, buffer, list(op.operands)[1 : 1 + type_.rank], b.shape_of(op.results[0]), strides)
 
 
-def byte_buffer_problem(buffer: ir.Value) -> str | None:
-    """Why `buffer` is no memref of bytes at known strides in the default memory space."""
-    if not isinstance(buffer.type, ir.MemRefType) or not b.is_integer(buffer.type.element_type, 8):
-        return f"must be in a memref of bytes, but got {buffer.type}"
+def buffer_problem(buffer: ir.Value, bits: int = 8) -> str | None:
+    """Why `buffer` is no memref of integers of `bits` at known strides in the default memory space."""
+    if not isinstance(buffer.type, ir.MemRefType) or not b.is_integer(buffer.type.element_type, bits):
+        return f"must be in a memref of {'bytes' if bits == _BYTE else 'words'}, but got {buffer.type}"
     if buffer.type.memory_space is not None or static_strides(buffer.type) is None:
         return f"must be in the default memory space at static strides, but got {buffer.type}"
     return None

@@ -133,7 +133,7 @@ def _table_multiplier(scale: float, powers: Sequence[int]) -> tuple[int, int]:
     A scale of 2 to one of `powers` needs no shift.
     """
     power = log2_of(scale)
-    if power in powers:
+    if power is not None and power in powers:
         return 3 << (power + 12), 0
     factor, shift = float(np.float32(scale)) * 4096.0 * 3.0, 0
     while factor <= _LAST / 2.0 and shift <= 30:
