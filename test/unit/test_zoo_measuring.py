@@ -9,10 +9,11 @@ import pytest
 from onnx_graphs import ModelBuilder, drawn
 
 from qdialect.interface import Port
-from tools.zoo import frameworks
+from tools.zoo import frameworks, units
 from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import fitting, measured
 from tools.zoo.results import Result
+from tools.zoo.units.agreement import Agreement
 
 START = Result("dense", "qdq_u8s8", "crashed")
 SAMPLES = [(np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32),) for seed in (0, 1)]
@@ -37,6 +38,7 @@ def _frameworks(monkeypatch: pytest.MonkeyPatch, runner: Runner | Exception) -> 
 
     monkeypatch.setattr(frameworks, "load", load)
     monkeypatch.setattr(frameworks, "load_plain", load)
+    monkeypatch.setattr(units, "measured_units", lambda *_: (None, Agreement(1, 2, 3, 4)))
 
 
 def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +53,7 @@ def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkey
     assert found.framework
     assert found.ours.maximum < 1e-6 < found.framework.mean
     assert found.plain == found.framework
+    assert (found.integer_units, found.float_units) == (None, Agreement(1, 2, 3, 4))
     assert found.times == {}
 
 
@@ -65,6 +68,18 @@ def test_engines_are_timed_and_those_that_fail_are_noted(tmp_path: Path, monkeyp
         f"{name}: ValueError: not there"
         for name in ("onnx_runtime", "without optimizations", "onnx_runtime", "open_vino")
     )
+
+
+def test_units_that_fail_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _frameworks(monkeypatch, lambda inputs: [np.zeros((2, 8), np.float32)])
+
+    def fail(*_: Any) -> Any:
+        raise ValueError("no\nunits")
+
+    monkeypatch.setattr(units, "measured_units", fail)
+    found = measured(START, _dense(tmp_path / "dense.onnx"), SAMPLES, is_timed=False)
+    assert found.notes == ("units: ValueError: no units",)
+    assert found.integer_units is None
 
 
 def test_every_engine_is_timed_on_the_inputs_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

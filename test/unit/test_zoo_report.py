@@ -9,6 +9,7 @@ import pytest
 from tools.zoo.distance import Difference, Distance, difference, distance
 from tools.zoo.report import escaped, judgement, markdown, table
 from tools.zoo.results import Result, from_fields
+from tools.zoo.units.agreement import Agreement
 
 NEAR = Result(
     "bert", "qdq_u8s8", "native", (), 1.0, 2.5, Difference(3, 20, 0.25), Distance(0.1, 0.2), Distance(0.1, 0.3)
@@ -74,12 +75,11 @@ def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
     timed = replace(NEAR, network="gpt2", times={"qdialect": 0.001, "onnx_runtime": 0.0025})
     other = Result("resnet18", "pt2e_x86", "crashed", ("ended by SIGSEGV",))
     page = markdown([NEAR, timed, other], {"cpu": "some"}, "small inputs")
-    head = "network | status | products compiled | compile s | elements different | largest | ours to truth | "
+    head = "network | status | products compiled | compile s | elements different | largest | "
+    head += "integer units | float units | ours to truth | "
     assert f"| {head}framework to truth | unoptimized to truth | verdict | qdialect | onnx_runtime |" in page
-    assert (
-        "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | 0.1, 0.2 | 0.1, 0.3 | - | as near to the truth | 1 | 2.5 |"
-        in page
-    )
+    row = "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | - | - | 0.1, 0.2 | 0.1, 0.3 | - | as near to the truth |"
+    assert f"{row} 1 | 2.5 |" in page
     assert f"| {head}framework to truth | unoptimized to truth | verdict |\n" in page
     assert "### resnet18, pt2e_x86: crashed\n\n- ended by SIGSEGV\n" in page
     assert "| all | 2 | 0 | 0 | 1 | 0 |" in page
@@ -93,3 +93,12 @@ def test_long_reasons_are_cut() -> None:
 
 def test_a_table_has_a_line_for_each_row() -> None:
     assert table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+def test_units_are_columns_and_those_that_differ_are_named() -> None:
+    units = replace(NEAR, integer_units=Agreement(4, 0, 100, 0), float_units=Agreement(2, 3, 50, 2, ("softmax (3)",)))
+    assert from_fields(json.loads(json.dumps(asdict(units)))) == units
+    page = markdown([units, NEAR], {}, "small")
+    assert "| 0 of 100 | 3 of 50, by 2 at most |" in page
+    assert "- float units that differ: softmax (3)" in page
+    assert "| - | - | 0.1, 0.2 |" in page

@@ -13,7 +13,7 @@ import qdialect
 from qdialect.bench.timing import measure
 from qdialect.diagnostics import QDialectError
 from qdialect.interface import Port
-from tools.zoo import frameworks, truth
+from tools.zoo import frameworks, truth, units
 from tools.zoo.distance import difference, distance
 from tools.zoo.flows.samples import Sample
 from tools.zoo.frameworks.runner import Array, Runner
@@ -34,7 +34,7 @@ def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: 
     found = _described(replace(start, compile_seconds=time.perf_counter() - begin), executable)
     inputs = [fitting(sample, executable.inputs) for sample in samples]
     outputs = [_as_list(executable(*one)) for one in inputs]
-    found = _compared(found, path, inputs, outputs)
+    found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
     return _timed(found, path, executable, inputs[0], outputs[0]) if is_timed else found
 
 
@@ -78,6 +78,15 @@ def _compared(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outp
         framework=distance(theirs, exact) if theirs and exact else None,
         plain=distance(plain, exact) if plain and exact else None,
     )
+
+
+def _with_units(start: Result, path: Path, inputs: Sequence[Sample]) -> Result:
+    try:
+        integer, floating = units.measured_units(path, inputs)
+    # Whatever a framework raises for a part of a model is told in the report.
+    except Exception as error:
+        return replace(start, notes=(*start.notes, failure("units", error)))
+    return replace(start, integer_units=integer, float_units=floating)
 
 
 def _outputs_of(

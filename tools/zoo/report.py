@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tools.zoo.distance import Distance
 from tools.zoo.results import OURS, STATUSES, Result
+from tools.zoo.units.agreement import Agreement
 
 _INTRODUCTION = """\
 # The zoo
@@ -81,16 +82,22 @@ def _flows(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[str]:
-    told = [result for result in results if result.reasons or result.notes]
+    told = [result for result in results if result.reasons or result.notes or _differing(result)]
     if told:
-        yield "## What was not compiled, and why\n"
+        yield "## Reasons and notes\n"
     for result in told:
         yield f"### {result.network}, {result.flow}: {result.status}\n"
-        lines = [*result.reasons, *result.notes]
+        lines = [*result.reasons, *result.notes, *_differing(result)]
         yield from (f"- {escaped(line.strip())}" for line in lines[:_SHOWN_REASONS])
         if len(lines) > _SHOWN_REASONS:
             yield f"- and {len(lines) - _SHOWN_REASONS} more"
         yield ""
+
+
+def _differing(result: Result) -> list[str]:
+    """The units that differ most, a line for each kind."""
+    kinds = (("integer units", result.integer_units), ("float units", result.float_units))
+    return [f"{kind} that differ: {', '.join(found.names)}" for kind, found in kinds if found and found.names]
 
 
 def escaped(text: str) -> str:
@@ -115,6 +122,13 @@ def _largest(result: Result) -> str:
     return _ABSENT if result.difference is None else f"{result.difference.maximum:.2g}"
 
 
+def _agreement(found: Agreement | None) -> str:
+    if found is None:
+        return _ABSENT
+    steps = f", by {found.steps} at most" if found.steps > 1 else ""
+    return f"{found.different} of {found.elements}{steps}"
+
+
 def _distance(found: Distance | None) -> str:
     return _ABSENT if found is None else f"{found.mean:.3g}, {found.maximum:.3g}"
 
@@ -130,6 +144,8 @@ _COLUMNS: Mapping[str, _Column] = {
     "compile s": _seconds,
     "elements different": _different,
     "largest": _largest,
+    "integer units": lambda result: _agreement(result.integer_units),
+    "float units": lambda result: _agreement(result.float_units),
     "ours to truth": lambda result: _distance(result.ours),
     "framework to truth": lambda result: _distance(result.framework),
     "unoptimized to truth": lambda result: _distance(result.plain),

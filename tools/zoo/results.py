@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tools.zoo.distance import Difference, Distance
+from tools.zoo.units.agreement import Agreement
 
 OURS = "qdialect"
 """The engine that is this compiler."""
@@ -34,6 +36,10 @@ class Result:
     framework: Distance | None = None
     plain: Distance | None = None
     """Of the framework without its optimizations."""
+    integer_units: Agreement | None = None
+    """Of the units that the framework computes with an integer kernel or a table."""
+    float_units: Agreement | None = None
+    """Of those with float arithmetic inside."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of a call by engine."""
     notes: tuple[str, ...] = ()
@@ -43,6 +49,18 @@ class Result:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
+def _agreement(fields: dict[str, Any]) -> Agreement:
+    own: dict[str, Any] = {**fields, "names": tuple(fields["names"])}
+    return Agreement(**own)
+
+
+_KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "difference": lambda fields: Difference(**fields),
+    **dict.fromkeys(("ours", "framework", "plain"), lambda fields: Distance(**fields)),
+    **dict.fromkeys(("integer_units", "float_units"), _agreement),
+}
+
+
 def read(path: Path) -> Result:
     """What `Result.write` wrote."""
     return from_fields(json.loads(path.read_text()))
@@ -50,7 +68,6 @@ def read(path: Path) -> Result:
 
 def from_fields(fields: dict[str, Any]) -> Result:
     """A result of the JSON object of one."""
-    kinds: dict[str, Any] = {"difference": Difference, "ours": Distance, "framework": Distance, "plain": Distance}
-    nested: dict[str, Any] = {name: kind(**fields[name]) for name, kind in kinds.items() if fields.get(name)}
+    nested: dict[str, Any] = {name: kind(fields[name]) for name, kind in _KINDS.items() if fields.get(name)}
     lists: dict[str, Any] = {name: tuple(fields[name]) for name in ("reasons", "notes")}
     return Result(**{**fields, **lists, **nested})
