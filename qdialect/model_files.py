@@ -156,14 +156,14 @@ def _load_torch(path: Path, options: ImportOptions) -> ir.Module:
     with LATE_IMPORTS:
         from qdialect.frontends.torch import import_torch
 
-    return import_torch(path, trust=options.trust)
+    return import_torch(path, trust=options.trust, batch=options.batch, dims=options.dims)
 
 
 def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     with LATE_IMPORTS:
         from qdialect.frontends.torch import nodes_of
 
-    return nodes_of(path, trust=options.trust)
+    return nodes_of(path, trust=options.trust, batch=options.batch, dims=options.dims)
 
 
 def _torch_operators() -> Sequence[str]:
@@ -171,6 +171,13 @@ def _torch_operators() -> Sequence[str]:
         from qdialect.frontends.torch import supported_operators
 
     return supported_operators()
+
+
+def _open_torch(path: Path) -> OpenShapes:
+    with LATE_IMPORTS:
+        from qdialect.frontends.torch.archive import open_shapes
+
+    return open_shapes(path.read_bytes())
 
 
 def _divide_tflite(path: Path, options: ImportOptions) -> Division:
@@ -184,7 +191,7 @@ def _divide_torch(path: Path, options: ImportOptions) -> Division:
     with LATE_IMPORTS:
         from qdialect.frontends.torch.division import TorchDivision
 
-    return TorchDivision(path, trust=options.trust)
+    return TorchDivision(path, trust=options.trust, batch=options.batch, dims=options.dims)
 
 
 FORMATS = {
@@ -216,6 +223,7 @@ FORMATS = {
             _torch_nodes,
             _torch_operators,
             lambda: ("pytorch",),
+            _open_torch,
             framework=eager.FRAMEWORK,
             divide=_divide_torch,
         ),

@@ -17,7 +17,7 @@ from qdialect.frontends.common import (
     refuse,
     require,
 )
-from qdialect.frontends.onnx.extents import Extents
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.onnx.folding import MOVEMENTS, folded, folded_shape
 from qdialect.frontends.onnx.inference import inferred
 from qdialect.frontends.onnx.model import Graph, Node

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface
-from qdialect.frontends.onnx.extents import Extents, OpenShape
+from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.onnx.model import Graph, Node, element_name, known_tensor
 from qdialect.frontends.onnx.sorting import in_order
 

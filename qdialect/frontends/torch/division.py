@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
@@ -33,9 +34,18 @@ class TorchDivision(Division):
 
     framework = FRAMEWORK.name
 
-    def __init__(self, source: ExportedProgram | str | Path | bytes | Graph, *, trust: bool = False) -> None:
+    def __init__(
+        self,
+        source: ExportedProgram | str | Path | bytes | Graph,
+        *,
+        trust: bool = False,
+        batch: int = 1,
+        dims: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Raises `ImportModelError` for a program that cannot be read."""
-        graph, self.name = (source, "program") if isinstance(source, Graph) else read_graph(source, trust=trust)
+        is_read = isinstance(source, Graph)
+        found = (source, "program") if is_read else read_graph(source, trust=trust, batch=batch, dims=dims)
+        graph, self.name = found
         self._graph = graph
         self._planner = TorchPlanner(graph, self.name)
         self._planner.judge()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError, QDialectError
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, GraphNode, Interface, UnsupportedError, content_of, require
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
@@ -37,7 +39,12 @@ _MAX_DEPTH = 64
 
 
 def import_torch(
-    source: ExportedProgram | str | Path | bytes, context: ir.Context | None = None, *, trust: bool = False
+    source: ExportedProgram | str | Path | bytes,
+    context: ir.Context | None = None,
+    *,
+    trust: bool = False,
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from an exported program that PT2E quantized.
 
@@ -46,28 +53,39 @@ def import_torch(
     types; their attribute is `qnn.name`.  Operators between ``dequantize`` and ``quantize`` become integer ops and
     tables; the others run in float32.  Every op is located at the name of the node that it computes.
 
+    Sizes that a program leaves open are looked up in `dims`, by the name of their symbol in the program (``"s77"``) or
+    as ``INPUT:AXIS``; a first one that is not there is `batch`.
+
     Nothing in an archive is run unless `trust` is set; then PyTorch reads it, and it may run any code.
 
     Raises `ImportModelError` for a damaged archive, one that cannot be read without `trust`, where the package `torch`
     is not installed, and for a program with nodes that the dialect cannot express; then every such node is a note.
     """
-    graph, name = read_graph(source, trust=trust)
+    graph, name = read_graph(source, trust=trust, batch=batch, dims=dims)
     return import_graph(graph, name, context)
 
 
-def nodes_of(source: ExportedProgram | str | Path | bytes, *, trust: bool = False) -> tuple[GraphNode, ...]:
+def nodes_of(
+    source: ExportedProgram | str | Path | bytes,
+    *,
+    trust: bool = False,
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
+) -> tuple[GraphNode, ...]:
     """The nodes of a program, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = read_graph(source, trust=trust)
+    graph, _ = read_graph(source, trust=trust, batch=batch, dims=dims)
     return tuple(GraphNode(node.title, node.kind, node.refs(), (node.name,)) for node in graph.nodes)
 
 
-def read_graph(source: ExportedProgram | str | Path | bytes, *, trust: bool) -> tuple[Graph, str]:
+def read_graph(
+    source: ExportedProgram | str | Path | bytes, *, trust: bool, batch: int, dims: Mapping[str, int]
+) -> tuple[Graph, str]:
     """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`."""
     if not isinstance(source, str | Path | bytes):
         return read_program(source), _NAME
     content, name = content_of(source, "model.pt2")
     try:
-        return read_archive(content, trust=trust), name
+        return read_archive(content, Extents(batch, dims), trust=trust), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error.message}") from error
 

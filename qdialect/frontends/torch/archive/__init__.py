@@ -14,21 +14,31 @@ reader looks at.  This reader opens the following members and no other:
 What needs more than that, pickled tensors and objects, is refused unless the archive is trusted; then PyTorch reads it.
 """
 
+from collections.abc import Mapping
+
+from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.torch.archive.members import Members
-from qdialect.frontends.torch.archive.program import read_members
+from qdialect.frontends.torch.archive.program import declared_shapes, read_members
 from qdialect.frontends.torch.archive.trusted import load_trusted
 from qdialect.frontends.torch.model import Graph
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.reader import read_program
 
-__all__ = ["read_archive"]
+__all__ = ["open_shapes", "read_archive"]
 
 
-def read_archive(content: bytes, *, trust: bool = False) -> Graph:
-    """The graph of an archive; where it is trusted, `torch.export.load` reads it and runs what it holds.
+def open_shapes(content: bytes) -> Mapping[str, OpenShape]:
+    """The sizes of the inputs of an archive that was read before, with names of those that it leaves open."""
+    return declared_shapes(Members(content))
+
+
+def read_archive(content: bytes, extents: Extents, *, trust: bool = False) -> Graph:
+    """The graph of an archive, for sizes as `extents` says.
+
+    Where it is trusted, `torch.export.load` reads it and runs what it holds; then its sizes must be known.
 
     Raises `ImportModelError` for a damaged archive, one that cannot be read without trust, and where the package
     `torch` is not installed.
     """
     torch_package()
-    return read_program(load_trusted(content)) if trust else read_members(Members(content))
+    return read_program(load_trusted(content)) if trust else read_members(Members(content), extents)

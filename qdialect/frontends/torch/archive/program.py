@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
+from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.torch.archive.arguments import argument_of
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import Members
+from qdialect.frontends.torch.archive.sizes import input_shapes, with_known_sizes
 from qdialect.frontends.torch.archive.weights import Weights, dtype_name, extent
 from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
@@ -26,19 +28,28 @@ _CONSTANTS = {
 }
 
 
-def read_members(members: Members) -> Graph:
-    """The graph of the program in an archive, parameters, buffers and constants among it.
+def read_members(members: Members, extents: Extents) -> Graph:
+    """The graph of the program in an archive, parameters, buffers and constants among it, for sizes as `extents` says.
 
     Takes time and memory in proportion to the members that it reads.  Raises `ImportModelError` for a program that is
     not as the schema says, one that changes its buffers, has inputs that are no tensors or an open extent.
     """
     _check_byte_order(members)
+    module = with_known_sizes(_program(members), extents)["graph_module"]
+    return _Reader(Weights(members), module["graph"]).run(module["signature"])
+
+
+def declared_shapes(members: Members) -> Mapping[str, OpenShape]:
+    """The sizes of the inputs of the program in an archive, and the names of those that are open."""
+    return input_shapes(_program(members))
+
+
+def _program(members: Members) -> Field:
     root = members.json(_PROGRAM)
     version = root["schema_version"]["major"]
     if version.integer() != _VERSION:
         version.refuse(f"must be {_VERSION}, but got {version.integer()}")
-    module = root["graph_module"]
-    return _Reader(Weights(members), module["graph"]).run(module["signature"])
+    return root
 
 
 def _check_byte_order(members: Members) -> None:
