@@ -62,7 +62,8 @@ class QDialectError(Exception):
     """Base of every error a user can cause; `diagnostics` holds what to print."""
 
     tells_all: ClassVar[bool] = False
-    """Whether ``str()``, which is all that a traceback shows, has the location and, each on its line, every note."""
+    """Whether ``str()``, which is all that a traceback shows, has the location and, on lines of their own, the notes
+    with theirs."""
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         self.message = printable(message)
@@ -70,7 +71,7 @@ class QDialectError(Exception):
         self.diagnostics = diagnostics or (Diagnostic(Severity.ERROR, message),)
         told = diagnostics if self.tells_all else ()
         location = next((one.location for one in told if one.message == message), "")
-        notes = [f"  {printable(note.message)}" for one in told for note in one.notes]
+        notes = [f"  {note.location}{printable(note.message)}" for one in told for note in one.notes]
         super().__init__("\n".join([f"{location}{self.message}", *notes]))
 
     def render(self) -> str:

@@ -224,8 +224,8 @@ FORMATS = {
             _torch_operators,
             lambda: ("pytorch",),
             _open_torch,
-            eager.FRAMEWORK,
-            _divide_torch,
+            framework=eager.FRAMEWORK,
+            divide=_divide_torch,
         ),
     )
 }

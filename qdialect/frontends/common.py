@@ -80,11 +80,16 @@ def content_of(source: str | Path | bytes, name: str) -> tuple[bytes, str]:
     return read_bytes(Path(source), ImportModelError), Path(source).name
 
 
-def refuse(name: str, offences: Sequence[str], hints: Sequence[str] = ()) -> None:
-    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any, then `hints`."""
+def refuse(name: str, offences: Sequence[str | Diagnostic], hints: Sequence[str] = ()) -> None:
+    """Raise one `ImportModelError` for the model `name` with every offence as a note, if there is any, then `hints`.
+
+    An offence is a text or, where it has a location, a note.
+    """
     if not offences:
         return
-    notes = tuple(Diagnostic(Severity.NOTE, text) for text in (*offences, *hints))
+    notes = tuple(
+        Diagnostic(Severity.NOTE, offence) if isinstance(offence, str) else offence for offence in (*offences, *hints)
+    )
     message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
     raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
 

@@ -276,14 +276,13 @@ def test_means_and_sums(rounding: Rounding, op_class: Any) -> None:
 
 def test_tables_and_clamps() -> None:
     ends: Attributes = {"input_scale": 0.1, "input_zero_point": 100, "output_scale": 0.08, "output_zero_point": -5}
+    last: Attributes = {**ends, "input_zero_point": 0, "output_zero_point": 3}
 
     def body(x: ir.Value) -> ir.Value:
         first = build(HardswishOp, x, element="i8", **ends).output
         clipped = build(ClipOp, first, element="i8", min=-90, max=77).output
         table = np.random.default_rng(1).permutation(256).astype(np.uint8)
-        return build(
-            LutOp, clipped, element="ui8", table=table, **{**ends, "input_zero_point": 0, "output_zero_point": 3}
-        ).output
+        return build(LutOp, clipped, element="ui8", table=table, **last).output
 
     exported = check_export(graph([tensor((256,), "ui8")], body), [np.arange(256).astype(np.uint8)])
     assert names(exported).count("tosa.table") == 2

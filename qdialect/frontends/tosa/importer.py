@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from qdialect._mlir import ir
 from qdialect.context import parse, verify
+from qdialect.diagnostics import Diagnostic
 from qdialect.frontends.common import GraphNode, refuse
 from qdialect.locations import names_of
-from qdialect.passes.import_tosa import converted, has_tosa
+from qdialect.passes.import_tosa import Offence, converted, has_tosa
 from qdialect.passes.tosa import converted_ops
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
@@ -31,7 +33,7 @@ def import_tosa(source: str | Path, context: ir.Context | None = None) -> ir.Mod
             for name, op in _named(function):
                 op.location = ir.Location.name(name, op.location)
     offences = converted(module)
-    refuse(_name_of(source), [f"{_title(offence.kind, offence.location)}: {offence.reason}" for offence in offences])
+    refuse(_name_of(source), [_note(offence) for offence in offences])
     if functions:
         verify(module)
     return module
@@ -64,6 +66,10 @@ def _named(function: ir.Operation) -> Iterator[tuple[str, ir.Operation]]:
     operations = [op.operation for op in function.regions[0].blocks[0].operations]
     for number, op in enumerate(op for op in operations if len(op.results) == 1):
         yield f"%{number}", op
+
+
+def _note(offence: Offence) -> Diagnostic:
+    return replace(offence.note(), message=f"{_title(offence.kind, offence.location)}: {offence.reason}")
 
 
 def _title(kind: str, location: ir.Location) -> str:
