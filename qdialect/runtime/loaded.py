@@ -95,7 +95,7 @@ def _network(library: ctypes.CDLL, path: Path) -> Network:
 
 def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
     """The version that this CPU executes."""
-    index = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
+    index: int = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
     if index < 0:
         titles = target_titles(network.versions)
         raise LoadError(f"cannot load '{path}': this CPU can execute none of its versions: {titles}")
@@ -103,4 +103,5 @@ def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
 
 
 def _address(library: ctypes.CDLL, symbol: str) -> int:
-    return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0
+    function = library[symbol]
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
