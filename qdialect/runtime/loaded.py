@@ -21,6 +21,8 @@ _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<6s34xQ10x2H2x")
+_FILES_OF: dict[str, list[tuple[int, int]]] = {}
+"""Device and inode of each file that was loaded, by its path; those of a loaded file are not used again."""
 
 
 class LoadedExecutable(NativeExecutable):
@@ -56,10 +58,24 @@ class LoadedExecutable(NativeExecutable):
 def _library(path: Path) -> ctypes.CDLL:
     _check_file(path)
     try:
-        # With its folder: a name alone is looked for in the system's folders.
-        return ctypes.CDLL(os.path.abspath(path))
+        return ctypes.CDLL(_own_path(path))
     except OSError as error:
         raise LoadError(f"cannot load '{path}': {error}") from error
+
+
+def _own_path(path: Path) -> str:
+    """A path of the file as no other file was loaded by: the system's loader knows libraries by their paths.
+
+    A file that replaced another one has a path of more parts. The folder is named: a name alone is looked for in the
+    system's folders.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    status = path.stat()
+    identity = status.st_dev, status.st_ino
+    files = _FILES_OF.setdefault(os.path.join(folder, name), [])
+    if identity not in files:
+        files.append(identity)
+    return os.path.join(folder, *["."] * files.index(identity), name)
 
 
 def _check_file(path: Path) -> None:
