@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,7 +62,7 @@ class _Draft:
         try:
             self.file.write_bytes(content)
             if self.path.exists():
-                shutil.copymode(self.path, self.file)
+                self.file.chmod(stat.S_IMODE(self.path.stat().st_mode))
         except (OSError, ValueError) as problem:
             raise self._error(problem) from problem
 

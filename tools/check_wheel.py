@@ -28,6 +28,7 @@ assert pathlib.Path(qdialect.__file__).is_relative_to(sys.prefix), qdialect.__fi
 data = np.arange(-4, 4, dtype=np.int8).reshape(1, 8)
 result = qdialect.compile(qdialect.parse(pathlib.Path("relu.mlir")))(data)
 np.testing.assert_array_equal(result, np.maximum(data, 3))
+np.testing.assert_array_equal(qdialect.load("relu.so")(data), result)
 print("compiled and ran with", qdialect.__version__)
 """
 
@@ -51,6 +52,7 @@ def main() -> None:
         (folder / "relu.mlir").write_text(MODULE)
         run(scripts / "qdialect-opt", "--version", cwd=folder)
         run(scripts / "qdialect-opt", "relu.mlir", "--fuse-qnn", "-o", "fused.mlir", cwd=folder)
+        run(scripts / "qdialect-compile", "relu.mlir", "-o", "relu.so", cwd=folder)
         run(scripts / "python", "-c", USE, cwd=folder)
 
 

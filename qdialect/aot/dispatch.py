@@ -17,7 +17,7 @@ _REGISTERS = ("eax", "ebx", "ecx", "edx")
 _OSXSAVE = 1 << 27
 _CPUID = '"cpuid", "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"'
 _XGETBV = '"xgetbv", "={ax},={dx},{cx},~{dirflag},~{fpsr},~{flags}"'
-_WORDS = "!llvm.struct<(i32, i32, i32, i32)>"
+_FOUR = "!llvm.struct<(i32, i32, i32, i32)>"
 _PAIR = "!llvm.struct<(i32, i32)>"
 
 
@@ -88,9 +88,8 @@ def _cpuid(name: str, leaf: int) -> list[str]:
     return [
         f"  %{name}_asked = llvm.mlir.constant({_signed(leaf)} : i32) : i32",
         f"  %{name}_subleaf = llvm.mlir.constant(0 : i32) : i32",
-        f"  %{name} = llvm.inline_asm has_side_effects {_CPUID} %{name}_asked, %{name}_subleaf"
-        f" : (i32, i32) -> {_WORDS}",
-        *(f"  %{name}_{of} = llvm.extractvalue %{name}[{i}] : {_WORDS}" for i, of in enumerate(_REGISTERS)),
+        f"  %{name} = llvm.inline_asm has_side_effects {_CPUID} %{name}_asked, %{name}_subleaf : (i32, i32) -> {_FOUR}",
+        *(f"  %{name}_{of} = llvm.extractvalue %{name}[{i}] : {_FOUR}" for i, of in enumerate(_REGISTERS)),
     ]
 
 

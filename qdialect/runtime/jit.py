@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from qdialect._mlir import ExecutionEngine, ir, llvm
+from qdialect.aot.object_file import OPTIMIZATION_LEVEL
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
 from qdialect.runtime.bound_call import BoundCall, packed_call
 
-OPTIMIZATION_LEVEL = 3
 _WORD = 64
 
 

@@ -21,6 +21,8 @@ _RUN, _RUN_THREADS = "run", "run_threads"
 # An ELF header: magic, class and data; where section headers are, their size and count.
 _ELF = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<6s34xQ10x2H2x")
+_FILES_OF: dict[str, list[tuple[int, int]]] = {}
+"""Device and inode of each file that was loaded, by its path; those of a loaded file are not used again."""
 
 
 class LoadedExecutable(NativeExecutable):
@@ -56,10 +58,24 @@ class LoadedExecutable(NativeExecutable):
 def _library(path: Path) -> ctypes.CDLL:
     _check_file(path)
     try:
-        # With its folder: a name alone is looked for in the system's folders.
-        return ctypes.CDLL(os.path.abspath(path))
+        return ctypes.CDLL(_own_path(path))
     except OSError as error:
         raise LoadError(f"cannot load '{path}': {error}") from error
+
+
+def _own_path(path: Path) -> str:
+    """A path of the file as no other file was loaded by: the system's loader knows libraries by their paths.
+
+    A file that replaced another one has a path of more parts. The folder is named: a name alone is looked for in the
+    system's folders.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    status = path.stat()
+    identity = status.st_dev, status.st_ino
+    files = _FILES_OF.setdefault(os.path.join(folder, name), [])
+    if identity not in files:
+        files.append(identity)
+    return os.path.join(folder, *["."] * files.index(identity), name)
 
 
 def _check_file(path: Path) -> None:
@@ -95,7 +111,7 @@ def _network(library: ctypes.CDLL, path: Path) -> Network:
 
 def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
     """The version that this CPU executes."""
-    index = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
+    index: int = ctypes.CFUNCTYPE(ctypes.c_int32)(_address(library, f"{network.name}_version"))()
     if index < 0:
         titles = target_titles(network.versions)
         raise LoadError(f"cannot load '{path}': this CPU can execute none of its versions: {titles}")
@@ -103,4 +119,5 @@ def _version(library: ctypes.CDLL, network: Network, path: Path) -> Version:
 
 
 def _address(library: ctypes.CDLL, symbol: str) -> int:
-    return ctypes.cast(library[symbol], ctypes.c_void_p).value or 0
+    function = library[symbol]
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from qdialect import context
-from qdialect._mlir import ExecutionEngine, ir
-from qdialect.context import captured_diagnostics
-from qdialect.diagnostics import CompileError
-from qdialect.runtime.jit import OPTIMIZATION_LEVEL
+from qdialect._mlir import ir
+from qdialect.aot.object_file import object_file
 from qdialect.target import Target
+
+_ENTRY = "main"
 
 
 def object_code(module: ir.Module, target: Target) -> bytes:
@@ -20,15 +17,7 @@ def object_code(module: ir.Module, target: Target) -> bytes:
     """
     copy = context.copy(module)
     _name_target(copy, target)
-    with captured_diagnostics(copy.context) as said, tempfile.TemporaryDirectory() as folder:
-        try:
-            engine = ExecutionEngine(copy, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=True, enable_pic=True)
-        except RuntimeError as error:
-            raise CompileError("module cannot be turned into machine code", tuple(said)) from error
-        path = Path(folder) / "module.o"
-        engine.initialize()
-        engine.dump_to_object_file(str(path))
-        return path.read_bytes()
+    return object_file(copy, _ENTRY)
 
 
 def _name_target(module: ir.Module, target: Target) -> None:
