@@ -64,7 +64,7 @@ class GraphWriter:
 
     def parameters(self, of: QuantizedTensor) -> tuple[str, str]:
         """Add scale and zero point."""
-        return self.constant(np.float32(of.scale)), self.constant(np.uint8(of.zero_point))
+        return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
     def finish(self, source: tuple[str, Sequence[int]], result: tuple[str, Sequence[int]]) -> bytes:
         """The model's file; input and output are uint8, each with name and shape."""
