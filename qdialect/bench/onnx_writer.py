@@ -80,7 +80,7 @@ def write_qdq(network: Network, *, channels_last: bool = False, rounds_middle: b
     """The network in the form that quantizers write.
 
     With `channels_last` images at its ends are NHWC, by transposes there. Without `rounds_middle` an activation
-    reads the real result of its convolution, which is another function.
+    reads the f32 result of its convolution, which is another function.
     """
     return _Quantized(network, rounds_middle).content(channels_last)
 
