@@ -248,7 +248,7 @@ def format_of(path: Path) -> Format:
 def read_model(model: str | Path | ir.Module, options: ImportOptions | None = None) -> ir.Module:
     """The module of a file in one of `FORMATS`; a module is itself.
 
-    Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or uses what is not supported,
+    Raises `ParseError` and `ImportModelError` for a file that cannot be read, is damaged or has unsupported operations,
     and for a file of another kind.
     """
     if isinstance(model, ir.Module):

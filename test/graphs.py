@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, parse, verify
-from qdialect.dialect.type_constraints import NUMPY_DTYPES, element_of, shape_of
+from qdialect.dialect import Conv2DOp, build
+from qdialect.dialect.constants import constant
+from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES, element_of, shape_of
 from qdialect.passes.pass_base import Pass
 from qdialect.passes.pattern import explain_matches
 from qdialect.reference import interpreter
 
 Array = NDArray[Any]
 Results = ir.Value | list[ir.Value]
+Window = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int, int, int], tuple[int, int], int]
+"""Shapes of data and weights, strides, padding, dilation and groups of a convolution."""
 Body = Callable[[ir.Value], Results] | Callable[[ir.Value, ir.Value], Results]
 
 
@@ -34,6 +38,31 @@ def graph(inputs: Sequence[str], body: Body) -> ir.Module:
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, result_types))
         verify(module)
         return module
+
+
+def convolution(
+    window: Window, data: str, values: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
+) -> ir.Module:
+    """A convolution with constant `values` whose zero points are `points`, over data of the type `data`."""
+    shape, _, strides, padding, dilation, groups = window
+
+    def body(operand: ir.Value) -> ir.Value:
+        return build(
+            Conv2DOp,
+            operand,
+            constant(values),
+            element="i32",
+            input_scale=0.5,
+            input_zero_point=ELEMENT_RANGES[data][1],
+            weight_scales=(0.25,),
+            weight_zero_points=points,
+            strides=strides,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        ).output
+
+    return graph([f"tensor<{'x'.join(map(str, shape))}x{data}>"], body)
 
 
 def copied(module: ir.Module) -> ir.Module:

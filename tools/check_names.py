@@ -29,9 +29,15 @@ WORDS = {
     r"detours?": "float region",
     r"offenders?": "unsupported op",
     r"quads?": "K group",
+    r"quantized as a whole": "per-tensor",
+    r"real[ _](?:numbers?|values?|zeros?)": "f32 values",
+    r"reals": "f32 values",
     r"refusals?": "match failure",
+    r"rooms?": "package or folder",
     r"spelled_out": "decomposed",
+    r"spell(?:s|ed|ing)? (?:\w+ )?out": "decomposed",
     r"turns_left": "transpose_lhs",
+    r"uses what is not supported": "has unsupported operations",
 }
 WORD_FOLDERS = (
     *("qdialect/", "docs/", "test/lit/", "test/unit/", "test/e2e/"),

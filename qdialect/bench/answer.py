@@ -62,12 +62,12 @@ def result(node: Node, *data: Array) -> Array:
 
 def quantize(f32: F32Values, to: QuantizedTensor) -> NDArray[np.uint8]:
     """Quantized values of f32 values: clamp(round_half_even(f32 / scale) + zero_point, 0, 255)."""
-    return np.clip(np.rint(f32 / to.scale) + to.zero_point, 0, 255).astype(np.uint8)
+    return np.clip(np.rint(f32 / to.params.scale) + to.params.zero_point, 0, 255).astype(np.uint8)
 
 
 def dequantize(values: Array, by: QuantizedTensor) -> F32Values:
     """f32 values of quantized values: scale * (value - zero_point)."""
-    return (values.astype(np.float64) - by.zero_point) * by.scale
+    return (values.astype(np.float64) - by.params.zero_point) * by.params.scale
 
 
 def requantize(sums: F32Values, node: Convolution | Dense) -> NDArray[np.uint8]:
@@ -77,9 +77,9 @@ def requantize(sums: F32Values, node: Convolution | Dense) -> NDArray[np.uint8]:
     float32: the arithmetic of ONNX Runtime's QLinearConv and QGemm.
     """
     shape = (1, -1) + (1,) * (sums.ndim - 2)
-    multipliers = node.weights.bias_scales(node.source) / np.float32(node.result.scale)
+    multipliers = node.weights.bias_scales(node.source) / np.float32(node.result.params.scale)
     scaled = sums.astype(np.float32) * multipliers.reshape(shape)
-    return np.clip(np.rint(scaled) + node.result.zero_point, 0, 255).astype(np.uint8)
+    return np.clip(np.rint(scaled) + node.result.params.zero_point, 0, 255).astype(np.uint8)
 
 
 def activate(kind: ActivationKind, f32: F32Values) -> F32Values:
@@ -95,7 +95,7 @@ def activate(kind: ActivationKind, f32: F32Values) -> F32Values:
 
 def multiply(source: QuantizedTensor, data: Array, weights: Weights) -> F32Values:
     """Sums of products [rows, outputs], bias included; a float64 sum of integers is exact below 2^53."""
-    return (data.astype(np.float64) - source.zero_point) @ weights.values.T.astype(np.float64) + weights.bias
+    return (data.astype(np.float64) - source.params.zero_point) @ weights.values.T.astype(np.float64) + weights.bias
 
 
 def convolve(
@@ -103,7 +103,7 @@ def convolve(
 ) -> F32Values:
     """Sums of products [N, outputs, H, W], bias included; padding counts as the f32 value zero."""
     top, left, bottom, right = padding
-    shifted = data.astype(np.float64) - source.zero_point
+    shifted = data.astype(np.float64) - source.params.zero_point
     padded = np.pad(shifted, ((0, 0), (0, 0), (top, bottom), (left, right)))
     kernel = weights.values.astype(np.float64)
     windows = sliding_window_view(padded, kernel.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
@@ -127,10 +127,12 @@ def _sum(node: Sum, left: Array, right: Array) -> NDArray[np.uint8]:
     All in float32 with multiply-adds that round once: the arithmetic of ONNX Runtime's QLinearAdd. The clamp at zero is
     that of the quantized values, whose zero point is 0.
     """
-    scale = np.float32(node.result.scale)
-    left_ratio, right_ratio = (np.float32(tensor.scale) / scale for tensor in (node.source, node.other))
-    shift = np.float32(right_ratio * np.float32(node.other.zero_point))
-    constant = np.float32(node.result.zero_point) - _multiply_add(np.uint8(node.source.zero_point), left_ratio, shift)
+    scale = np.float32(node.result.params.scale)
+    left_ratio, right_ratio = (np.float32(tensor.params.scale) / scale for tensor in (node.source, node.other))
+    shift = np.float32(right_ratio * np.float32(node.other.params.zero_point))
+    constant = np.float32(node.result.params.zero_point) - _multiply_add(
+        np.uint8(node.source.params.zero_point), left_ratio, shift
+    )
     scaled = _multiply_add(left, left_ratio, _multiply_add(right, right_ratio, constant))
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 

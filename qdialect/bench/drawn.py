@@ -118,7 +118,7 @@ def layer_parameters(network: Network) -> dict[str, Array]:
     weights = first.weights
     fields |= {"activation": last.kind if isinstance(last, Activation) else "none"}
     for name, tensor in (("x", first.source), ("c", first.result), ("a", last.result)):
-        fields |= {f"{name}_scale": np.float32(tensor.scale), f"{name}_zero_point": tensor.zero_point}
+        fields |= {f"{name}_scale": np.float32(tensor.params.scale), f"{name}_zero_point": tensor.params.zero_point}
     arrays = {"weights": weights.values, "weight_scales": weights.scales, "bias": weights.bias}
     return {name: np.asarray(value) for name, value in {**fields, **arrays}.items()}
 

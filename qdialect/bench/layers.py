@@ -20,6 +20,7 @@ from qdialect.bench.network import (
     QuantizedTensor,
     Weights,
 )
+from qdialect.quant_math import QuantParams
 
 # Standard deviation of a convolution's f32 result, and the largest f32 value that its quantized values represent.
 _SPREAD = 3.0
@@ -129,7 +130,8 @@ def chain_network(layer: ConvolutionLayer, count: int, name: str) -> Network:
         raise TypeError("a chain is made of convolutions without an activation of their own")
     nodes: list[Node] = [first]
     weights = first.weights
-    scales = (weights.scales * np.float32(1.5 * first.source.scale / first.result.scale)).astype(np.float32)
+    ratio = np.float32(1.5 * first.source.params.scale / first.result.params.scale)
+    scales = (weights.scales * ratio).astype(np.float32)
     bias = np.rint(weights.bias * 0.3).astype(np.int32)
     source = first.result
     for index in range(1, count):
@@ -148,7 +150,7 @@ def draw_input(network: Network, name: str) -> np.ndarray[tuple[int, ...], np.dt
 def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[Node, ...]:
     depth = 1 if layer.is_depthwise else layer.channels
     extents = (layer.batch, layer.channels, layer.height, layer.width)
-    source = QuantizedTensor("x", extents, *_input(depth * math.prod(layer.window)))
+    source = QuantizedTensor("x", extents, _input(depth * math.prod(layer.window)))
     weights = _weights((layer.outputs, depth, *layer.window), random)
     height = layer.height + 2 * layer.padding - layer.window[0] + 1
     width = layer.width + 2 * layer.padding - layer.window[1] + 1
@@ -156,12 +158,12 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
     groups = layer.channels if layer.is_depthwise else 1
     padding = (layer.padding, layer.padding, layer.padding, layer.padding)
     if layer.activation in ("none", "relu", "relu6"):
-        result = QuantizedTensor("c0", shape, *_range(layer.activation))
+        result = QuantizedTensor("c0", shape, _range(layer.activation))
         return (Convolution(source, result, weights, 1, padding, groups, layer.activation),)
-    middle = QuantizedTensor("c0", shape, *_range("none"))
+    middle = QuantizedTensor("c0", shape, _range("none"))
     low = _LOWEST[layer.activation]
     scale = float(np.float32((_LARGEST + 0.5 - low) / 255))
-    result = QuantizedTensor("a0", shape, scale, round(-low / scale))
+    result = QuantizedTensor("a0", shape, QuantParams(scale, round(-low / scale)))
     return (
         Convolution(source, middle, weights, 1, padding, groups, "none"),
         Activation(middle, result, layer.activation),
@@ -169,25 +171,26 @@ def _convolution(layer: ConvolutionLayer, random: np.random.Generator) -> tuple[
 
 
 def _dense(layer: DenseLayer, random: np.random.Generator) -> Dense:
-    source = QuantizedTensor("x", (layer.rows, layer.depth), *_input(layer.depth))
+    source = QuantizedTensor("x", (layer.rows, layer.depth), _input(layer.depth))
     weights = _weights((layer.columns, layer.depth), random)
-    return Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), *_range("none")), weights)
+    return Dense(source, QuantizedTensor("c0", (layer.rows, layer.columns), _range("none")), weights)
 
 
-def _input(depth: int) -> tuple[float, int]:
-    """Scale and zero point with which sums of `depth` products have the spread that is wanted."""
-    return float(np.float32(_SPREAD / (math.sqrt(depth) * _UNIFORM**2 * _WEIGHT_SCALE))), _INPUT_ZERO_POINT
+def _input(depth: int) -> QuantParams:
+    """The parameters with which sums of `depth` products have the spread that is wanted."""
+    scale = np.float32(_SPREAD / (math.sqrt(depth) * _UNIFORM**2 * _WEIGHT_SCALE))
+    return QuantParams(float(scale), _INPUT_ZERO_POINT)
 
 
-def _range(clamp: Clamp) -> tuple[float, int]:
-    """Scale and zero point of a result; a zero point of 0 makes saturation the clamp at zero."""
+def _range(clamp: Clamp) -> QuantParams:
+    """The parameters of a result; a zero point of 0 makes saturation the clamp at zero."""
     match clamp:
         case "none":
-            return float(np.float32(2 * _LARGEST / 255)), _RESULT_ZERO_POINT
+            return QuantParams(float(np.float32(2 * _LARGEST / 255)), _RESULT_ZERO_POINT)
         case "relu":
-            return float(np.float32(_LARGEST / 255)), 0
+            return QuantParams(float(np.float32(_LARGEST / 255)), 0)
         case "relu6":
-            return float(np.float32(6 / 255)), 0
+            return QuantParams(float(np.float32(6 / 255)), 0)
 
 
 def _weights(shape: tuple[int, ...], random: np.random.Generator) -> Weights:

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect.quant_math import QuantParams
+
 Array = NDArray[Any]
 Clamp = Literal["none", "relu", "relu6"]
 ActivationKind = Literal["leaky_relu", "hardswish", "swish"]
@@ -22,12 +24,11 @@ LEAKY_SLOPE = 0.01
 
 @dataclass(frozen=True)
 class QuantizedTensor:
-    """A tensor of uint8 quantized values: f32 value = scale * (value - zero_point); `scale` is a float32 number."""
+    """A tensor of uint8 quantized values, whose scale is a float32 number."""
 
     name: str
     shape: tuple[int, ...]
-    scale: float
-    zero_point: int
+    params: QuantParams
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Weights:
 
     def bias_scales(self, source: QuantizedTensor) -> NDArray[np.float32]:
         """Scale of each bias, for data like `source`."""
-        return (np.float32(source.scale) * self.scales).astype(np.float32)
+        return (np.float32(source.params.scale) * self.scales).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,9 @@ import numpy as np
 
 from qdialect.bench.network import LEAKY_SLOPE, Activation, Convolution, Dense, Network, Node, QuantizedTensor
 from qdialect.bench.onnx_writer import CONTRIB, GraphWriter, boundary, window_attributes, write_activation
+from qdialect.quant_math import QuantParams
 
-_SIGMOID = QuantizedTensor("sigmoid", (), 1 / 256, 0)
+_SIGMOID = QuantizedTensor("sigmoid", (), QuantParams(1 / 256, 0))
 
 
 def write_operators(network: Network, *, channels_last: bool = False, rounds_sigmoid: bool = False) -> bytes:

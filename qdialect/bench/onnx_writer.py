@@ -64,7 +64,7 @@ class GraphWriter:
 
     def parameters(self, of: QuantizedTensor) -> tuple[str, str]:
         """Add scale and zero point."""
-        return self.constant(np.float32(of.scale)), self.constant(np.uint8(of.zero_point))
+        return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
     def finish(self, source: tuple[str, Sequence[int]], result: tuple[str, Sequence[int]]) -> bytes:
         """The model's file; input and output are uint8, each with name and shape."""
@@ -80,7 +80,7 @@ def write_qdq(network: Network, *, channels_last: bool = False, rounds_middle: b
     """The network in the form that quantizers write.
 
     With `channels_last` images at its ends are NHWC, by transposes there. Without `rounds_middle` an activation
-    reads the real result of its convolution, which is another function.
+    reads the f32 result of its convolution, which is another function.
     """
     return _Quantized(network, rounds_middle).content(channels_last)
 

@@ -28,6 +28,7 @@ from qdialect.bench.network import (
     Sum,
     Weights,
 )
+from qdialect.quant_math import QuantParams
 
 Array = NDArray[Any]
 Padding = tuple[int, int, int, int]
@@ -35,7 +36,7 @@ Padding = tuple[int, int, int, int]
 _CLASSES = 1000
 _IMAGE = 224
 _BLOCK = 8
-_INPUT = QuantizedTensor("x", (1, 3, _IMAGE, _IMAGE), float(np.float32(1 / 57)), 114)
+_INPUT = QuantizedTensor("x", (1, 3, _IMAGE, _IMAGE), QuantParams(float(np.float32(1 / 57)), 114))
 # Of a thousand numbers, one may lie outside the range on each side.
 _TAIL = 0.1
 # Channels (at width 1) and stride of each pair of a depthwise and a pointwise convolution.
@@ -113,7 +114,7 @@ class Drawing:
         columns = scales.reshape(-1, *[1] * (len(shape) - 1))
         values = np.clip(np.rint(f32 / columns), -127, 127).astype(np.int8)
         bias = self._random.standard_normal(shape[0]) * 0.05
-        return Weights(values, scales, np.rint(bias / (source.scale * scales)).astype(np.int32))
+        return Weights(values, scales, np.rint(bias / (source.params.scale * scales)).astype(np.int32))
 
     def _range(self, f32: Array, clamp: Clamp) -> QuantizedTensor:
         """Quantized values that hold nearly all of `f32`, after `clamp`."""
@@ -126,7 +127,7 @@ class Drawing:
             case "relu6":
                 low, high = 0.0, min(high, 6.0)
         scale = float(np.float32((max(high, 1e-3) - low) / 255))
-        return QuantizedTensor(self._name(), f32.shape, scale, round(-low / scale))
+        return QuantizedTensor(self._name(), f32.shape, QuantParams(scale, round(-low / scale)))
 
     def _add(self, node: Node) -> QuantizedTensor:
         sources = (node.source, node.other) if isinstance(node, Sum) else (node.source,)

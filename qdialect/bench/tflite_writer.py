@@ -25,6 +25,7 @@ from qdialect.bench.network import (
     Sum,
 )
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
+from qdialect.quant_math import QuantParams
 
 Array = NDArray[Any]
 Options = Callable[[Builder], int]
@@ -76,7 +77,9 @@ class _Model:
                 self._f32_activation(node)
             case Activation():
                 sigmoid = (
-                    self._add(QuantizedTensor("sigmoid", node.source.shape, 1 / 256, 0)) if node.kind == "swish" else 0
+                    self._add(QuantizedTensor("sigmoid", node.source.shape, QuantParams(1 / 256, 0)))
+                    if node.kind == "swish"
+                    else 0
                 )
                 self._activation(node, self._of(node.source), self._add(node.result), sigmoid)
             case Sum():
@@ -137,7 +140,7 @@ class _Model:
         top, left, bottom, right = padding
         batch, channels, height, width = source.shape
         shape = (batch, channels, height + top + bottom, width + left + right)
-        padded = QuantizedTensor(f"{source.name}_padded", shape, source.scale, source.zero_point)
+        padded = QuantizedTensor(f"{source.name}_padded", shape, source.params)
         amounts = self._writer.constant("amounts", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
         self._emit(_OPERATOR.PAD, [self._of(source), amounts], padded)
         return self._of(padded)
@@ -223,7 +226,7 @@ class _Model:
 
     def _add(self, tensor: QuantizedTensor) -> int:
         shape = _channels_last(tensor.shape)
-        quantization = Quantization((tensor.scale,), (tensor.zero_point - _OFFSET,))
+        quantization = Quantization((tensor.params.scale,), (tensor.params.zero_point - _OFFSET,))
         self._tensors[tensor.name] = self._writer.tensor(tensor.name, shape, np.int8, quantization)
         return self._tensors[tensor.name]
 

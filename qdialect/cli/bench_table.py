@@ -5,7 +5,7 @@ from __future__ import annotations
 from qdialect.bench.results import Measurement, Row
 from qdialect.cli import table
 
-_HEADER = ("engine", "variant", "ms", "least", "of peak", "different", "by at most")
+_HEADER = ("engine", "variant", "ms", "min", "of peak", "different", "by at most")
 
 
 def measurement_table(measurement: Measurement) -> str:

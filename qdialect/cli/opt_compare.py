@@ -45,11 +45,12 @@ def _verdict(results: Sequence[PhaseResult], first: PhaseResult | None) -> str:
     if first is None:
         return f"all phases compute the same bits as phase {results[0].phase}"
     lines = [f"phase {first.phase} is the first that differs from phase {results[0].phase}: output {first.first}"]
-    if first.node:
-        kernel = f" in kernel @{first.node.kernel}" if first.node.kernel else ""
-        lines.append(f"first op that differs: '{first.node.op}' {first.node.name}{kernel}: {first.node.difference}")
-    elif results[0].phase in (Phase.QNN, Phase.FUSED):
-        lines.append("no op differs in a network that returns the value of every op")
+    node = first.node
+    if node is None:
+        lines.append("no op or kernel differs on its own")
+    elif node.op:
+        kernel = f" in kernel @{node.kernel}" if node.kernel else ""
+        lines.append(f"first op that differs: '{node.op}' {node.name}{kernel}: {node.difference}")
     else:
-        lines.append("start from phase qnn or fused to see which op differs: later phases are kernels without a graph")
+        lines.append(f"first kernel that differs: @{node.kernel} {node.name}: {node.difference}")
     return "\n".join(lines)

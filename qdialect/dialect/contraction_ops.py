@@ -112,7 +112,7 @@ class Conv2DOp(ContractionOp, name="conv2d"):
     """Convolution of NHWC data with OHWI weights into int32 accumulators.
 
     ``acc[n,y,x,o] = bias[o] + sum (data[n, y*s+i*d-p, x*s+j*d-p, c] - z_x) * (weight[o,i,j,c] - z_w[o])``; a window
-    element outside the data counts as z_x, the real zero.  Depthwise is ``groups`` = number of input channels.  The
+    element outside the data counts as z_x, the f32 zero.  Depthwise is ``groups`` = number of input channels.  The
     result's implied scale is ``input_scale * weight_scales[o]`` with zero point 0.
 
     Constraints:

@@ -1,4 +1,4 @@
-"""Between real and quantized numbers, and between two quantizations."""
+"""Between f32 and quantized values, and between two quantizations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DequantizeOp(QnnOp, name="dequantize"):
 class RequantizeOp(QnnOp, name="requantize"):
     """Quantized values of one quantization to quantized values of another.
 
-    The real multiplier of channel c is ``input_scale * weight_scales[c] / output_scale``.  The two input scales stay
+    The multiplier of channel c is ``input_scale * weight_scales[c] / output_scale``.  The two input scales stay
     apart, because a product of them cannot be taken apart again: after a convolution they are the scales of its data
     and of its weights, elsewhere `weight_scales` is ``[1.0]``.  `multiplier` says in which precision the multiplier is
     formed, `rounding` how the product with it is rounded and when the zero point is added.

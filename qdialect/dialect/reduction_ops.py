@@ -74,8 +74,8 @@ class SumOp(RescaledReductionOp, name="sum"):
     """Sum over `axes`, requantized: ``sum(input - z_i)`` times ``s_i / s_o``, plus ``z_o``."""
 
 
-class ExtremeOp(QnnOp):
-    """The extreme over `axes`; input and result have the same parameters.
+class SameTypeReduceOp(QnnOp):
+    """A reduction over `axes` to the input's type and, where it is quantized, to its parameters.
 
     Constraints:
       C1: axes must be distinct, ascending and name dimensions of the input
@@ -96,11 +96,11 @@ class ExtremeOp(QnnOp):
         require(found == wanted, "C2", f"result element type must be {wanted}, but got {found}")
 
 
-class ReduceMaxOp(ExtremeOp, name="reduce_max"):
+class ReduceMaxOp(SameTypeReduceOp, name="reduce_max"):
     """Largest quantized value over `axes`."""
 
 
-class ReduceMinOp(ExtremeOp, name="reduce_min"):
+class ReduceMinOp(SameTypeReduceOp, name="reduce_min"):
     """Smallest quantized value over `axes`."""
 
 

@@ -71,7 +71,7 @@ class LutOp(EightBitFunction, name="lut"):
 
 
 class UnaryOp(EightBitFunction):
-    """A real function between two 8-bit quantizations.
+    """A function of f32 values between two 8-bit quantizations.
 
     ``output = sat(round(f((input - z_i) * s_i) / s_o) + z_o)`` in float32; `entries` says how the quotient is formed
     and rounded, `nan` what a result that is not a number becomes.

@@ -90,8 +90,17 @@ def refuse(name: str, offences: Sequence[str | Diagnostic], hints: Sequence[str]
     notes = tuple(
         Diagnostic(Severity.NOTE, offence) if isinstance(offence, str) else offence for offence in (*offences, *hints)
     )
-    message = f"'{name}' uses what is not supported, in {len(offences)} place{'s' * (len(offences) != 1)}"
+    texts = [offence if isinstance(offence, str) else offence.message for offence in offences]
+    message = f"'{name}' has {len(offences)} unsupported {_nouns(texts)}"
     raise ImportModelError(message, (Diagnostic(Severity.ERROR, message, notes=notes),))
+
+
+def _nouns(offences: Sequence[str]) -> str:
+    """What `offences` are about, in plural where they are several."""
+    are_tensors = [text.startswith(("input '", "output '")) for text in offences]
+    plural = "s" if len(offences) > 1 else ""
+    kinds = (("operation", not all(are_tensors)), ("tensor", any(are_tensors)))
+    return " and ".join(f"{noun}{plural}" for noun, is_found in kinds if is_found)
 
 
 @dataclass(frozen=True)

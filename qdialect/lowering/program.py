@@ -25,6 +25,8 @@ from qdialect.lowering.strategy import Strategy
 ALIGNMENT = 64
 CLOCK = "llvm.readcyclecounter"
 """The intrinsic that reads the counter of cycles."""
+KERNEL = "kernel_"
+"""How the names of the functions of kernels begin."""
 _NO_SYMBOL = re.compile(r"[^A-Za-z0-9]+")
 # Of a node's name in that of a function.
 _LONGEST_NODE = 60
@@ -230,7 +232,7 @@ class Program:
 
 def _function_name(number: int, nodes: Sequence[str]) -> str:
     node = _NO_SYMBOL.sub("_", nodes[0]).strip("_")[:_LONGEST_NODE] if nodes else ""
-    return f"kernel_{number}_{node}" if node else f"kernel_{number}"
+    return f"{KERNEL}{number}_{node}" if node else f"{KERNEL}{number}"
 
 
 class _Main:

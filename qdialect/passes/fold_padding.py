@@ -1,4 +1,4 @@
-"""`qnn-fold-padding`: an explicit pad with the real zero becomes the convolution's own padding."""
+"""`qnn-fold-padding`: an explicit pad with the f32 zero becomes the convolution's own padding."""
 
 from __future__ import annotations
 

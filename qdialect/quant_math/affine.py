@@ -33,7 +33,7 @@ def round_f32(values: FloatArray, rounding: FloatRounding) -> FloatArray:
 
 
 def saturate_f32(values: FloatArray, lo: ArrayLike, hi: ArrayLike) -> NDArray[np.int64]:
-    """Integer-valued reals clamped to [lo, hi], infinities included; float64 holds any int32 bound exactly."""
+    """Whole f32 values clamped to [lo, hi], infinities included; float64 holds any int32 bound exactly."""
     return np.clip(values.astype(np.float64), lo, hi).astype(np.int64)
 
 

@@ -47,7 +47,7 @@ class Multiplier(StrEnum):
 
 
 class Entries(StrEnum):
-    """How a real value becomes an entry of a 256-entry table."""
+    """How an f32 value becomes an entry of a 256-entry table."""
 
     HALF_AWAY_DIVIDE = "half_away_divide"
     """half_away(v / s) in float32: TVM."""

@@ -38,7 +38,7 @@ def real_multiplier(
 ) -> NDArray[np.float64]:
     """M[c] = s_x * s_w[c] / s_y, float64[len(weight_scales)].
 
-    acc * s_x * s_w is the real value of an accumulator, and a real value r has the code r / s_y + z_y; hence M.  In
+    acc * s_x * s_w is the f32 value of an accumulator, and an f32 value r is quantized to r / s_y + z_y; hence M.  In
     which precision the product and the quotient are rounded is `multiplier`.  A plain rescale has the weight scale 1.
     """
     weights = np.asarray(weight_scales, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""How quantized values stand for real values."""
+"""How quantized values stand for f32 values."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def avg_pool2d(
 ) -> IntArray:
     """Mean of the raw quantized values of each window, clamped to [lo, hi]; [N, H, W, C] to int64[N, OH, OW, C].
 
-    Input and result have equal parameters, so quantized values average as real values do.  Padding (top, left,
+    Input and result have equal parameters, so quantized values average as f32 values do.  Padding (top, left,
     bottom, right) counts only with `count_include_pad`, and then holds `zero_point`.
 
     `half_away_centered` is TOSA's AVG_POOL2D, which multiplies t, the sum of n quantized values less their

@@ -16,6 +16,7 @@ from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
 from qdialect.lowering.qnn_to_linalg import main_function
 from qdialect.module_text import Printing
 from qdialect.runtime.comparison import Difference, differing_bits, first_difference
+from qdialect.runtime.phase_kernels import first_kernel
 from qdialect.runtime.phase_nodes import Node, first_node
 from qdialect.runtime.phase_runs import RUNS
 from qdialect.target import Target
@@ -34,7 +35,7 @@ class PhaseResult:
     first: Difference | None
     """The first of them."""
     node: Node | None = None
-    """The first op of the fused network whose value differs, of the first phase that differs."""
+    """Of the first phase that differs: the first op of the fused network whose value differs, or the first kernel."""
 
 
 def compare_phases(
@@ -60,7 +61,8 @@ def compare_phases(
         expected = expected or found
         result = _compared(phase, _names(module, len(found)), expected, found)
         if result.differing and not any(earlier.differing for earlier in results):
-            result = replace(result, node=first_node(modules, phase, inputs, chosen, wanted))
+            node = first_node(modules, phase, inputs, chosen, wanted) or first_kernel(modules, phase, inputs)
+            result = replace(result, node=node)
         results.append(result)
     return tuple(results)
 

@@ -30,9 +30,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Node:
-    """An op of the fused network whose value differs."""
+    """An op of the fused network whose value differs, or a kernel call that makes an output differ."""
 
     op: str
+    """Empty for a kernel call."""
     name: str
     """The names of the model's nodes that it computes, or its location in the text."""
     kernel: str
@@ -60,7 +61,7 @@ def first_node(
     for op, wanted, got in zip(operations, expected[first:], found[first:], strict=True):
         difference = first_difference("value", wanted, got)
         if difference:
-            return Node(op.name, _title(op.location), _kernel(modules[Phase.LINALG], op), difference)
+            return Node(op.name, title(op.location), _kernel(modules[Phase.LINALG], op), difference)
     return None
 
 
@@ -88,7 +89,7 @@ def _fused_node(graph: ir.Module, fused: ir.Module, inputs: Sequence[Array]) -> 
         alike = [part for part in parts if part.shape == value.shape and part.dtype == value.dtype]
         differences = [first_difference("value", part, value) for part in alike]
         if differences and all(differences) and op.name not in CONSTANT_OPS:
-            nodes.extend(Node(op.name, _title(op.location), "", d) for d in differences[:1] if d)
+            nodes.extend(Node(op.name, title(op.location), "", d) for d in differences[:1] if d)
 
     interpreter.run(graph, inputs, observe=remember)
     interpreter.run(fused, inputs, observe=compare)
@@ -99,7 +100,8 @@ def _parts(location: ir.Location) -> list[ir.Location]:
     return list(location.locations) if isinstance(location, ir.FusedLoc) else [location]
 
 
-def _title(location: ir.Location) -> str:
+def title(location: ir.Location) -> str:
+    """The names of the model's nodes at a location, or where it stands in a text."""
     names = names_of(location)
     file, line, column = location_of(location)
     return f"'{', '.join(names)}'" if names else f"at {file}:{line}:{column}"

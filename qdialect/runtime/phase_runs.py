@@ -29,6 +29,8 @@ class PhaseRun:
     means: str
     """What computes, in a few words."""
     run: Callable[[ir.Module, Sequence[Array]], tuple[Array, ...]]
+    code: Callable[[ir.Module], ir.Module] | None = None
+    """The functions of the LLVM dialect that are run; None where NumPy computes."""
 
 
 def _reference(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -39,25 +41,30 @@ def _reference(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
     return interpreter.run(copy, inputs)
 
 
-def _plain_loops(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _plain_loops(module: ir.Module) -> ir.Module:
     copy = context.copy(module)
     linalg_to_plain_loops(copy)
-    return _called(copy, inputs)
+    return copy
 
 
-def _plain_vectors(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _plain_vectors(module: ir.Module) -> ir.Module:
     copy = context.copy(module)
     vector_to_plain_code(copy)
-    return _called(copy, inputs)
+    return copy
 
 
-def _target_code(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _target_code(module: ir.Module) -> ir.Module:
     target = target_of(module, "host")
     check_target(target)
-    return _called(lower(module, target, threads=lowered.read(module).threads).module, inputs)
+    return lower(module, target, threads=lowered.read(module).threads).module
 
 
-def _called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+def _compiled(means: str, code: Callable[[ir.Module], ir.Module]) -> PhaseRun:
+    return PhaseRun(means, lambda module, inputs: called(code(module), inputs), code)
+
+
+def called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """What ``main`` of a module at phase `llvm` gives."""
     found = CompiledExecutable(lowered.read(module))(*inputs)
     return found if isinstance(found, tuple) else (found,)
 
@@ -65,9 +72,9 @@ def _called(module: ir.Module, inputs: Sequence[Array]) -> tuple[Array, ...]:
 RUNS: Mapping[Phase, PhaseRun] = {
     Phase.QNN: PhaseRun("NumPy reference", _reference),
     Phase.FUSED: PhaseRun("NumPy reference", _reference),
-    Phase.LINALG: PhaseRun("loops over scalars", _plain_loops),
-    Phase.VECTOR: PhaseRun("vector code for any CPU", _plain_vectors),
-    Phase.X86: PhaseRun("the target's instructions", _target_code),
-    Phase.LLVM: PhaseRun("machine code of the text", _target_code),
+    Phase.LINALG: _compiled("loops over scalars", _plain_loops),
+    Phase.VECTOR: _compiled("vector code for any CPU", _plain_vectors),
+    Phase.X86: _compiled("the target's instructions", _target_code),
+    Phase.LLVM: _compiled("machine code of the text", _target_code),
 }
 """How each phase is run."""

@@ -47,6 +47,9 @@ BROKEN = [
     ("qdialect/bench/b.py", "\nself._codes = 1\n", "b.py:2: 'codes' is called quantized values here"),
     ("docs/page.md", "A Flavour of leaky_relu.\n", "page.md:1: 'Flavour' is called rounding mode here"),
     ("qdialect/cli/b.py", "def float_detour():\n", "b.py:1: 'detour' is called float region here"),
+    ("docs/page.md", "Between real numbers.\n", "page.md:1: 'real numbers' is called f32 values here"),
+    ("qdialect/b.py", "def of_real_values():\n", "b.py:1: 'real_values' is called f32 values here"),
+    ("docs/page.md", "It is spelled out.\n", "page.md:1: 'spelled out' is called decomposed here"),
     ("qdialect/a.py", "# TODO more\n", "a.py:1: a note to oneself"),
     ("qdialect/a.py", "x = y  # type: ignore\n", "a.py:1: a silenced type checker"),
 ]

@@ -1,5 +1,6 @@
 """Every phase is run and compared; a fault in one step is found at its phase, and at the op that it changes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -144,22 +145,53 @@ def test_a_fault_of_the_fusion_is_found_there(
     assert "first op that differs: 'qnn.fused_conv2d' 'activation, rescale, net/conv;1': value[0, " in text
 
 
-def test_without_a_graph_the_op_is_asked_of_an_earlier_phase(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def broken(module: ir.Module) -> None:
-        to_vector.to_vector(module)
-        damage(module)
+def vector_step(module: ir.Module) -> None:
+    to_vector.to_vector(module)
+    damage(module)
 
+
+def x86_step(module: ir.Module, target: Target) -> None:
+    damage(module)
+    to_x86.to_x86(module, target)
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "broken"),
+    [
+        (Phase.LINALG, "vector", vector_step),
+        (Phase.LINALG, "x86", x86_step),
+        (Phase.VECTOR, "x86", x86_step),
+    ],
+)
+def test_without_a_graph_the_kernel_is_named(
+    start: Phase,
+    step: str,
+    broken: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path = tmp_path / "net.mlir"
-    path.write_text(Printing(enable_debug_info=True).text(compile_to(parse(CONVOLUTION), Phase.LINALG, GENERIC)))
-    monkeypatch.setattr("qdialect.lowering.passes.to_vector.to_vector", broken)
+    path.write_text(Printing(enable_debug_info=True).text(compile_to(parse(CONVOLUTION), start, GENERIC)))
+    monkeypatch.setattr(f"qdialect.lowering.passes.to_{step}.to_{step}", broken)
     assert opt.main([str(path), "--compare-phases", "--target=generic"]) == 1
     text = capsys.readouterr().out
-    assert "phase vector is the first that differs from phase linalg: output scores[" in text
-    assert text.endswith(
-        "start from phase qnn or fused to see which op differs: later phases are kernels without a graph\n"
-    )
+    assert f"phase {step} is the first that differs from phase {start}: output scores[" in text
+    assert "first kernel that differs: @kernel_2_activation 'activation, rescale, net/conv;1': scores[" in text
+
+
+def test_a_kernel_of_a_divided_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(module: ir.Module, target: Target) -> None:
+        damage(module)
+        to_x86.to_x86(module, target)
+
+    module = compile_to(parse(DIVISIBLE), Phase.VECTOR, GENERIC, threads=2)
+    monkeypatch.setattr("qdialect.lowering.passes.to_x86.to_x86", broken)
+    image = np.random.default_rng(0).integers(-128, 128, (1, 31, 16, 4)).astype(np.int8)
+    results = compare_phases(module, [image], target="generic", threads=2)
+    assert results[1].differing
+    assert results[1].node
+    assert results[1].node.kernel == "kernel_2_activation"
 
 
 def test_a_difference_is_of_bits() -> None:

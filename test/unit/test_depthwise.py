@@ -4,14 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from compiled_ops import EIGHT_BIT, check, ends, tensor
-from graphs import graph
+from compiled_ops import EIGHT_BIT, check
+from graphs import convolution
 from numpy.typing import NDArray
 
 from qdialect import PassManager, parse
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, build
-from qdialect.dialect.constants import constant
 from qdialect.lowering.pipeline import Phase, lower
 from qdialect.target import TARGETS
 
@@ -30,35 +28,17 @@ WINDOWS = [
 ]
 
 
-def convolution(
+def depthwise(
     number: int, data: str, values: NDArray[np.uint8] | NDArray[np.int8], points: tuple[int, ...]
 ) -> ir.Module:
-    shape, _, strides, padding, dilation = WINDOWS[number]
-
-    def body(operand: ir.Value) -> ir.Value:
-        return build(
-            Conv2DOp,
-            operand,
-            constant(values),
-            element="i32",
-            input_scale=0.5,
-            input_zero_point=ends(data)[1],
-            weight_scales=(0.25,),
-            weight_zero_points=points,
-            strides=strides,
-            padding=padding,
-            dilation=dilation,
-            groups=shape[3],
-        ).output
-
-    return graph([tensor(shape, data)], body)
+    return convolution((*WINDOWS[number], WINDOWS[number][0][3]), data, values, points)
 
 
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 def test_any_window(number: int) -> None:
     shape, kernel, *_ = WINDOWS[number]
     values = np.random.default_rng(number).integers(-128, 128, (shape[3], *kernel, 1)).astype(np.int8)
-    check(convolution(number, EIGHT_BIT[number % 2], values, (0,)))
+    check(depthwise(number, EIGHT_BIT[number % 2], values, (0,)))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +56,7 @@ def test_weights_beyond_a_signed_byte(taps: list[tuple[int, int]], products: int
     values = np.random.default_rng(1).integers(0, 227, (64, 3, 3, 1)).astype(np.uint8)
     for channel, (row, column) in enumerate(taps):
         values[5 * channel, row, column] = 255 - channel
-    module = convolution(0, "ui8", values, (100,))
+    module = depthwise(0, "ui8", values, (100,))
     text = str(lower(module, TARGETS["avx512vbmi"], Phase.LINALG).module)
     micro_kernels = text.count('qnn.role = "start"')
     assert text.count('qnn.role = "k_groups') == products * micro_kernels
@@ -87,7 +67,7 @@ def test_weights_at_both_ends_of_nine_bits() -> None:
     values = np.random.default_rng(2).integers(0, 256, (24, 3, 3, 1)).astype(np.uint8)
     values[3, 1, 1] = values[4, 0, 0] = 255
     values[5, 2, 1] = 0
-    check(convolution(1, "i8", values, tuple(255 if channel % 2 else 0 for channel in range(24))))
+    check(depthwise(1, "i8", values, tuple(255 if channel % 2 else 0 for channel in range(24))))
 
 
 REQUANTIZED = """

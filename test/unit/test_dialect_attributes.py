@@ -42,7 +42,7 @@ def test_a_float32_scale_of_a_model_is_exact(value: float) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_real_number_is_exact(value: float) -> None:
+def test_a_float_is_exact(value: float) -> None:
     assert math.copysign(1, round_trip(kinds.F64, value)) == math.copysign(1, value)
     assert round_trip(kinds.F64, value) == value
 

@@ -29,7 +29,7 @@ from qdialect.dialect.f32_ops import F32ReduceOp
 from qdialect.dialect.integer_ops import IntegerReduceOp
 from qdialect.dialect.pool_ops import PoolOp
 from qdialect.dialect.recurrent_ops import F32RecurrentOp
-from qdialect.dialect.reduction_ops import ArgOp, ExtremeOp, RescaledReductionOp
+from qdialect.dialect.reduction_ops import ArgOp, RescaledReductionOp, SameTypeReduceOp
 from qdialect.dialect.resize_ops import ResizeOp
 from qdialect.dialect.shape_ops import SameElementOp
 from qdialect.dialect.unary_ops import EightBitFunction
@@ -177,7 +177,7 @@ ARG = Family(
     ),
 )
 EXTREME = Family(
-    ops_of(ExtremeOp),
+    tuple(op_class for op_class in ops_of(SameTypeReduceOp) if not issubclass(op_class, IntegerReduceOp)),
     Change({"input": CUBE}, PLANE, OVER_AXES),
     (
         *axes_faults("C1", "i8"),

@@ -8,6 +8,7 @@ from onnx_graphs import ModelBuilder
 
 import qdialect
 from qdialect.diagnostics import Diagnostic, ImportModelError, Severity
+from qdialect.frontends.common import refuse
 from qdialect.frontends.onnx import import_onnx
 
 
@@ -19,11 +20,26 @@ def test_every_unsupported_node_of_a_model_is_in_the_text() -> None:
         import_onnx(b.finish("y", dtype=np.int64))
     lines = str(caught.value).split("\n")
     assert lines == [
-        "'model.onnx' uses what is not supported, in 2 places",
+        "'model.onnx' has 2 unsupported operations",
         "  node 0 LRN ('first'): operator is not supported",
         "  node 1 NonZero ('second'): operator is not supported",
     ]
     assert caught.value.message == lines[0]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "wanted"),
+    [
+        (["node 0 LRN: operator is not supported"], "1 unsupported operation"),
+        (["output 'y': must be one tensor"], "1 unsupported tensor"),
+        (["input 'x': must be i8", "output 'y': must be one tensor"], "2 unsupported tensors"),
+        (["node 0 LRN: operator is not supported", "input 'x': must be i8"], "2 unsupported operations and tensors"),
+    ],
+)
+def test_operations_and_tensors_are_told_apart(reasons: list[str], wanted: str) -> None:
+    with pytest.raises(ImportModelError) as caught:
+        refuse("model.onnx", reasons)
+    assert caught.value.message == f"'model.onnx' has {wanted}"
 
 
 def test_a_parse_error_has_its_line() -> None:

@@ -99,7 +99,7 @@ def test_what_is_fused_and_decomposed_fuses_again() -> None:
     assert str(ops_of(once, FUSED)[0]).split("{", 1)[1] == str(ops_of(again, FUSED)[0]).split("{", 1)[1]
 
 
-def test_biases_of_integers_of_reals_and_none() -> None:
+def test_biases_of_integers_of_f32_values_and_none() -> None:
     integers = fused_of(lambda x: quantized(f32(conv(x, bias=bias_of()))))
     assert integers["bias"] == f"tensor<{CHANNELS}xi32>"
     uniform = fused_of(lambda x: quantized(arith.addf(f32(conv(x)), uniform_constant(1.5, f32(conv(x)).type))))

@@ -121,7 +121,7 @@ def test_a_product_is_rounded_before_it_is_added() -> None:
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
-def test_comparisons_of_real_numbers(predicate: str) -> None:
+def test_comparisons_of_f32_values(predicate: str) -> None:
     type_ = "tensor<777xf32>"
     body = f"%c = arith.cmpf {predicate}, %a, %b : {type_}\n"
     body += f"%y = arith.select %c, %a, %b : {type_.replace('f32', 'i1')}, {type_}"
@@ -172,7 +172,7 @@ def test_casts(op: str, source: str, result: str) -> None:
 
 
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
-def test_real_numbers_become_integers_towards_zero(element: str) -> None:
+def test_f32_values_become_integers_towards_zero(element: str) -> None:
     before, after = "tensor<3x21xf32>", f"tensor<3x21x{element}>"
     x = np.random.default_rng(0).uniform(-127, 127, (3, 21)).astype(np.float32)
     check(function(f"%y = arith.fptosi %x : {before} to {after}", f"%x: {before}", after), [x])

@@ -186,7 +186,7 @@ def test_convolution() -> None:
     check("Conv", inputs, formula, 2, group=2, strides=[2, 1], pads=[1, 0, 0, 1])
 
 
-def test_real_numbers_become_values() -> None:
+def test_f32_constants_become_values() -> None:
     model = ModelBuilder()
     x, by = drawn((3, 19), np.uint8), (0.05, 100)
     value = model.dequantize(model.input("x", x.shape, np.uint8), by)

@@ -1,4 +1,4 @@
-"""Functions of one f32 value in ONNX models: on floats, between quantizations, and as exporters spell them out."""
+"""Functions of one f32 value in ONNX models: on floats, between quantizations, and as exporters decompose them."""
 
 import math
 from collections.abc import Callable

@@ -267,7 +267,7 @@ def test_softmax(version: int, axis: int | None, is_qlinear: bool) -> None:
     assert np.array_equal(run(b.finish(out, version=version), x), wanted)
 
 
-def test_integers_are_real_numbers_once_they_are_cast() -> None:
+def test_integers_are_f32_values_once_they_are_cast() -> None:
     """A picture of bytes that the model casts, scales and quantizes is a table of them."""
     b = ModelBuilder()
     picture = b.input("x", ALL.shape, np.uint8)

@@ -61,7 +61,7 @@ def test_max_pool(window: dict[str, Any], output: tuple[int, int], dtype: type[n
 @pytest.mark.parametrize("counts_padding", [True, False])
 @pytest.mark.parametrize(("window", "output"), WINDOWS)
 def test_average_pool(window: dict[str, Any], output: tuple[int, int], counts_padding: bool, is_qlinear: bool) -> None:
-    """Padding counts as real zeros or not at all; ONNX Runtime's sums of floats come within a step of the real mean."""
+    """Padding counts as zeros or not at all; ONNX Runtime's sums of floats come within a step of the exact mean."""
     x, attributes = drawn((2, 3, 9, 7), np.uint8), window | {"count_include_pad": int(counts_padding)}
     b = ModelBuilder()
     data = b.input("x", x.shape, np.uint8)

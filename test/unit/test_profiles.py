@@ -39,7 +39,7 @@ def test_ops_take_the_attributes_of_a_profile(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
-def test_real_numbers_are_quantized_by_a_profile(profile: Profile) -> None:
+def test_f32_values_are_quantized_by_a_profile(profile: Profile) -> None:
     def body(x: ir.Value) -> ir.Value:
         return build(QuantizeOp, x, element="i8", scales=(0.5,), zero_points=(1,), **profile.quantization).output
 

@@ -218,7 +218,7 @@ def test_hard_swish_has_the_bound_of_its_op() -> None:
         (b"", "file is no .tflite model: it must have the identifier 'TFL3'"),
         (b"\x1c\x00\x00\x00TFL3", "file is damaged: the model cannot be read"),
         (added(0)[:-200], "file is damaged"),
-        (added(0, Quantization((float("nan"),), (0,))), "uses what is not supported"),
+        (added(0, Quantization((float("nan"),), (0,))), "has 1 unsupported operation"),
         (added(0, Quantization((0.5,), (300,))), "output zero point must be in [-128, 127], but got 300"),
     ],
     ids=["empty", "short", "truncated", "scale", "zero_point"],

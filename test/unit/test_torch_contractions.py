@@ -128,7 +128,7 @@ def test_transposed_groups() -> None:
 
 F32_VALUES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "linear": (lambda x: nnf.linear(x, weights(7, 13), weights(7)), (2, 3, 13)),
-    "linear_of_reals": (lambda x: nnf.linear(torch.relu(x) * 0.5, weights(7, 13)), (3, 13)),
+    "linear_of_f32_values": (lambda x: nnf.linear(torch.relu(x) * 0.5, weights(7, 13)), (3, 13)),
     "mm": (lambda x: torch.mm(x, weights(13, 4)), (3, 13)),
     "attention": (lambda x: torch.softmax(x @ x.transpose(1, 2), -1) @ x, (2, 5, 3)),
     "bmm": (lambda x: torch.bmm(x, x.permute(0, 2, 1)), (2, 5, 3)),

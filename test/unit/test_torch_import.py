@@ -164,7 +164,7 @@ def test_an_unsupported_node_is_named_with_its_module() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.inner(f32_values(x))
 
-    with pytest.raises(qdialect.ImportModelError, match=r"uses what is not supported, in 1 place\n") as caught:
+    with pytest.raises(qdialect.ImportModelError, match=r"has 1 unsupported operation\n") as caught:
         import_torch(torch.export.export(Net(), (image(),)))
     assert notes_of(caught.value) == ["node 'atan2' aten.atan2 (inner.0): operator is not supported"]
 

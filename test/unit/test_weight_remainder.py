@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from compiled_ops import EIGHT_BIT, check, ends, tensor
-from graphs import graph
+from graphs import convolution, graph
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, DenseOp, build
+from qdialect.dialect import DenseOp, build
 from qdialect.dialect.constants import constant
 from qdialect.lowering.kernels.weight_remainder import remainder_groups
 from qdialect.lowering.pipeline import Phase, lower
@@ -39,34 +39,18 @@ def outlying(shape: tuple[int, ...], element: str, points: tuple[int, ...]) -> n
 @pytest.mark.parametrize("number", range(len(WINDOWS)))
 @pytest.mark.parametrize("data", EIGHT_BIT)
 def test_convolutions(number: int, data: str) -> None:
-    shape, taps, strides, padding, dilation, groups = WINDOWS[number]
+    taps = WINDOWS[number][1]
     weight = EIGHT_BIT[number % 2]
     low, high = ends(weight)
     points = tuple((low + 90, high - 90)[(number + k) % 2] for k in range(taps[0] if number % 3 == 1 else 1))
     values = outlying(taps, weight, points)
 
-    def body(operand: ir.Value) -> ir.Value:
-        return build(
-            Conv2DOp,
-            operand,
-            constant(values),
-            element="i32",
-            input_scale=0.5,
-            input_zero_point=ends(data)[1],
-            weight_scales=(0.25,),
-            weight_zero_points=points,
-            strides=strides,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        ).output
-
-    module = graph([tensor(shape, data)], body)
+    module = convolution(WINDOWS[number], data, values, points)
     assert 'qnn.role = "remainder0"' in str(lower(module, TARGETS["generic"], Phase.LINALG).module)
     check(module)
 
 
-def test_layers_that_differ_in_the_place_of_an_outlier_share_a_kernel() -> None:
+def test_layers_that_differ_in_the_position_of_an_outlier_share_a_kernel() -> None:
     weights = [np.full((16, 16), 100, np.uint8) for _ in range(2)]
     weights[0][3, 2] = weights[1][5, 13] = 250
     scales: dict[str, Any] = {"input_scale": 0.5, "weight_scales": (0.25,)}

@@ -109,7 +109,7 @@ class Broadcasting(Movement):
 
 @dataclass(frozen=True)
 class Padding(Movement):
-    """Cells with the number `fill` around the tensor."""
+    """Elements with the number `fill` around the tensor."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]

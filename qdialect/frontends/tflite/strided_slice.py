@@ -27,7 +27,7 @@ class Masks:
 
 @dataclass(frozen=True)
 class Selection:
-    """A cut of every dimension, and the shape of the result."""
+    """A slice of every dimension, and the shape of the result."""
 
     slices: tuple[Slice, ...]
     shape: Shape
@@ -50,7 +50,7 @@ def masks_of(operator: Operator) -> Masks:
 class _Kind(Enum):
     """What an entry is."""
 
-    CUT = 0
+    SLICE = 0
     NEW = 1
     REST = 2
 
@@ -69,8 +69,8 @@ def select(
     if _Kind.REST not in kinds:
         kinds.append(_Kind.REST)
     require(kinds.count(_Kind.REST) == 1, f"ellipsis must stand at most once, but got {kinds.count(_Kind.REST)}")
-    left = len(shape) - kinds.count(_Kind.CUT)
-    require(left >= 0, f"entries must index at most {len(shape)} dimensions, but got {kinds.count(_Kind.CUT)}")
+    left = len(shape) - kinds.count(_Kind.SLICE)
+    require(left >= 0, f"entries must index at most {len(shape)} dimensions, but got {kinds.count(_Kind.SLICE)}")
     slices: list[Slice] = []
     result: list[int] = []
     for i, kind in enumerate(kinds):
@@ -90,7 +90,7 @@ def select(
 def _kind(position: int, masks: Masks) -> _Kind:
     if masks.ellipsis >> position & 1:
         return _Kind.REST
-    return _Kind.NEW if masks.new_axis >> position & 1 else _Kind.CUT
+    return _Kind.NEW if masks.new_axis >> position & 1 else _Kind.SLICE
 
 
 def _slice_of(extent: int, begin: int, end: int, step: int, position: int, masks: Masks) -> Slice:

@@ -1,4 +1,4 @@
-"""`quantize`: see `qdialect.quant_math.requantize_real`."""
+"""`quantize`: see `qdialect.quant_math.requantize_f32`."""
 
 from __future__ import annotations
 

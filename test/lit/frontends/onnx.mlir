@@ -34,7 +34,7 @@
 // FUSED-NEXT: "qnn.transpose"
 // FUSED-NEXT: "qnn.dequantize"
 
-// UNKNOWN: error: {{.*}} uses what is not supported, in 2 places
+// UNKNOWN: error: {{.*}} has 2 unsupported operations
 // UNKNOWN-NEXT: note: node {{[0-9]+}} Unique ('soft'): operator is not supported
 // UNKNOWN-NEXT: note: node {{[0-9]+}} StringNormalizer ('text'): operator is not supported
 

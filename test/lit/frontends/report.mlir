@@ -16,4 +16,4 @@
 // BLOCKED-NEXT: node 0 RELU ('y') supported
 // BLOCKED-NEXT: node 1 HASHTABLE_LOOKUP ('z') operator is not supported
 // BLOCKED: 1 of 2 nodes are not supported
-// BLOCKED: error: '{{.*}}.blocked.tflite' uses what is not supported, in 1 place
+// BLOCKED: error: '{{.*}}.blocked.tflite' has 1 unsupported operation

@@ -1,7 +1,7 @@
 // RUN: %qopt %s --qnn-fold-padding --explain-matches --verify-diagnostics
 // RUN: %qopt %s --qnn-fold-padding | filecheck %s
 
-// Covers R12: pads that are not the real zero around height and width stay.
+// Covers R12: pads that are not the f32 zero around height and width stay.
 
 // CHECK-LABEL: func.func @another_code(
 // CHECK: qnn.pad

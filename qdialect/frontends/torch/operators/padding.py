@@ -33,7 +33,7 @@ class Border:
         order = channels_last(len(self.low)) if is_channels_last else range(len(self.low))
         return Border(tuple(self.low[axis] for axis in order), tuple(self.high[axis] for axis in order))
 
-    def cut(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+    def sliced(self, emitter: Emitter, value: ir.Value) -> ir.Value:
         """What is taken away of a tensor."""
         slices = [
             Slice(max(-low, 0), 1, extent + min(low, 0) + min(high, 0))
@@ -44,10 +44,10 @@ class Border:
     def filled(self, emitter: Emitter, value: ir.Value, fill: int) -> ir.Value:
         """A tensor within its border of the integer `fill`."""
         low, high = (tuple(max(count, 0) for count in counts) for counts in (self.low, self.high))
-        cut = self.cut(emitter, value)
+        kept = self.sliced(emitter, value)
         if not any((*low, *high)):
-            return cut
-        return emitter.build(PadOp, cut, element=element_of(value.type), low=low, high=high, value=fill)
+            return kept
+        return emitter.build(PadOp, kept, element=element_of(value.type), low=low, high=high, value=fill)
 
 
 @dataclass(frozen=True, eq=False)
