@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qdialect.dialect import ConcatOp, PadOp
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect import ConcatOp
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.planner import Result
@@ -17,6 +16,7 @@ from qdialect.frontends.torch.operators.registry import Call, as_f32, imports
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 
+# Of the op that quantizes each part; more parts stay f32 values.
 _MAX_PARTS = 16
 
 
@@ -29,7 +29,7 @@ class Joined(F32Tensor):
     axis: int
 
     def _quantized(self, plan: Plan, name: str, to: QuantizedTensorType) -> Value:
-        if to.element not in EIGHT_BIT:
+        if to.element not in EIGHT_BIT or len(self.parts) > _MAX_PARTS:
             return quantize(plan, name, self.f32(plan, self.name), to)
         return self.joined(plan, name, [part.quantized(plan, name, to) for part in self.parts], to)
 
@@ -51,24 +51,12 @@ class Joined(F32Tensor):
         return plan.compute(name, self.shape, to.element, emit)
 
     def _f32(self, plan: Plan, name: str) -> Value:
-        """Every part at its position with zeros around it, all of them added."""
         values = [part.f32(plan, self.name) for part in self.parts]
 
         def emit(emitter: Emitter) -> Emitted:
             held, is_channels_last = emitter.alike(values)
             axis = stored_axis(self.axis, len(self.shape), is_channels_last)
-            total, begin = None, 0
-            for value in held:
-                extent = shape_of(value.type)[axis]
-                low, high = (
-                    tuple(amount if other == axis else 0 for other in range(len(self.shape)))
-                    for amount in (begin, self.shape[self.axis] - begin - extent)
-                )
-                placed = emitter.build(PadOp, value, element="f32", low=low, high=high, value=0)
-                total = placed if total is None else emitter.float_op("arith.addf", total, placed)
-                begin += extent
-            assert total is not None
-            return total, is_channels_last
+            return emitter.concatenate(held, axis), is_channels_last
 
         return plan.compute(self.name, self.shape, "f32", emit)
 
@@ -81,12 +69,16 @@ def _have_one_meaning(parameters: Sequence[QuantizedTensorType]) -> bool:
 def _cat(call: Call) -> Result:
     """Quantized values of the same parameters keep them."""
     parts = [as_f32("tensors", tensor) for tensor in call.tensors("tensors")]
-    require(len(parts) <= _MAX_PARTS, f"must have 1 to {_MAX_PARTS} parts, but got {len(parts)}")
+    require(len(parts) >= 1, "must have at least 1 part")
     rank, axis = len(parts[0].shape), call.integers("dim", 1)[0]
     require(-rank <= axis < rank, f"dim must be in [-{rank}, {rank}), but got {axis}")
     joined = Joined(call.node.outputs[0].shape, call.name, tuple(parts), axis % rank)
     sources = [part for part in parts if isinstance(part, Quantized) and part.is_eight_bit]
-    if len(sources) < len(parts) or not _have_one_meaning([source.parameters for source in sources]):
+    if (
+        len(sources) < len(parts)
+        or len(parts) > _MAX_PARTS
+        or not _have_one_meaning([source.parameters for source in sources])
+    ):
         return joined
     values = joined.joined(call.plan, call.name, [source.values for source in sources], sources[0].parameters)
     return sources[0].with_values(values)

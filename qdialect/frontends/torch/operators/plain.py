@@ -159,6 +159,7 @@ _INTEGERS: dict[str, OfTwo] = {
     "remainder": _floor_remainder,
     "rsub": lambda s, lhs, rhs: s.op("arith.subi", rhs, lhs),
     "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
+    "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
 }
 _FLOATS: dict[str, OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addf", lhs, rhs),
@@ -178,10 +179,14 @@ _FLOATS: dict[str, OfTwo] = {
         for overload in ("Tensor", "Scalar")
     ),
     *("maximum.default", "minimum.default", "floor_divide.default", "floor_divide.Scalar"),
+    *("div.Tensor_mode", "div.Scalar_mode"),
 )
 def _arithmetic(call: Call) -> Result:
     """In the type of the result; integers wrap around."""
     kind, element = call.node.kind.split(".")[1], element_of_result(call)
+    mode = call.argument("rounding_mode")
+    if mode is not None and element != "f32":
+        kind = {"floor": "floor_divide", "trunc": "trunc_divide"}.get(mode, kind)
     alpha = call.argument("alpha")
     require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
     functions = _FLOATS if element == "f32" else _INTEGERS
