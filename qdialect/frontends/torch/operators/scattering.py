@@ -6,17 +6,16 @@ import math
 
 import numpy as np
 
-from qdialect._mlir import ir
 from qdialect.dialect import DynamicScatterOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.plain import element_type, tensor_of, ternary, value_of_tensor
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
 from qdialect.frontends.torch.operators.movement import moved, part_of, reshaping, transposed
-from qdialect.frontends.torch.operators.plain import as_element, element_of_result, value_as
+from qdialect.frontends.torch.operators.plain import as_element, element_of_result, repeated, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports
 
 _INDICES = ("i32", "i64")
@@ -50,7 +49,7 @@ def _scatter(call: Call) -> Result:
             updates = part_of(call, updates, along, 0, extent)
     else:
         number = as_element(call, call.tensor("value"), element_of_result(call))
-        updates = _repeated(call, number, index.shape)
+        updates = repeated(call, number, index.shape)
     return scattered(call, data, rows, updates, (math.prod(data.shape),))
 
 
@@ -77,13 +76,13 @@ def _index_put(call: Call) -> Result:
     rows = sum_of(call, [offset_of(call, tensor, extent, stride) for tensor, extent, stride in parts])
     row = turned.shape[len(axes) :]
     updates = _updates(call, shape, row, axes[0] if is_together else 0)
-    written = scattered(call, turned, _repeated(call, rows, shape), updates, (math.prod(extents), *row))
+    written = scattered(call, turned, repeated(call, rows, shape), updates, (math.prod(extents), *row))
     return transposed(call, written, tuple(order.index(axis) for axis in range(len(order))))
 
 
 def _updates(call: Call, shape: Shape, row: Shape, before: int) -> Tensor:
     """The argument ``values``, which broadcasts to a dimension for each index behind the `before` first of a row."""
-    values = _repeated(call, call.tensor("values"), (*row[:before], *shape, *row[before:]))
+    values = repeated(call, call.tensor("values"), (*row[:before], *shape, *row[before:]))
     count = len(shape)
     rank = len(row) + count
     order = (*range(before, before + count), *range(before), *range(before + count, rank))
@@ -100,18 +99,3 @@ def _masked(call: Call, data: Tensor, entry: tuple[int, Tensor]) -> Tensor:
     number = value_of_tensor(call, moved(call, call.tensor("values"), reshaping(())))
     values = [value_of_tensor(call, moved(call, mask, reshaping(wide))), number, value_as(call, "self", element)]
     return tensor_of(ternary(call, values, element, lambda s, holds, new, old: s.select(holds, new, old)))
-
-
-def _repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
-    """A tensor that broadcasts to `shape`, of that shape."""
-    if tensor.shape == shape:
-        return tensor
-    if isinstance(tensor, Constant):
-        call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
-        return Constant(np.broadcast_to(tensor.array, shape))
-    value = value_of_tensor(call, tensor)
-
-    def emit(emitter: Emitter) -> tuple[ir.Value, bool]:
-        return emitter.broadcast(emitter.to_channels_first(value), shape), False
-
-    return tensor_of(call.plan.compute(call.name, shape, value.element, emit))
