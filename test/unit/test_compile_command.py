@@ -99,7 +99,7 @@ def test_unsupported_nodes_are_named(
     lrn = builder.node("LRN", builder.input("image", (1, 4, 3, 3)), size=3)
     Path("net.onnx").write_bytes(builder.finish(lrn, dtype=np.float32))
     error, note = failed(capsys, "net.onnx", "-o", "out.so").splitlines()
-    assert error == "error: 'net.onnx' uses what is not supported, in 1 place"
+    assert error == "error: 'net.onnx' has 1 unsupported operation"
     assert "LRN" in note
 
 

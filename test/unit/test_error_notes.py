@@ -21,7 +21,7 @@ def test_an_import_names_every_op_and_its_line() -> None:
     with pytest.raises(qdialect.ImportModelError) as caught:
         import_tosa(TOSA)
     first, exponential, custom = str(caught.value).splitlines()
-    assert first == "'model.mlir' uses what is not supported, in 2 places"
+    assert first == "'model.mlir' has 2 unsupported operations"
     assert exponential.startswith("  -:3:8: tosa.exp %0: must have operands and results of")
     assert custom == "  -:4:8: tosa.custom %1: has no counterpart in qnn"
     assert "-:4:8: note: tosa.custom %1: has no counterpart in qnn" in caught.value.render()

@@ -20,6 +20,10 @@ MASK = drawn(9, 8, 8) > -0.5
 EMPTY_ROW = torch.cat([MASK[:7], torch.zeros(1, 8, dtype=torch.bool)])
 
 
+def _put(x: Any, indices: Any, count: int) -> Any:
+    return torch.ops.aten.index_put(x, indices, torch.arange(float(count)))
+
+
 ONE: dict[str, Callable[[Any], Any]] = {
     "layer_norm": lambda x: nnf.layer_norm(x, (6,), *ROWS),
     "layer_norm_of_two": lambda x: nnf.layer_norm(x, (8, 6)),
@@ -78,6 +82,29 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "glu": lambda x: nnf.glu(x, 1),
     "adaptive_avg_pool": lambda x: nnf.adaptive_avg_pool2d(x, (3, 5)),
     "adaptive_avg_pool1d": lambda x: nnf.adaptive_avg_pool1d(x[0], 5),
+    **{
+        name: getattr(torch, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "asinh", "zeros_like", "ones_like")
+    },
+    "acosh": lambda x: torch.acosh(x.abs() + 1.01),
+    "atanh": lambda x: torch.atanh(x.tanh() * 0.99),
+    "fmod_of_number": lambda x: torch.fmod(x, 0.7),
+    "remainder_of_number": lambda x: x % -0.7,
+    "floor_quotient": lambda x: x // 0.7,
+    "full_like": lambda x: torch.full_like(x, 3.5) + x.new_ones(6) + x.new_zeros(1),
+    "top_k": lambda x: torch.topk(x, 3, 1),
+    "least_k": lambda x: torch.topk(x, 3, -1, largest=False),
+    "sort": lambda x: torch.sort(x, 1, descending=True),
+    "stable_sort": lambda x: torch.sort(x, dim=2, stable=True),
+    "argsort": lambda x: torch.argsort(x, 1),
+    "kth_value": lambda x: torch.kthvalue(x, 2, 1),
+    "median": lambda x: torch.median(x, 2, keepdim=True),
+    "median_of_all": torch.median,
+    "index_put": lambda x: x.index_put((torch.tensor([0, 1]), torch.tensor([2, 3])), torch.ones(2, 8, 6)),
+    "index_put_apart": lambda x: _put(x, (torch.tensor([0, 1]), None, torch.tensor([2, -1])), 6),
+    "index_put_later": lambda x: _put(x, (None, torch.tensor([0, -1]), torch.tensor([[2], [3]])), 6),
+    "mask_put": lambda x: x.index_put((x > 0,), torch.tensor(7.0)),
+    "index_fill": lambda x: x.index_fill(1, torch.tensor([1]), 5.0),
+    "cat_of_many": lambda x: torch.cat([x * i for i in range(20)], 1),
     "avg_pool_ceil": lambda x: nnf.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
     "avg_pool_ceil_of_image": lambda x: nnf.avg_pool2d(x, (3, 2), (2, 3), 1, True, count_include_pad=False),
     "avg_pool_of_elements": lambda x: nnf.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
@@ -118,6 +145,11 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "to_integers": lambda x: (x * 9).to(torch.int64),
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
+    "fmod": torch.fmod,
+    "remainder": torch.remainder,
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "trunc_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "hypot": torch.hypot,
     "stack": lambda x, y: torch.stack([x, y], 1),
     "maximum": torch.maximum,
     "minimum": torch.minimum,

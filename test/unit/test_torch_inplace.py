@@ -57,7 +57,24 @@ def _results_written(x: Tensor, y: Tensor) -> Tensor:
     return left.add_(1).sum(2, keepdim=True) * right
 
 
+def _part_assigned(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    total[:, 1:3] = 0.3
+    total[:, 0, 1] = total[:, 2, 2] * 2
+    total[..., ::2] *= 0.5
+    return total
+
+
+def _part_written(x: Tensor, y: Tensor) -> Tensor:
+    total = x + y
+    part = total[:, 1:3]
+    part.relu_()
+    return total + part.sum(1, keepdim=True)
+
+
 CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "part_assigned": _part_assigned,
+    "part_written": _part_written,
     "results_written": _results_written,
     "add": lambda x, y: x.add_(y),
     "mul": lambda x, y: x.mul_(y),
@@ -91,13 +108,14 @@ def _view_read_after(x: Tensor, y: Tensor) -> Tensor:
     return total * rows.mean(1).view(2, 1, 1, 1)
 
 
-def _part_written(x: Tensor, y: Tensor) -> Tensor:
+def _part_read_after(x: Tensor, y: Tensor) -> Tensor:
     total = x + y
+    part = total[:, :2]
     total[:, 1:3].relu_()
-    return total
+    return total + part.sum(1, keepdim=True)
 
 
-REFUSED: dict[str, Any] = {"view_read_after": _view_read_after, "part_written": _part_written}
+REFUSED: dict[str, Any] = {"view_read_after": _view_read_after, "part_read_after": _part_read_after}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -26,6 +26,10 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "reversed_difference": lambda i: 3 - i,
     "quotient": lambda i: i // 3,
     "remainder": lambda i: i % 3,
+    "floor_quotient": lambda i: torch.div(i, 3, rounding_mode="floor"),
+    "trunc_quotient": lambda i: torch.div(i, 3, rounding_mode="trunc"),
+    "sorted": lambda i: torch.sort(i, dim=1, stable=True),
+    "largest_two": lambda i: torch.topk(i, 2, 1)[0],
     "negative": lambda i: -i,
     "magnitude": torch.abs,
     "clamp": lambda i: i.clamp(-1, 4),
@@ -72,6 +76,13 @@ def test_gather() -> None:
         return torch.gather(x, 1, i)
 
     check(gathered, drawn(3, 3, 9), IDS.clamp(0, 8))
+
+
+def test_scatter() -> None:
+    def scattered(x: Tensor, i: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return torch.scatter(x, 1, i, y), torch.scatter(x, 1, i, 2.5)
+
+    check(scattered, drawn(3, 3, 9), torch.tensor([[1, 0, 8], [4, 3, 2]]), drawn(4, 3, 5))
 
 
 def test_indices_outside_name_the_nearest_element() -> None:

@@ -41,7 +41,7 @@ class CapturedDivision(Generic[Compiled]):
         """Raises `ImportModelError` for a graph that cannot be read."""
         self.module = _with_copies(module)
         """The whole graph; a dequantization is there once for each reader."""
-        self.division = TorchDivision(read_captured(self.module, examples))
+        self.division = TorchDivision(read_captured(self.module, examples, adds_nodes=False))
         self.reasons = {i: node.reason for i, node in enumerate(self.division.nodes) if node.reason}
         """Why nodes of the division are not compiled, by their indices."""
         self._compile_ = compile_

@@ -228,15 +228,15 @@ def _output_of(array: Array) -> Output:
 def live_nodes(graph: Graph) -> list[Node]:
     """The nodes on which results depend, in order, and those that write to memory which others may read."""
     needed = _needed(graph.nodes, graph.outputs)
-    return [node for node in graph.nodes if node.name in needed or is_in_place(node.kind)]
+    return [node for node in graph.nodes if node.name in needed]
 
 
 def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> set[str]:
-    """The names on which `outputs` depend."""
+    """The names on which `outputs` depend, and all that write to memory."""
     needed = set(outputs)
     for node in reversed(nodes):
         if node.name in needed or is_in_place(node.kind):
-            needed.update(node.refs())
+            needed.update((node.name, *node.refs()))
     return needed
 
 

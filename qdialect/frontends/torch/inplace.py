@@ -14,16 +14,22 @@ from typing import Any
 from qdialect.frontends.torch.model import Node, Ref
 from qdialect.frontends.torch.schemas import is_view, schema_of
 
+_SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tensor": "aten.slice_scatter.default"}
+"""What puts a part back into a tensor, by what takes it."""
 
-def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+
+def functional(
+    nodes: Sequence[Node], outputs: Sequence[str], *, adds_nodes: bool = True
+) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes, in order of execution, with those in place replaced, and the names of what they give for `outputs`.
 
+    Where a part of a tensor is written, nodes that put it back follow, if `adds_nodes`; else its node stays in place.
     Takes time in proportion to the nodes and, for each that works in place, the tensors in the memory it writes to.
     """
     last_reads = {name: index for index, node in enumerate(nodes) for name in node.refs()}
     last_reads.update(dict.fromkeys(outputs, len(nodes)))
-    memory = _Memory(last_reads)
-    found = tuple(memory.step(index, node) for index, node in enumerate(nodes))
+    memory = _Memory(last_reads, adds_nodes)
+    found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
     return found, tuple(memory.now.get(name, name) for name in outputs)
 
 
@@ -38,6 +44,7 @@ class _Memory:
     """Which tensors share memory, and what names stand for since it was written to."""
 
     last_reads: Mapping[str, int]
+    adds_nodes: bool
     now: dict[str, str] = field(default_factory=dict[str, str])
     """By the names of the program: the node whose result they are, where it is another."""
     _owner: dict[str, str] = field(default_factory=dict[str, str])
@@ -46,22 +53,65 @@ class _Memory:
     """By the first: all tensors in that memory."""
     _apart: set[str] = field(default_factory=set[str])
     """Nodes with several results, each in memory of its own."""
+    _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    """As the program has them."""
 
-    def step(self, index: int, node: Node) -> Node:
-        """The node as it reads now."""
+    def step(self, index: int, node: Node) -> list[Node]:
+        """The node as it reads now, and what makes a whole tensor of a part that it writes."""
         schema, operand = schema_of(node.kind), next(iter(node.arguments.values()), None)
         read = node.renamed(lambda name: self.now.get(name, name))
+        self._nodes[node.name] = node
         if node.kind == "getitem":
             self._take(node)
         if schema is None:
-            return read
+            return [read]
         if not schema.is_mutable:
             self._define(node, schema)
-            return read
-        if not isinstance(operand, Ref) or not self._may_write(index, operand.name):
-            return node
-        self._overwrite(index, operand.name, node.name)
-        return replace(read, kind=_functional(node.kind))
+            return [read]
+        if not isinstance(operand, Ref):
+            return [node]
+        pure = replace(read, kind=_functional(node.kind))
+        if self._may_write(index, operand.name):
+            self._overwrite(index, operand.name, node.name)
+            return [pure]
+        parts = self._written_part(index, operand.name, node)
+        return [pure, *parts] if parts else [node]
+
+    def _written_part(self, index: int, name: str, node: Node) -> list[Node]:
+        """The whole tensors of which `name` is a part of a part, with what `node` gives in its place.
+
+        Nothing where something else in that memory is read later.
+        """
+        path = self._path(name) if self.adds_nodes else []
+        if not path:
+            return []
+        base = path[-1].arguments["self"].name
+        whole, part = self.now.get(base, base), self.now.get(name, name)
+        others = (other for other in self._shares[self._owner[name]] if self.now.get(other, other) not in (whole, part))
+        if any(self.last_reads.get(other, -1) > index for other in others) or base not in self._nodes:
+            return []
+        found: list[Node] = []
+        value = node.name
+        for view in path:
+            source = view.arguments["self"].name
+            held = {**view.arguments, "self": Ref(self.now.get(source, source)), "src": Ref(value)}
+            value = f"{node.name}.{source}"
+            outputs = self._nodes[source].outputs
+            found.append(Node(value, _SCATTERS[view.kind], held, outputs, node.where, node.label))
+        names = self._shares[self._owner[name]]
+        self.now.update({other: value for other in names if self.now.get(other, other) == whole})
+        self.now.update({other: node.name for other in names if self.now.get(other, other) == part})
+        for other in (value, node.name):
+            self._join(other, self._owner[name])
+        return found
+
+    def _path(self, name: str) -> list[Node]:
+        """The parts of parts that lead from `name` to the tensor whose memory it is."""
+        found: list[Node] = []
+        while (view := self._nodes.get(name)) is not None and view.kind in _SCATTERS:
+            found.append(view)
+            name = view.arguments["self"].name
+        return found if self._owner.get(name) == name else []
 
     def _define(self, node: Node, schema: Any) -> None:
         """A view lies in the memory of the one tensor that it reads; what others own is not followed."""

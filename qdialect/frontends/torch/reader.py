@@ -71,15 +71,17 @@ def _end(bound: Any, infinity: float) -> float:
     return int(bound) if bound.is_Integer else infinity
 
 
-def read_captured(module: Any, examples: Sequence[Any]) -> Graph:
+def read_captured(module: Any, examples: Sequence[Any], *, adds_nodes: bool = True) -> Graph:
     """The graph that Dynamo captured for inputs like `examples`; parameters and buffers among them become constants.
+
+    Unless it `adds_nodes`, every node is one of the module.
 
     Raises `ImportModelError` for inputs that are neither tensors nor numbers.
     """
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     constants: dict[str, Array] = {}
     inputs: list[Interface] = []
-    reader = _Reader(_of_this_call)
+    reader = _Reader(_of_this_call, adds_nodes)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, example in zip(placeholders, examples, strict=True):
         if not _is_tensor(example):
@@ -110,6 +112,7 @@ class _Reader:
     """Reads nodes; ``number_of(found, name)`` is what a symbolic number called `name` stands for."""
 
     number_of: Callable[[Any, str], Number]
+    adds_nodes: bool = True
 
     def graph(self, graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
         """The nodes of `graph` that give tensors; attributes of `module` are constants."""
@@ -122,7 +125,7 @@ class _Reader:
                 outputs = tuple(_result(result) for result in _flat(node.args[0]))
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
                 nodes.append(self._node(node))
-        pure, results = functional(nodes, outputs)
+        pure, results = functional(nodes, outputs, adds_nodes=self.adds_nodes)
         return Graph(pure, tuple(inputs), results, constants)
 
     def interface(self, node: Any) -> Interface:

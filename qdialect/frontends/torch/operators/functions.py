@@ -15,7 +15,12 @@ from qdialect.quant_math.expressions import Expression, Input
 _SELF, _OTHER = Input(0), Input(1)
 _FUNCTIONS = {
     "abs": activations.absolute,
+    "acosh": torch_activations.acosh,
+    "asinh": torch_activations.asinh,
+    "atanh": torch_activations.atanh,
     "ceil": activations.ceil,
+    "cos": activations.cos,
+    "cosh": torch_activations.cosh,
     "erf": activations.erf,
     "erfc": torch_activations.erfc,
     "exp": activations.exp,
@@ -38,15 +43,15 @@ _FUNCTIONS = {
     "sigmoid": activations.sigmoid,
     "sign": torch_activations.sign,
     "silu": activations.silu,
+    "sin": activations.sin,
+    "sinh": torch_activations.sinh,
     "sqrt": activations.sqrt,
     "square": activations.square,
+    "tan": torch_activations.tan,
     "tanh": activations.tanh,
     "trunc": torch_activations.trunc,
 }
-_TABLES = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "digamma", "erfinv", "lgamma", "sin", "sinh"),
-    *("tan", "sinc", "i0"),
-)
+_TABLES = (*("acos", "asin", "atan", "digamma", "erfinv", "lgamma", "sinc", "i0"),)
 """Functions without a form for f32 values: of one quantized tensor they are tables that PyTorch fills in."""
 
 
@@ -156,6 +161,34 @@ def _clamp_max(call: Call) -> Result:
 def _extreme(call: Call) -> Result:
     is_largest = call.node.kind == "aten.maximum.default"
     return pointwise(call, ("self", "other"), _SELF.at_least(_OTHER) if is_largest else _SELF.at_most(_OTHER))
+
+
+_QUOTIENTS = {
+    "floor_divide": torch_activations.floor_divide,
+    "fmod": torch_activations.fmod,
+    "remainder": torch_activations.remainder,
+}
+
+
+@imports(
+    *("floor_divide.default", "floor_divide.Scalar"),
+    *(f"{name}.{overload}" for name in ("fmod", "remainder") for overload in ("Tensor", "Scalar")),
+)
+def _rest(call: Call) -> Result:
+    return pointwise(call, ("self", "other"), _QUOTIENTS[call.node.kind.split(".")[1]])
+
+
+@imports("hypot.default")
+def _hypot(call: Call) -> Result:
+    return pointwise(call, ("self", "other"), torch_activations.hypot)
+
+
+@imports("div.Tensor_mode", "div.Scalar_mode")
+def _rounded_quotient(call: Call) -> Result:
+    mode = call.argument("rounding_mode")
+    require(mode in (None, "floor", "trunc"), f"rounding_mode must be floor or trunc, but got {mode}")
+    functions = {"floor": torch_activations.floor_divide, "trunc": torch_activations.trunc_divide}
+    return pointwise(call, ("self", "other"), functions.get(mode, _SELF / _OTHER))
 
 
 _BINARY: dict[str, Callable[[Expression, Expression], Expression]] = {

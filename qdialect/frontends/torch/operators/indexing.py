@@ -41,7 +41,8 @@ def taken(call: Call, source: Tensor, indices: Tensor, axis: int) -> Tensor:
     return gathered_at(call.plan, call.name, source, found, axis)
 
 
-def _axis(call: Call, rank: int) -> int:
+def axis_of(call: Call, rank: int) -> int:
+    """The argument ``dim`` of a tensor of `rank` dimensions."""
     (axis,) = call.integers("dim", 1)
     require(-max(rank, 1) <= axis < max(rank, 1), f"dim must be in [-{rank}, {rank}), but got {axis}")
     return axis % max(rank, 1)
@@ -55,7 +56,7 @@ def _embedding(call: Call) -> Result:
 @imports("index_select.default")
 def _index_select(call: Call) -> Result:
     source = call.tensor("self")
-    return taken(call, source, call.tensor("index"), _axis(call, len(source.shape)))
+    return taken(call, source, call.tensor("index"), axis_of(call, len(source.shape)))
 
 
 @imports("index.Tensor", "_unsafe_index.Tensor")
@@ -81,12 +82,12 @@ def _at_tuples(call: Call, source: Tensor, axes: Shape, tensors: Sequence[Tensor
     if len(axes) == 1:
         return taken(call, source, tensors[0], first)
     strides = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-    offsets = [_offset(call, *parts) for parts in zip(tensors, extents, strides, strict=True)]
+    offsets = [offset_of(call, *parts) for parts in zip(tensors, extents, strides, strict=True)]
     flat = (*source.shape[:first], math.prod(extents), *source.shape[axes[-1] + 1 :])
-    return taken(call, moved(call, source, Reshaping(flat)), _sum(call, offsets), first)
+    return taken(call, moved(call, source, Reshaping(flat)), sum_of(call, offsets), first)
 
 
-def _offset(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
+def offset_of(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
     """How far indices of a dimension of `extent` elements, `stride` apart, lie from the first."""
     if isinstance(index, Constant):
         array = index.array.astype(np.int64)
@@ -101,7 +102,8 @@ def _offset(call: Call, index: Tensor, extent: int, stride: int) -> Tensor:
     return unary(call, value_of_tensor(call, index), "i64", build)
 
 
-def _sum(call: Call, offsets: Sequence[Tensor]) -> Tensor:
+def sum_of(call: Call, offsets: Sequence[Tensor]) -> Tensor:
+    """The sum of integers."""
     constants = [offset.array for offset in offsets if isinstance(offset, Constant)]
     if len(constants) == len(offsets):
         return Constant(np.asarray(sum(constants[1:], constants[0])))
@@ -113,20 +115,34 @@ def _sum(call: Call, offsets: Sequence[Tensor]) -> Tensor:
 
 @imports("gather.default")
 def _gather(call: Call) -> Result:
-    """Element [.., i, ..] is the source's element [.., index[.., i, ..], ..]."""
     source, index = call.tensor("self"), call.tensor("index")
-    axis, shape = _axis(call, len(source.shape)), source.shape
-    fits = len(shape) == len(index.shape) >= 1 and all(
-        own <= whole for i, (own, whole) in enumerate(zip(index.shape, shape, strict=True)) if i != axis
+    return elements_along(call, source, index, checked_axis(call, source.shape, index.shape))
+
+
+def checked_axis(call: Call, shape: Shape, index: Shape) -> int:
+    """The argument ``dim`` of a tensor of `shape`, in which an `index` must lie."""
+    axis = axis_of(call, len(shape))
+    fits = len(shape) == len(index) >= 1 and all(
+        own <= whole for i, (own, whole) in enumerate(zip(index, shape, strict=True)) if i != axis
     )
-    require(fits, f"index must lie in a tensor of shape {list(shape)}, but has {list(index.shape)}")
+    require(fits, f"index must lie in a tensor of shape {list(shape)}, but has {list(index)}")
+    return axis
+
+
+def elements_along(call: Call, source: Tensor, index: Tensor, axis: int) -> Tensor:
+    """Element [.., i, ..] is the source's element [.., index[.., i, ..], ..]."""
+    at = elements_at(call, source.shape, index, axis)
+    return taken(call, moved(call, source, reshaping((math.prod(source.shape),))), at, 0)
+
+
+def elements_at(call: Call, shape: Shape, index: Tensor, axis: int) -> Tensor:
+    """Where the elements lie, in row-major order, that have `index` along `axis` of a tensor of `shape`."""
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     extents = [1 if i == axis else extent for i, extent in enumerate(index.shape)]
     call.plan.budget.spend_constant(extents, 8)
     grid = np.indices(extents, dtype=np.int64)
     others = sum((grid[i] * stride for i, stride in enumerate(strides)), np.zeros(extents, np.int64))
-    at = _sum(call, [_offset(call, index, shape[axis], strides[axis]), Constant(others)])
-    return taken(call, moved(call, source, Reshaping((math.prod(shape),))), at, 0)
+    return sum_of(call, [offset_of(call, index, shape[axis], strides[axis]), Constant(others)])
 
 
 @imports("argmax.default", "argmin.default")
@@ -134,7 +150,7 @@ def _argmax(call: Call) -> Result:
     """The first of equal elements; of a whole tensor in row-major order."""
     source, is_largest = call.tensor("self"), "argmax" in call.node.kind
     if call.argument("dim") is not None:
-        axis, keeps = _axis(call, len(source.shape)), bool(call.argument("keepdim"))
+        axis, keeps = axis_of(call, len(source.shape)), bool(call.argument("keepdim"))
         return extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
     flat = moved(call, source, Reshaping((math.prod(source.shape),)))
     index = extreme_index(call, flat, 0, keep_dims=False, last=False, is_largest=is_largest)
@@ -145,7 +161,7 @@ def _argmax(call: Call) -> Result:
 def _extreme_and_index(call: Call) -> Result:
     """The extreme element along a dimension, and where the first of them stands."""
     source, is_largest = call.tensor("self"), "max" in call.node.kind
-    axis, keeps = _axis(call, len(source.shape)), bool(call.argument("keepdim"))
+    axis, keeps = axis_of(call, len(source.shape)), bool(call.argument("keepdim"))
     index = extreme_index(call, source, axis, keep_dims=keeps, last=False, is_largest=is_largest)
     return reduce_over(call, source, (axis,), keeps, "amax" if is_largest else "amin"), index
 
@@ -154,7 +170,7 @@ def _extreme_and_index(call: Call) -> Result:
 def _cumsum(call: Call) -> Result:
     """One term after another; integers wrap around."""
     value = value_as(call, "self", element_of_result(call))
-    axis = _axis(call, len(value.shape))
+    axis = axis_of(call, len(value.shape))
 
     def emit(emitter: Emitter) -> Emitted:
         data = emitter.to_channels_first(value)

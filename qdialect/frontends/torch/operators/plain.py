@@ -11,9 +11,9 @@ import numpy as np
 
 from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
-from qdialect.frontends.common import require
+from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.conversion import cast_array, converted
-from qdialect.frontends.planning.emitter import Value
+from qdialect.frontends.planning.emitter import Emitted, Emitter, Value
 from qdialect.frontends.planning.plain import (
     Arithmetic,
     OfTwo,
@@ -54,6 +54,21 @@ def value_as(call: Call, name: str, element: str) -> Value:
     return value_of_tensor(call, as_element(call, call.tensor(name), element))
 
 
+def repeated(call: Call, tensor: Tensor, shape: Shape) -> Tensor:
+    """A tensor that broadcasts to `shape`, of that shape."""
+    if tensor.shape == shape:
+        return tensor
+    if isinstance(tensor, Constant):
+        call.plan.budget.spend_constant(shape, tensor.array.dtype.itemsize)
+        return Constant(np.broadcast_to(tensor.array, shape))
+    value = value_of_tensor(call, tensor)
+
+    def emit(emitter: Emitter) -> Emitted:
+        return emitter.broadcast(emitter.to_channels_first(value), shape), False
+
+    return tensor_of(call.plan.compute(call.name, shape, value.element, emit))
+
+
 def promoted(call: Call, *names: str) -> str:
     """The element type in which operands meet; of numbers beside tensors only the kind counts."""
     tensors = [element_type(call.tensor(name)) for name in names if call.reads(name) is not None]
@@ -71,6 +86,12 @@ def promoted(call: Call, *names: str) -> str:
 def _to(call: Call) -> Result:
     """Other devices and layouts hold the same elements."""
     return as_element(call, call.tensor("self"), element_of_result(call))
+
+
+@imports("copy.default")
+def _copy(call: Call) -> Result:
+    """The elements of ``src`` in the shape and type of ``self``."""
+    return repeated(call, as_element(call, call.tensor("src"), element_of_result(call)), call.node.outputs[0].shape)
 
 
 _PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -159,6 +180,7 @@ _INTEGERS: dict[str, OfTwo] = {
     "remainder": _floor_remainder,
     "rsub": lambda s, lhs, rhs: s.op("arith.subi", rhs, lhs),
     "sub": lambda s, lhs, rhs: s.op("arith.subi", lhs, rhs),
+    "trunc_divide": lambda s, lhs, rhs: s.op("arith.div{s}i", lhs, rhs),
 }
 _FLOATS: dict[str, OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addf", lhs, rhs),
@@ -178,10 +200,14 @@ _FLOATS: dict[str, OfTwo] = {
         for overload in ("Tensor", "Scalar")
     ),
     *("maximum.default", "minimum.default", "floor_divide.default", "floor_divide.Scalar"),
+    *("div.Tensor_mode", "div.Scalar_mode"),
 )
 def _arithmetic(call: Call) -> Result:
     """In the type of the result; integers wrap around."""
     kind, element = call.node.kind.split(".")[1], element_of_result(call)
+    mode = call.argument("rounding_mode")
+    if mode is not None and element != "f32":
+        kind = {"floor": "floor_divide", "trunc": "trunc_divide"}.get(mode, kind)
     alpha = call.argument("alpha")
     require(alpha in (None, 1), f"argument 'alpha' must be 1, but got {alpha}")
     functions = _FLOATS if element == "f32" else _INTEGERS

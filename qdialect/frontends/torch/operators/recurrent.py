@@ -136,7 +136,8 @@ def _cell(
         require(
             state.shape == (batch, hidden), f"hx must have {[batch, hidden]} for a cell, but got {list(state.shape)}"
         )
-    order = np.array([gate * hidden + index for gate in kind.gates for index in range(hidden)])
+    rows: list[Array] = [np.arange(gate * hidden, (gate + 1) * hidden) for gate in kind.gates]
+    order: Array = np.concatenate(rows)
     own, inner = (_constant(one)[order] for one in parameters[2:]) if len(parameters) > 2 else _zeros(len(order))
     attributes = {**kind.attributes, "reverse": is_reverse}
     cell = Cell(kind.op_class, own + inner, np.ascontiguousarray(recurrence[order].T), attributes)

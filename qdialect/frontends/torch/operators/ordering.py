@@ -1,0 +1,84 @@
+"""topk, sort, kthvalue and median: the rank of each element says where it goes.
+
+Of equal numbers the first comes first, as in a stable sort; NaN is larger than every number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from qdialect.dialect import RankOp
+from qdialect.frontends.common import Shape, require
+from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.ordering import keys_of
+from qdialect.frontends.planning.planner import Result
+from qdialect.frontends.planning.tensors import Constant, Tensor
+from qdialect.frontends.torch.operators.indexing import axis_of, elements_along, elements_at
+from qdialect.frontends.torch.operators.movement import moved, part_of, reshaping
+from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.frontends.torch.operators.scattering import scattered
+
+
+@imports("topk.default")
+def _top_k(call: Call) -> Result:
+    """In order, whether they must be or not."""
+    source = call.tensor("self")
+    axis, (count,) = axis_of(call, len(source.shape)), call.integers("k", 1)
+    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("largest")))
+
+
+@imports("sort.default", "sort.stable")
+def _sort(call: Call) -> Result:
+    source = call.tensor("self")
+    axis = axis_of(call, len(source.shape))
+    count = source.shape[axis] if source.shape else 1
+    return _part_of_order(call, source, axis, (0, count), is_largest=bool(call.argument("descending")))
+
+
+@imports("kthvalue.default", "median.dim")
+def _kth(call: Call) -> Result:
+    """The number of a rank; the median is the lower one of two."""
+    source = call.tensor("self")
+    axis = axis_of(call, len(source.shape))
+    count = call.integers("k", 1)[0] if "kthvalue" in call.node.kind else (source.shape[axis] + 1) // 2
+    found = _part_of_order(call, source, axis, (count - 1, count), is_largest=False)
+    if call.argument("keepdim"):
+        return found
+    shape = (*source.shape[:axis], *source.shape[axis + 1 :])
+    return tuple(moved(call, one, reshaping(shape)) for one in found)
+
+
+@imports("median.default")
+def _median(call: Call) -> Result:
+    flat = moved(call, call.tensor("self"), reshaping((math.prod(call.tensor("self").shape),)))
+    middle = (flat.shape[0] + 1) // 2
+    return moved(call, _part_of_order(call, flat, 0, (middle - 1, middle), is_largest=False)[0], reshaping(()))
+
+
+def _part_of_order(
+    call: Call, source: Tensor, axis: int, part: tuple[int, int], *, is_largest: bool
+) -> tuple[Tensor, Tensor]:
+    """The elements of some ranks along `axis`, and where they stood."""
+    shape = source.shape
+    require(len(shape) >= 1, "input must have at least 1 dimension, but got 0")
+    begin, end = part
+    require(0 <= begin < end <= shape[axis], f"rank must be in [1, {shape[axis]}], but got {end}")
+    keys = keys_of(call, source, is_largest)
+
+    def rank(emitter: Emitter) -> Emitted:
+        return emitter.build(RankOp, emitter.to_channels_first(keys), element="i64", axis=axis), False
+
+    ranks = call.plan.compute(call.name, shape, "i64", rank)
+    indices = part_of(call, _inverse(call, ranks, shape, axis), axis, begin, end)
+    return elements_along(call, source, indices, axis), indices
+
+
+def _inverse(call: Call, ranks: Tensor, shape: Shape, axis: int) -> Tensor:
+    """The index along `axis` of the element of each rank."""
+    call.plan.budget.spend_constant(shape, 16)
+    along = np.arange(shape[axis], dtype=np.int64).reshape(-1, *[1] * (len(shape) - axis - 1))
+    positions = Constant(np.ascontiguousarray(np.broadcast_to(along, shape)))
+    zeros = Constant(np.zeros(shape, np.int64))
+    return scattered(call, zeros, elements_at(call, shape, ranks, axis), positions, (math.prod(shape),))
