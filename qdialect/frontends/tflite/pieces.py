@@ -37,7 +37,8 @@ class Pieces:
         parts = [self._of.get(tensor.index, [tensor]) for tensor in operator.inputs if tensor is not None]
         flat = [piece for part in parts for piece in part]
         is_plain = read_options(operator, tflite.ConcatenationOptions, read) == (0, 0)
-        if not is_plain or len(parts) < len(operator.inputs) or not 1 <= len(flat) <= _MAX_PIECES:
+        has_rows = len(parts) == len(operator.inputs) and all(piece.shape for piece in flat)
+        if not is_plain or not has_rows or not 1 <= len(flat) <= _MAX_PIECES:
             return operator
         self._of[operator.outputs[0].index] = flat
         return replace(operator, inputs=tuple(flat))

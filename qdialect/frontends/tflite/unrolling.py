@@ -30,7 +30,7 @@ def unroll(folding: Folding, operator: Operator) -> bool:
     graph = folding.source
     try:
         subgraphs = read_options(
-            operator, tflite.WhileOptions, lambda options: (options.CondSubgraphIndex(), options.BodySubgraphIndex())
+            operator, tflite.WhileOptions, lambda o: (o.CondSubgraphIndex(), o.BodySubgraphIndex())
         )
     except ImportModelError:
         return False
@@ -39,7 +39,12 @@ def unroll(folding: Folding, operator: Operator) -> bool:
         return False
     trial = len(folding.kept)
     parts = _Part.of(folding, operator, condition), _Part.of(folding, operator, body)
-    values = _trips(folding, *parts, [folding.known(t) for t in operator.inputs if t is not None])
+    start = [folding.known(tensor) for tensor in operator.inputs if tensor is not None]
+    try:
+        with converting():
+            values = _trips(folding, *parts, start)
+    except (UnsupportedError, ImportModelError):
+        values = None
     needed = [] if values is None else _needed(folding.kept[trial:], values)
     if values is None or not all(map(_is_supported, needed)):
         del folding.kept[trial:]
