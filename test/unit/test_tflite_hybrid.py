@@ -107,13 +107,14 @@ def window_options(stride: int, padding: int, slots: int, dilation: int = 1) -> 
     return write
 
 
-def convolution(kind: int, batch: int, stride: int, padding: int, scales: int = 6) -> bytes:
+def convolution(kind: int, batch: int, stride: int, padding: int, scales: int = 6, channels: int = 6) -> bytes:
     writer, is_depthwise = ModelWriter("convolution"), kind == KIND.DEPTHWISE_CONV_2D
     x = writer.tensor("x", (batch, 9, 7, 6), np.float32)
-    weight = quantized_weight(writer, (1, 3, 3, 6) if is_depthwise else (6, 3, 3, 6), 3 if is_depthwise else 0, scales)
+    shape = (1, 3, 3, 6) if is_depthwise else (channels, 3, 3, 6)
+    weight = quantized_weight(writer, shape, 3 if is_depthwise else 0, scales)
     y = writer.tensor("y", (), np.float32)
     table = OPTIONS.DepthwiseConv2DOptions if is_depthwise else OPTIONS.Conv2DOptions
-    inputs = [x, weight, writer.constant("bias", drawn(1, 6))]
+    inputs = [x, weight, writer.constant("bias", drawn(1, channels))]
     writer.operator(kind, inputs, y, table, window_options(stride, padding, 7 if is_depthwise else 6))
     return writer.finish([x], [y])
 
@@ -124,7 +125,43 @@ def test_convolutions(kind: int, batch: int, stride: int, padding: int) -> None:
     check(convolution(kind, batch, stride, padding), drawn(6, batch, 9, 7, 6))
 
 
-def test_a_convolution_of_one_scale_is_refused() -> None:
+@pytest.mark.parametrize(("batch", "stride", "padding"), [(1, 1, 0), (1, 2, 1), (3, 2, 0)])
+@pytest.mark.parametrize("channels", [6, 1])
+def test_convolutions_of_one_scale(channels: int, batch: int, stride: int, padding: int) -> None:
+    check(convolution(KIND.CONV_2D, batch, stride, padding, 1, channels), drawn(6, batch, 9, 7, 6))
+
+
+def test_a_depthwise_convolution_of_one_scale_is_refused() -> None:
     with pytest.raises(ImportModelError) as caught:
-        import_tflite(convolution(KIND.CONV_2D, 1, 1, 0, scales=1))
+        import_tflite(convolution(KIND.DEPTHWISE_CONV_2D, 1, 1, 0, scales=1))
     assert "weight must have a scale for each of 6 channels, but got 1" in caught.value.render()
+
+
+def matrix_options(is_transposed: bool, is_asymmetric: bool) -> Callable[[Builder], int]:
+    def write(builder: Builder) -> int:
+        builder.StartObject(3)
+        builder.PrependBoolSlot(1, is_transposed, False)
+        builder.PrependBoolSlot(2, is_asymmetric, False)
+        return builder.EndObject()
+
+    return write
+
+
+def product(shape: tuple[int, ...], is_transposed: bool, is_asymmetric: bool) -> bytes:
+    writer = ModelWriter("matrix product")
+    x, weight = writer.tensor("x", (2, 4, 16), np.float32), quantized_weight(writer, shape, 0, 1)
+    y = writer.tensor("y", (2, 4, 5), np.float32)
+    option = OPTIONS.BatchMatMulOptions, matrix_options(is_transposed, is_asymmetric)
+    writer.operator(KIND.BATCH_MATMUL, [x, weight], y, *option)
+    return writer.finish([x], [y])
+
+
+@pytest.mark.parametrize("is_asymmetric", [False, True])
+@pytest.mark.parametrize("shape", [(16, 5), (2, 16, 5), (1, 16, 5)])
+def test_matrix_products(shape: tuple[int, ...], is_asymmetric: bool) -> None:
+    check(product(shape, is_transposed=False, is_asymmetric=is_asymmetric), drawn(7, 2, 4, 16))
+
+
+@pytest.mark.parametrize("shape", [(5, 16), (2, 5, 16)])
+def test_products_with_transposed_matrices(shape: tuple[int, ...]) -> None:
+    check(product(shape, is_transposed=True, is_asymmetric=True), drawn(7, 2, 4, 16))

@@ -34,7 +34,7 @@ class TfliteDivision(Division):
         whole, self.name = read_model(source, signature)
         self._content, _ = content_of(source, self.name)
         self._profile = profile or TFLITE.name
-        self._graph = fold_constants(whole)
+        self._graph = self._folded(whole)
         self._constant_in_file = {tensor.index for tensor in whole.tensors if tensor.data is not None}
         counts = Counter(tensor.name for tensor in self._graph.tensors)
         # Names of tensors need not differ.
@@ -50,6 +50,17 @@ class TfliteDivision(Division):
         self.outputs = [self._open(tensor) for tensor in self._graph.outputs]
         known = [tensor for tensor in self._graph.outputs if tensor.data is not None]
         self.constants = {self._names[tensor.index]: tensor.data for tensor in known if tensor.data is not None}
+
+    def _folded(self, whole: Graph) -> Graph:
+        """Nodes that stand for trips of a loop are in no part that LiteRT runs: either all is ours or loops stay."""
+        graph = fold_constants(whole)
+        if not whole.others:
+            return graph
+        try:
+            import_graph(graph, self.name, self._profile)
+        except ImportModelError:
+            return fold_constants(whole, unrolls=False)
+        return replace(graph, budget=Budget(whole.budget.maximum))
 
     def module(self, part: Part) -> ir.Module:
         operators = tuple(self._fresh(self._graph.operators[index]) for index in part.nodes)

@@ -17,41 +17,78 @@ from numpy.typing import NDArray
 from qdialect.context import make_context
 from qdialect.frontends.common import UnsupportedError
 from qdialect.frontends.tflite.model import Graph, Operator, OptionsTable, Tensor
-from qdialect.frontends.tflite.reader import read_options
+from qdialect.frontends.tflite.pieces import Pieces
+from qdialect.frontends.tflite.reader import LOOP, read_options
 from qdialect.frontends.tflite.shapes import is_open, with_shapes
 from qdialect.frontends.tflite.strided_slice import select
+from qdialect.frontends.tflite.unrolling import unroll
 
 Array = NDArray[Any]
 Folder = Callable[[Operator, Sequence[Array]], Array]
 
-_INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
+_INTEGERS = {"i1": np.dtype(np.bool_), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
 # Shapes have few entries; weights are not folded.
 _MAX_ENTRIES = 1024
 
 
-def fold_constants(graph: Graph) -> Graph:
+def fold_constants(graph: Graph, *, unrolls: bool = True) -> Graph:
     """`graph` without the nodes that only compute integers from known ones; their outputs are constants.
 
-    On the way, tensors whose shape the file leaves out get the one that their operator gives them.
+    On the way, tensors whose shape the file leaves out get the one that their operator gives them, and loops whose trip
+    count is known are replaced by what their trips compute, unless `unrolls` is false.
 
     A node that does not fit its inputs stays, to be refused with the others.
     """
-    known: dict[int, Tensor] = {}
-    kept: list[Operator] = []
-    context = make_context()
+    folding = Folding(graph)
     for operator in graph.operators:
-        inputs = tuple(None if tensor is None else known.get(tensor.index, tensor) for tensor in operator.inputs)
-        current = with_shapes(replace(operator, inputs=inputs), context)
+        if operator.kind != LOOP or not unrolls or not unroll(folding, operator):
+            folding.add(operator)
+    return folding.graph()
+
+
+class Folding:
+    """The nodes of a graph as they are folded one after another."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.source = graph
+        self.pieces = Pieces(self.fresh)
+        self.kept: list[Operator] = []
+        self._added: list[Tensor] = []
+        self._known: dict[int, Tensor] = {}
+        self._context = make_context()
+
+    def add(self, operator: Operator) -> None:
+        """Fold a node, or keep it."""
+        inputs = tuple(None if tensor is None else self.known(tensor) for tensor in operator.inputs)
+        current = with_shapes(replace(operator, inputs=inputs), self._context)
         array = _folded(current)
-        if array is None:
-            kept.append(current)
-            known.update((tensor.index, tensor) for tensor in current.outputs)
-            continue
-        output = current.outputs[0]
-        known[output.index] = replace(output, shape=array.shape, data=array)
-    outputs = tuple(known.get(tensor.index, tensor) for tensor in graph.outputs)
-    tensors = tuple(known.get(tensor.index, tensor) for tensor in graph.tensors)
-    return replace(graph, tensors=tensors, operators=tuple(kept), outputs=outputs)
+        if array is not None:
+            output = current.outputs[0]
+            self.define(output, replace(output, shape=array.shape, data=array))
+            return
+        self.kept.append(current)
+        for tensor in current.outputs:
+            self.define(tensor, tensor)
+
+    def known(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor of the file."""
+        return self._known.get(tensor.index, tensor)
+
+    def define(self, tensor: Tensor, value: Tensor) -> None:
+        """`value` stands for `tensor`."""
+        self._known[tensor.index] = value
+
+    def fresh(self, tensor: Tensor) -> Tensor:
+        """A new tensor like `tensor`."""
+        copy = replace(tensor, index=len(self.source.tensors) + len(self._added))
+        self._added.append(copy)
+        return copy
+
+    def graph(self) -> Graph:
+        """What is left."""
+        outputs = tuple(self.known(tensor) for tensor in self.source.outputs)
+        tensors = tuple(self.known(tensor) for tensor in (*self.source.tensors, *self._added))
+        return replace(self.source, tensors=tensors, operators=tuple(self.kept), outputs=outputs)
 
 
 def _folded(operator: Operator) -> Array | None:
@@ -147,6 +184,15 @@ def _floor_divide(lhs: Array, rhs: Array) -> Array:
 
 
 _FOLDERS: dict[str, Folder] = {
+    "EQUAL": _pointwise(np.equal),
+    "GREATER": _pointwise(np.greater),
+    "GREATER_EQUAL": _pointwise(np.greater_equal),
+    "LESS": _pointwise(np.less),
+    "LESS_EQUAL": _pointwise(np.less_equal),
+    "LOGICAL_AND": _pointwise(np.logical_and),
+    "LOGICAL_NOT": lambda _, arrays: np.logical_not(arrays[0]),
+    "LOGICAL_OR": _pointwise(np.logical_or),
+    "NOT_EQUAL": _pointwise(np.not_equal),
     "ADD": _pointwise(np.add, tflite.AddOptions),
     "CAST": lambda _, arrays: arrays[0],
     "CONCATENATION": _concatenation,

@@ -93,6 +93,8 @@ class Graph:
     """What the signature that was asked for calls inputs and outputs, by the index of the tensor."""
     subgraph: int = 0
     """Its index in the file."""
+    others: Mapping[int, Graph] = field(default_factory=dict[int, "Graph"])
+    """The file's other subgraphs, where one of these nodes runs them."""
 
     def name_of(self, tensor: Tensor) -> str:
         """What users call an input or an output."""

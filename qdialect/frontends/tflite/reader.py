@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
@@ -29,6 +30,9 @@ Options = TypeVar("Options", bound=OptionsTable)
 _IDENTIFIER = b"TFL3"
 _IDENTIFIER_END = 8
 _SCHEMA_VERSION = 3
+LOOP = "WHILE"
+"""The operator that runs other subgraphs."""
+_MAX_SUBGRAPHS = 64
 _MAX_DIMENSIONS = 8
 # The converter's files share next to nothing; where tables name one vector again and again, reading multiplies it.
 _MAX_READ = 8
@@ -122,9 +126,18 @@ class _Reader:
 
     def graph(self, signature: str) -> Graph:
         index, names = self._signature(signature) if signature else (0, {})
+        buffers = self._all("buffers", self._model.BuffersLength, self._buffer)
+        main = self._subgraph(index, names, buffers)
+        if all(operator.kind != LOOP for operator in main.operators):
+            return main
+        with reading("the subgraphs"):
+            count = self._model.SubgraphsLength()
+        _require(count <= _MAX_SUBGRAPHS, f"model must have at most {_MAX_SUBGRAPHS} subgraphs, but got {count}")
+        return replace(main, others={i: self._subgraph(i, {}, buffers) for i in range(count) if i != index})
+
+    def _subgraph(self, index: int, names: dict[int, str], buffers: tuple[NDArray[np.uint8] | None, ...]) -> Graph:
         with reading("the subgraph"):
             subgraph = _present(self._model.Subgraphs(index), f"subgraph {index}")
-        buffers = self._all("buffers", self._model.BuffersLength, self._buffer)
         kinds = self._all("operator codes", self._model.OperatorCodesLength, self._kind)
         tensors = self._all("tensors", subgraph.TensorsLength, lambda i: self._tensor(subgraph, i, buffers))
         operators = self._all(

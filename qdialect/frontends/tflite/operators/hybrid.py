@@ -114,7 +114,7 @@ def _depthwise_conv_2d(operator: Operator) -> Emission:
 
 
 def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
-    """Every image has a scale and a zero point of its own."""
+    """Every image has a scale of its own, and a zero point unless the weights have one scale for all channels."""
     data, weight, *rest = operands(operator, 2, 3)
     taps = _weights(weight, 4, axis)
     if axis == 3:
@@ -122,7 +122,10 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
         taps = np.moveaxis(taps, 1, 3)
     channels, depth = taps.shape[0], taps.shape[3]
     found = len(weight.scales)
-    require(found == channels, f"weight must have a scale for each of {channels} channels, but got {found}")
+    is_single = found == 1 and axis == 0
+    require(
+        is_single or found == channels, f"weight must have a scale for each of {channels} channels, but got {found}"
+    )
     require(len(data.shape) == 4 and depth >= 1, "input must have 4 dimensions and the weight a depth")
     images = data.shape[0]
     require(images <= _MAX_IMAGES, f"input must have at most {_MAX_IMAGES} images, but got {images}")
@@ -135,9 +138,10 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
 
     def of_image(emitter: Emitter, image: ir.Value) -> ir.Value:
         padded = emitter.build(PadOp, image, element="f32", **border) if any((top, left, bottom, right)) else image
-        found, constant_taps = asymmetric(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
+        quantized = symmetric if is_single else asymmetric
+        found, constant_taps = quantized(emitter, padded, (0, 1, 2, 3)), emitter.constant(taps)
         start = None if bias is None else emitter.reshape(emitter.value(bias), (channels,))
-        scaled = _scaled_once if axis else _scaled_twice
+        scaled = _scaled_once if axis or is_single else _scaled_twice
         total = scaled(emitter, found, constant_taps, start, weight_scales=weight.scales, **how)
         return F32Builder(emitter, shape_of(total.type)).clamp(total, windows.activation)
 
@@ -152,7 +156,7 @@ def _convolution(operator: Operator, windows: _Windows, axis: int) -> Emission:
 def _scaled_once(
     emitter: Emitter, image: RunTimeQuantized, taps: ir.Value, bias: ir.Value | None, **how: Any
 ) -> ir.Value:
-    """``float32(sum) * (scale * weight_scale) + bias``, as depthwise kernels do."""
+    """``float32(sum) * (scale * weight_scale) + bias``, as depthwise kernels do and those of one weight scale."""
     parts = (image.values, taps, image.scale, image.zero_point, bias)
     return emitter.build(DynamicConv2DOp, *parts, element="f32", **how)
 

@@ -99,13 +99,18 @@ def _transposed(shape: tuple[int, ...], is_transposed: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if is_transposed else shape
 
 
+def adjoint_options(operator: Operator) -> tuple[bool, bool, bool]:
+    """Whether each operand is transposed, and whether floats are quantized around a zero point."""
+
+    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool, bool]:
+        return bool(options.AdjX()), bool(options.AdjY()), bool(options.AsymmetricQuantizeInputs())
+
+    return read_options(operator, tflite.BatchMatMulOptions, read)
+
+
 def sides_of(operator: Operator) -> tuple[Tensor, Tensor, bool, bool]:
     """Both operands of a product, which fit, and whether each is transposed."""
-
-    def read(options: tflite.BatchMatMulOptions) -> tuple[bool, bool]:
-        return bool(options.AdjX()), bool(options.AdjY())
-
-    transpose_lhs, transpose_rhs = read_options(operator, tflite.BatchMatMulOptions, read)
+    transpose_lhs, transpose_rhs, _ = adjoint_options(operator)
     lhs, rhs = operands(operator, 2)
     for tensor, what in ((lhs, "left operand"), (rhs, "right operand")):
         require(len(tensor.shape) >= 2, f"{what} must have at least 2 dimensions, but got {len(tensor.shape)}")

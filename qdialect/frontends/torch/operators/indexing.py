@@ -132,7 +132,7 @@ def checked_axis(call: Call, shape: Shape, index: Shape) -> int:
 def elements_along(call: Call, source: Tensor, index: Tensor, axis: int) -> Tensor:
     """Element [.., i, ..] is the source's element [.., index[.., i, ..], ..]."""
     at = elements_at(call, source.shape, index, axis)
-    return taken(call, moved(call, source, reshaping((math.prod(source.shape),))), at, 0)
+    return taken(call, moved(call, source, Reshaping((math.prod(source.shape),))), at, 0)
 
 
 def elements_at(call: Call, shape: Shape, index: Tensor, axis: int) -> Tensor:

@@ -12,11 +12,12 @@ import numpy as np
 from qdialect.dialect import RankOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.ordering import keys_of
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.operators.indexing import axis_of, elements_along, elements_at
-from qdialect.frontends.torch.operators.movement import moved, part_of, reshaping
+from qdialect.frontends.torch.operators.movement import moved, part_of
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.operators.scattering import scattered
 
@@ -47,14 +48,14 @@ def _kth(call: Call) -> Result:
     if call.argument("keepdim"):
         return found
     shape = (*source.shape[:axis], *source.shape[axis + 1 :])
-    return tuple(moved(call, one, reshaping(shape)) for one in found)
+    return tuple(moved(call, one, Reshaping(shape)) for one in found)
 
 
 @imports("median.default")
 def _median(call: Call) -> Result:
-    flat = moved(call, call.tensor("self"), reshaping((math.prod(call.tensor("self").shape),)))
+    flat = moved(call, call.tensor("self"), Reshaping((math.prod(call.tensor("self").shape),)))
     middle = (flat.shape[0] + 1) // 2
-    return moved(call, _part_of_order(call, flat, 0, (middle - 1, middle), is_largest=False)[0], reshaping(()))
+    return moved(call, _part_of_order(call, flat, 0, (middle - 1, middle), is_largest=False)[0], Reshaping(()))
 
 
 def _part_of_order(

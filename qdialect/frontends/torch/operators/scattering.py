@@ -9,12 +9,13 @@ import numpy as np
 from qdialect.dialect import DynamicScatterOp
 from qdialect.frontends.common import Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter
+from qdialect.frontends.planning.movement import Reshaping
 from qdialect.frontends.planning.plain import element_type, tensor_of, ternary, value_of_tensor
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
-from qdialect.frontends.torch.operators.movement import moved, part_of, reshaping, transposed
+from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
 from qdialect.frontends.torch.operators.plain import as_element, element_of_result, repeated, value_as
 from qdialect.frontends.torch.operators.registry import Call, imports
 
@@ -96,6 +97,6 @@ def _masked(call: Call, data: Tensor, entry: tuple[int, Tensor]) -> Tensor:
     require(math.prod(call.tensor("values").shape) == 1, "values at a mask must be one number")
     wide = (*mask.shape, *(1,) * (len(data.shape) - len(mask.shape)))
     element = element_of_result(call)
-    number = value_of_tensor(call, moved(call, call.tensor("values"), reshaping(())))
-    values = [value_of_tensor(call, moved(call, mask, reshaping(wide))), number, value_as(call, "self", element)]
+    number = value_of_tensor(call, moved(call, call.tensor("values"), Reshaping(())))
+    values = [value_of_tensor(call, moved(call, mask, Reshaping(wide))), number, value_as(call, "self", element)]
     return tensor_of(ternary(call, values, element, lambda s, holds, new, old: s.select(holds, new, old)))
