@@ -102,7 +102,7 @@ def compile(
     told = summary(executable) if fallback is None else ""
     if told:
         warnings.warn(told, FallbackWarning, stacklevel=2)
-    shapes = open_shapes(path)
+    shapes = open_shapes(path, options)
     return (
         ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)))
         if shapes

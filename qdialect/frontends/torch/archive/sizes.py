@@ -153,27 +153,15 @@ def with_known_sizes(root: Field, extents: Extents) -> Field:
 
 
 def _symbols(shapes: Mapping[str, OpenShape], extents: Extents) -> dict[str, int]:
-    """The numbers of the symbols that inputs have; what is said of one input holds for others with the same symbol."""
+    """The numbers of the symbols that inputs have."""
     found: dict[str, int] = {}
+    extents.share(shapes)
     for name, declared in shapes.items():
-        for axis, extent in enumerate(declared):
-            if isinstance(extent, str) and extent and f"{name}:{axis}" in extents.dims:
-                _define(found, extent, extents.dims[f"{name}:{axis}"])
-    for name, declared in shapes.items():
-        known = [_said(found, extents, f"{name}:{axis}", extent) for axis, extent in enumerate(declared)]
-        for extent, number in zip(declared, extents.shape(name, known), strict=True):
-            if isinstance(extent, str) and extent:
-                _define(found, extent, number)
+        for extent, number in zip(declared, extents.shape(name, declared), strict=True):
+            if isinstance(extent, str) and extent and found.setdefault(extent, number) != number:
+                numbers = f"{found[extent]} and {number}"
+                raise ImportModelError(f"extent '{extent}' must be one for all inputs, but got {numbers}")
     return found
-
-
-def _said(found: Mapping[str, int], extents: Extents, location: str, extent: int | str) -> int | str:
-    return extent if isinstance(extent, int) or location in extents.dims else found.get(extent, extent)
-
-
-def _define(found: dict[str, int], symbol: str, number: int) -> None:
-    if found.setdefault(symbol, number) != number:
-        raise ImportModelError(f"extent '{symbol}' must be one for all inputs, but got {found[symbol]} and {number}")
 
 
 def _check_range(name: str, noted: Field, symbols: Mapping[str, int]) -> None:
