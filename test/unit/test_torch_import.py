@@ -189,15 +189,12 @@ def test_other_types_are_refused() -> None:
     assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64"
 
 
-def test_open_extents_are_refused() -> None:
-    with pytest.raises(
-        qdialect.ImportModelError, match=r"input 'arguments_0' must have known extents, but got \[s\d+, 3\]"
-    ):
-        import_torch(
-            torch.export.export(
-                Lambda(values), (torch.zeros(2, 3),), dynamic_shapes={"arguments": ({0: torch.export.Dim("batch")},)}
-            )
-        )
+def test_open_extents_are_said() -> None:
+    sizes = {"arguments": ({0: torch.export.Dim("batch"), 1: torch.export.Dim("width")},)}
+    exported = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
+    assert "tensor<1x5xf32>" in str(import_torch(exported, dims={"arguments_0:1": 5}))
+    with pytest.raises(qdialect.ImportModelError, match=r"extent 1 of input 'arguments_0' is open: dims must say"):
+        import_torch(exported)
 
 
 def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

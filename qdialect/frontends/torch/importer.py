@@ -16,14 +16,14 @@ from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.module import Planned, module_of
 from qdialect.frontends.planning.planner import Planner, Result
 from qdialect.frontends.planning.tensors import Computed, Constant, Plan, Tensor
-from qdialect.frontends.torch.archive import read_archive
+from qdialect.frontends.torch.archive import read_archive, saved
 from qdialect.frontends.torch.archive.fields import shown
 from qdialect.frontends.torch.decomposition import Decomposition, decompose
 from qdialect.frontends.torch.folding import FOLDABLE, fold
 from qdialect.frontends.torch.inplace import is_in_place
 from qdialect.frontends.torch.model import ELEMENTS, Graph, Node, Output
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
-from qdialect.frontends.torch.reader import read_program
+from qdialect.frontends.torch.reader import has_open_extents, read_program
 from qdialect.frontends.torch.tensors import Quantized
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def read_graph(
 ) -> tuple[Graph, str]:
     """The graph of a program, supported or not, and what messages call it; raises `ImportModelError`."""
     if not isinstance(source, str | Path | bytes):
-        return read_program(source), _NAME
+        is_open = has_open_extents(source)
+        return read_archive(saved(source), Extents(batch, dims)) if is_open else read_program(source), _NAME
     content, name = content_of(source, "model.pt2")
     try:
         return read_archive(content, Extents(batch, dims), trust=trust), name

@@ -45,9 +45,19 @@ def read_program(program: Any) -> Graph:
     return _graph(program.graph, program.graph_module, inputs, constants)
 
 
+def has_open_extents(program: Any) -> bool:
+    """Whether an exported program is one for many shapes."""
+    inputs = (_value(node) for node in program.graph.nodes if node.op == "placeholder")
+    return any(not _is_known(value) for value in inputs if _is_tensor(value))
+
+
+def _is_known(tensor: Any) -> bool:
+    return all(isinstance(extent, int) for extent in tensor.shape)
+
+
 def _check_extents(tensor: Any, name: str) -> None:
     """A program for many shapes is not one for the shape that it was exported with."""
-    if not all(isinstance(extent, int) for extent in tensor.shape):
+    if not _is_known(tensor):
         raise ImportModelError(f"input '{name}' must have known extents, but got {list(tensor.shape)}")
 
 

@@ -14,7 +14,9 @@ reader looks at.  This reader opens the following members and no other:
 What needs more than that, pickled tensors and objects, is refused unless the archive is trusted; then PyTorch reads it.
 """
 
+import io
 from collections.abc import Mapping
+from typing import Any
 
 from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.torch.archive.members import Members
@@ -24,7 +26,14 @@ from qdialect.frontends.torch.model import Graph
 from qdialect.frontends.torch.package import torch_package
 from qdialect.frontends.torch.reader import read_program
 
-__all__ = ["open_shapes", "read_archive"]
+__all__ = ["open_shapes", "read_archive", "saved"]
+
+
+def saved(program: Any) -> bytes:
+    """An exported program as an archive."""
+    stream = io.BytesIO()
+    torch_package().export.save(program, stream)
+    return stream.getvalue()
 
 
 def open_shapes(content: bytes) -> Mapping[str, OpenShape]:

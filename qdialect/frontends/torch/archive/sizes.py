@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,10 @@ def _divided(lhs: int, rhs: int) -> int:
     return lhs // rhs
 
 
+def _floored(lhs: int, rhs: int) -> int:
+    return lhs // rhs
+
+
 def _power(base: int, exponent: int) -> int:
     if exponent == -1:
         raise _UnknownError
@@ -37,18 +42,26 @@ def _power(base: int, exponent: int) -> int:
     return base**exponent
 
 
+def _sum(*terms: int) -> int:
+    return sum(terms)
+
+
+def _product(*factors: int) -> int:
+    return math.prod(factors)
+
+
 _FUNCTIONS: dict[str, Callable[..., int]] = {
-    "Add": lambda *terms: sum(terms),
+    "Add": _sum,
     "CleanDiv": _divided,
-    "FloorDiv": lambda lhs, rhs: lhs // rhs,
-    "Integer": lambda value: value,
+    "FloorDiv": _floored,
+    "Integer": int,
     "IntTrueDiv": _divided,
     "Max": max,
     "Min": min,
-    "Mod": lambda lhs, rhs: lhs % rhs,
-    "Mul": lambda *factors: math.prod(factors),
+    "Mod": operator.mod,
+    "Mul": _product,
     "Pow": _power,
-    "PythonMod": lambda lhs, rhs: lhs % rhs,
+    "PythonMod": operator.mod,
 }
 
 
