@@ -39,7 +39,7 @@ def compile_model(
     if told:
         # At the line that calls `qdialect.compile`.
         warnings.warn(told, FallbackWarning, stacklevel=3)
-    shapes = open_shapes(path)
+    shapes = open_shapes(path, options)
     return (
         ShapedExecutable(executable, shapes, lambda dims: compiled(replace(options, dims=dims)))
         if shapes

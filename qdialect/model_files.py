@@ -55,7 +55,7 @@ class Format:
     nodes: Callable[[Path, ImportOptions], Sequence[GraphNode]]
     operators: Callable[[], Sequence[str]]
     profiles: Callable[[], Sequence[str]]
-    open_shapes: Callable[[Path], OpenShapes] | None = None
+    open_shapes: Callable[[Path, ImportOptions], OpenShapes] | None = None
     framework: Framework | None = None
     divide: Callable[[Path, ImportOptions], Division] | None = None
 
@@ -72,14 +72,16 @@ def _load_tflite(path: Path, options: ImportOptions) -> ir.Module:
     with LATE_IMPORTS:
         from qdialect.frontends.tflite import import_tflite
 
-    return import_tflite(path, profile=options.profile, signature=options.signature)
+    return import_tflite(
+        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
+    )
 
 
 def _tflite_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     with LATE_IMPORTS:
         from qdialect.frontends.tflite import nodes_of
 
-    return nodes_of(path, signature=options.signature)
+    return nodes_of(path, signature=options.signature, batch=options.batch, dims=options.dims)
 
 
 def _tflite_operators() -> Sequence[str]:
@@ -117,7 +119,7 @@ def _onnx_operators() -> Sequence[str]:
     return supported_operators()
 
 
-def _open_onnx(path: Path) -> OpenShapes:
+def _open_onnx(path: Path, _: ImportOptions) -> OpenShapes:
     with LATE_IMPORTS:
         from qdialect.frontends.onnx.reader import open_shapes
 
@@ -166,11 +168,19 @@ def _torch_nodes(path: Path, options: ImportOptions) -> Sequence[GraphNode]:
     return nodes_of(path, trust=options.trust, batch=options.batch, dims=options.dims)
 
 
-def _open_torch(path: Path) -> OpenShapes:
+def _open_torch(path: Path, options: ImportOptions) -> OpenShapes:
     with LATE_IMPORTS:
         from qdialect.frontends.torch.archive import open_shapes
 
     return open_shapes(path.read_bytes())
+
+
+def _open_tflite(path: Path, options: ImportOptions) -> OpenShapes:
+    with LATE_IMPORTS:
+        from qdialect.frontends.tflite.extents import open_shapes
+        from qdialect.frontends.tflite.reader import read_graph
+
+    return open_shapes(read_graph(path.read_bytes(), options.signature))
 
 
 def _torch_operators() -> Sequence[str]:
@@ -184,7 +194,9 @@ def _divide_tflite(path: Path, options: ImportOptions) -> Division:
     with LATE_IMPORTS:
         from qdialect.frontends.tflite.division import TfliteDivision
 
-    return TfliteDivision(path, profile=options.profile, signature=options.signature)
+    return TfliteDivision(
+        path, profile=options.profile, signature=options.signature, batch=options.batch, dims=options.dims
+    )
 
 
 def _divide_torch(path: Path, options: ImportOptions) -> Division:
@@ -204,6 +216,7 @@ FORMATS = {
             _tflite_nodes,
             _tflite_operators,
             _tflite_profiles,
+            _open_tflite,
             framework=litert.FRAMEWORK,
             divide=_divide_tflite,
         ),
@@ -257,12 +270,12 @@ def read_model(model: str | Path | ir.Module, options: ImportOptions | None = No
     return format_of(path).read(path, options or ImportOptions())
 
 
-def open_shapes(path: Path) -> OpenShapes:
+def open_shapes(path: Path, options: ImportOptions) -> OpenShapes:
     """The shapes of the inputs of a model file that was read before; nothing where they leave no extent open.
 
     What is no regular file cannot be read again, and so leaves nothing open.
     """
     kind = format_of(path)
-    shapes: OpenShapes = kind.open_shapes(path) if kind.open_shapes and is_regular(path) else {}
+    shapes: OpenShapes = kind.open_shapes(path, options) if kind.open_shapes and is_regular(path) else {}
     is_open = any(isinstance(extent, str) for shape in shapes.values() for extent in shape)
     return shapes if is_open else {}

@@ -54,18 +54,28 @@ class ShapedExecutable(Executable):
 
     def for_shape(self, extents: Mapping[str, int]) -> Executable:
         known = {port.name: port.shape for port in self.inputs}
+        shared = self._shared(extents)
         shapes: dict[str, tuple[int, ...]] = {}
         used: set[str] = set()
         for name, declared in self._declared.items():
             keys = [_keys(name, axis, extent) for axis, extent in enumerate(declared)]
             found = [next((key for key in options if key in extents), None) for options in keys]
             used.update(key for key in found if key is not None)
-            given = zip(found, known[name], strict=True)
-            shapes[name] = tuple(extent if key is None else extents[key] for key, extent in given)
+            own = zip(keys, found, known[name], strict=True)
+            shapes[name] = tuple(_extent(options, key, extent, extents, shared) for options, key, extent in own)
         unused = sorted(extents.keys() - used)
         if unused:
             raise InputError(f"extents must be open extents of inputs, but got {', '.join(unused)}")
         return self._for([shapes[port.name] for port in self.inputs])
+
+    def _shared(self, extents: Mapping[str, int]) -> Mapping[str, int]:
+        """What is said of an extent of one input, by its name: it holds for all inputs that have it."""
+        keys = [
+            _keys(name, axis, extent)
+            for name, declared in self._declared.items()
+            for axis, extent in enumerate(declared)
+        ]
+        return {options[-1]: extents[options[0]] for options in keys if options and options[0] in extents}
 
     def _of(self, arrays: Sequence[Array]) -> Executable:
         check_count("input", len(arrays), len(self.inputs))
@@ -102,6 +112,15 @@ class ShapedExecutable(Executable):
                 if key and found.setdefault(key, extent) != extent:
                     raise InputError(f"extent '{key}' must be one for all inputs, but got {found[key]} and {extent}")
         return found
+
+
+def _extent(
+    options: Sequence[str], key: str | None, extent: int, extents: Mapping[str, int], shared: Mapping[str, int]
+) -> int:
+    """What is said of an extent by `key`, or of another of the same name; `extent` where nothing is."""
+    if key is not None:
+        return extents[key]
+    return shared.get(options[-1], extent) if options else extent
 
 
 def _keys(name: str, axis: int, extent: int | str) -> tuple[str, ...]:

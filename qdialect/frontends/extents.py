@@ -27,11 +27,26 @@ class Extents:
     _used: set[str] = field(default_factory=set[str])
     _open: dict[str, str] = field(default_factory=dict[str, str])
     """Extents that nothing says, where they are, and what to call them."""
+    _shared: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         for name, extent in (("batch", self.batch), *((f"dim '{name}'", size) for name, size in self.dims.items())):
             if extent < 1:
                 raise ImportModelError(f"{name} must be at least 1, but got {extent}")
+
+    def share(self, inputs: Mapping[str, OpenShape]) -> None:
+        """Let what is said of an extent of one of `inputs` hold for all that have its name.
+
+        Raises `ImportModelError` where different sizes are said.
+        """
+        for name, declared in inputs.items():
+            for axis, extent in enumerate(declared):
+                size = self.dims.get(f"{name}:{axis}")
+                if size is None or isinstance(extent, int) or not extent:
+                    continue
+                if self._shared.setdefault(extent, size) != size:
+                    found = f"{self._shared[extent]} and {size}"
+                    raise ImportModelError(f"extent '{extent}' must be one for all inputs, but got {found}")
 
     def shape(self, name: str, declared: OpenShape, known: Mapping[str, int] = MappingProxyType({})) -> Shape:
         """The shape of the input `name`; `check_used` raises where an extent stays open, which is 1 until then.
@@ -50,8 +65,8 @@ class Extents:
             if key is not None:
                 self._used.add(key)
                 yield self.dims[key]
-            elif extent in known:
-                yield known[extent]
+            elif (size := known.get(extent, self._shared.get(extent))) is not None:
+                yield size
             elif axis == 0:
                 self.assumed.append(name)
                 yield self.batch

@@ -197,6 +197,14 @@ def test_an_open_batch_is_that_of_the_caller() -> None:
         assert port.shape == (batch, 3)
 
 
+def test_open_extents_are_said() -> None:
+    sizes = {"arguments": ({0: torch.export.Dim("batch"), 1: torch.export.Dim("width")},)}
+    exported = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)
+    assert "tensor<1x5xf32>" in str(import_torch(exported, dims={"arguments_0:1": 5}))
+    with pytest.raises(qdialect.ImportModelError, match=r"extent 1 of input 'arguments_0' is open: dims must say"):
+        import_torch(exported)
+
+
 def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = network("perceptron", "xnnpack")
     path = tmp_path / "net.pt2"

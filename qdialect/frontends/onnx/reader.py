@@ -68,7 +68,9 @@ def _graph(model: onnx.ModelProto, folder: Path | None, extents: Extents) -> Gra
     unsupported = {tensor.name: reason for tensor in graph.initializer if (reason := _why_unsupported(tensor))}
     constants = {tensor.name: _array(tensor, folder) for tensor in graph.initializer if tensor.name not in unsupported}
     known = constants.keys() | unsupported.keys()
-    inputs = tuple(_input(value, extents) for value in graph.input if value.name not in known)
+    given = [value for value in graph.input if value.name not in known]
+    extents.share({value.name: _open_shape(value) for value in given})
+    inputs = tuple(_input(value, extents) for value in given)
     extents.check_used()
     versions = {_domain(entry.domain): entry.version for entry in model.opset_import}
     nodes = in_order([_node(index, node, folder, versions) for index, node in enumerate(graph.node)])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from qdialect._mlir import ir
 from qdialect.diagnostics import ImportModelError
@@ -13,6 +15,7 @@ from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.frameworks import litert
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Interface, UnsupportedError, content_of, converting, interface_offences
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.planning.division import Division, OpenInterface, PartRefusedError, Runner, refused_nodes
 from qdialect.frontends.planning.partition import Part, PartitionNode
 from qdialect.frontends.tflite.folding import fold_constants
@@ -29,9 +32,17 @@ class TfliteDivision(Division):
 
     framework = litert.FRAMEWORK.name
 
-    def __init__(self, source: str | Path | bytes, *, profile: str = TFLITE.name, signature: str = "") -> None:
+    def __init__(
+        self,
+        source: str | Path | bytes,
+        *,
+        profile: str = TFLITE.name,
+        signature: str = "",
+        batch: int = 1,
+        dims: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         """Raises `ImportModelError` for a file that cannot be read."""
-        whole, self.name = read_model(source, signature)
+        whole, self.name = read_model(source, signature, Extents(batch, dims))
         self._content, _ = content_of(source, self.name)
         self._profile = profile or TFLITE.name
         self._graph = self._folded(whole)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from qdialect._mlir import func, ir
 from qdialect.context import make_context, verify
@@ -20,7 +21,9 @@ from qdialect.frontends.common import (
     interface_offences,
     refuse,
 )
+from qdialect.frontends.extents import Extents
 from qdialect.frontends.tflite.emitter import Emitter
+from qdialect.frontends.tflite.extents import with_extents
 from qdialect.frontends.tflite.folding import fold_constants
 from qdialect.frontends.tflite.model import Graph, Operator, Tensor
 from qdialect.frontends.tflite.operators import Emission, plan
@@ -37,7 +40,13 @@ TENSOR_ATTRIBUTE = "qnn.tensor"
 
 
 def import_tflite(
-    source: str | Path | bytes, context: ir.Context | None = None, *, profile: str = PROFILES[0], signature: str = ""
+    source: str | Path | bytes,
+    context: ir.Context | None = None,
+    *,
+    profile: str = PROFILES[0],
+    signature: str = "",
+    batch: int = 1,
+    dims: Mapping[str, int] = MappingProxyType({}),
 ) -> ir.Module:
     """A verified module with one public function ``@main`` from a .tflite file, or from its content.
 
@@ -46,6 +55,9 @@ def import_tflite(
 
     `signature` names one of the model's signatures, which is imported then, and whose names arguments and results have;
     without it the first subgraph is imported, as an interpreter runs it.
+
+    Extents of inputs that the file leaves open are those of `dims`, as ``INPUT:AXIS``, or the file's; a first one is
+    `batch` where that is not 1.
 
     Arguments and results keep the model's order, shapes and types; their attributes are `qnn.name` and, where they are
     quantized, `qnn.scale` and `qnn.zero_point`.  Every op is located at the name of the tensor it helps to compute, and
@@ -56,7 +68,7 @@ def import_tflite(
     Raises `ImportModelError` for a file that is damaged, for an unknown profile or signature, and for a file with nodes
     that the dialect cannot express; then every such node is a note.
     """
-    whole, name = read_model(source, signature)
+    whole, name = read_model(source, signature, Extents(batch, dims))
     return import_graph(fold_constants(whole), name, profile, context)
 
 
@@ -78,9 +90,11 @@ def import_graph(graph: Graph, name: str, profile: str, context: ir.Context | No
     return module
 
 
-def nodes_of(source: str | Path | bytes, *, signature: str = "") -> tuple[GraphNode, ...]:
+def nodes_of(
+    source: str | Path | bytes, *, signature: str = "", batch: int = 1, dims: Mapping[str, int] = MappingProxyType({})
+) -> tuple[GraphNode, ...]:
     """The nodes of a .tflite file, supported or not; raises `ImportModelError` for one that cannot be read."""
-    graph, _ = read_model(source, signature)
+    graph, _ = read_model(source, signature, Extents(batch, dims))
     return tuple(_node(operator) for operator in graph.operators)
 
 
@@ -89,11 +103,11 @@ def _node(operator: Operator) -> GraphNode:
     return GraphNode(operator.title, operator.kind, inputs, tuple(tensor.name for tensor in operator.outputs))
 
 
-def read_model(source: str | Path | bytes, signature: str = "") -> tuple[Graph, str]:
+def read_model(source: str | Path | bytes, signature: str, extents: Extents) -> tuple[Graph, str]:
     """The graph of a file, supported or not, and what messages call it; raises `ImportModelError`."""
     content, name = content_of(source, "model.tflite")
     try:
-        return read_graph(content, signature), name
+        return with_extents(read_graph(content, signature), extents), name
     except ImportModelError as error:
         raise ImportModelError(f"'{name}': {error.message}") from error
 

@@ -38,8 +38,13 @@ class Tensor:
     zero_points: tuple[int, ...]
     axis: int
     data: NDArray[Any] | None
-    leaves_open: bool = False
-    """Whether the file says that some extents are only known when the operators are: `shape` has any there."""
+    signature: Shape = ()
+    """-1 for extents that are only known when the operators are, where `shape` has any; empty where all are known."""
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether the file leaves some extents open."""
+        return -1 in self.signature
 
     @property
     def params(self) -> QuantParams:

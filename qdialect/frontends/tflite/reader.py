@@ -228,8 +228,8 @@ class _Reader:
         _require(tensor.Sparsity() is None, f"tensor '{name}' is sparse, which is not supported")
         data = None if content is None else _constant(content, name, element, shape)
         scales, zero_points, axis = self._quantization(tensor, name, shape)
-        leaves_open = -1 in self._integers(tensor.ShapeSignatureAsNumpy())
-        return Tensor(index, name, shape, element, scales, zero_points, axis, data, leaves_open)
+        signature = self._integers(tensor.ShapeSignatureAsNumpy())
+        return Tensor(index, name, shape, element, scales, zero_points, axis, data, signature)
 
     def _shape(self, tensor: tflite.Tensor, name: str) -> tuple[int, ...]:
         rank = tensor.ShapeLength()
