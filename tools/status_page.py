@@ -117,7 +117,7 @@ def _names_used(folder: Path) -> set[str]:
         if path not in names:
             names[path], imported = _names_in(path)
             pending += _files(folder.parent, imported)
-    return set().union(*names.values())
+    return {name for found in names.values() for name in found}
 
 
 @cache

@@ -34,5 +34,18 @@ def to_llvm(module: ir.Module) -> None:
     threads = outline(module)
     with module.context, ir.Location.unknown():
         run_passes(module, f"builtin.module({','.join(_PASSES)})", "qnn-to-llvm")
+        _keep_kernels_apart(module)
     if threads > 1:
         add_entry(module, threads)
+
+
+def _keep_kernels_apart(module: ir.Module) -> None:
+    """Say of each kernel that it is called, never copied into its callers.
+
+    The execution engine writes a caller for every function, and `main` is another one: of a small kernel LLVM would
+    compile a copy for each, which takes longer than all else and makes no call faster.
+    """
+    for op in module.body.operations:
+        is_kernel = op.operation.name == "llvm.func" and len(op.regions[0].blocks)
+        if is_kernel and "sym_visibility" in op.attributes:
+            op.attributes["no_inline"] = ir.UnitAttr.get()

@@ -2,9 +2,9 @@
 // RUN: %qopt %s --compile-to=llvm --target=avx512vbmi | filecheck %s --check-prefix=ALONE
 // RUN: %qopt %s --compile-to=llvm --target=generic | filecheck %s --check-prefix=GENERIC
 
-// The last phase is the LLVM dialect alone; functions take bare pointers, as C's do.
+// The last phase is the LLVM dialect alone; functions take bare pointers, as C's do. Callers get no copy of a kernel.
 
-// CHECK: llvm.func @kernel_0(%{{[a-z0-9]+}}: !llvm.ptr,
+// CHECK: llvm.func @kernel_0(%{{[a-z0-9]+}}: !llvm.ptr,{{.*}} attributes {no_inline, sym_visibility = "private"} {
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 // CHECK: llvm.func @main(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) {
 // CHECK: llvm.call @kernel_0(
