@@ -69,8 +69,8 @@ def _asymmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Qu
     scale = emitter.build(RangeScaleOp, *ends, element="f32")
     zero_point = emitter.build(RangeZeroPointOp, *ends, element="f32")
     s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(scale.type))
-    scaled = s("mulf", value, s.spread(small("divf", small.filled(1.0), scale)))
-    quantized = _to_integer(emitter, s("addf", s.spread(zero_point), scaled))
+    scaled = s("mulf", value, small("divf", 1.0, scale))
+    quantized = _to_integer(emitter, s("addf", zero_point, scaled))
     return _Quantized(quantized, scale, _to_integer(emitter, zero_point))
 
 
@@ -79,10 +79,11 @@ def _symmetric(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> _Qua
     minimum, maximum = _ends(emitter, value, axes)
     s, small = F32Builder(emitter, shape_of(value.type)), F32Builder(emitter, shape_of(minimum.type))
     largest = small("maximumf", small("absf", minimum), small("absf", maximum))
-    one, is_positive = small.filled(1.0), emitter.compare(_GREATER, largest, small.filled(0.0))
+    one = emitter.number(1.0, small.shape)
+    is_positive = emitter.compare(_GREATER, largest, emitter.number(0.0, small.shape))
     scale = emitter.select(is_positive, small("divf", largest, _LARGEST), one)
-    factor = emitter.select(is_positive, small("divf", small.filled(_LARGEST), largest), one)
-    bounded = s("minimumf", s("maximumf", s("mulf", value, s.spread(factor)), -_LARGEST), _LARGEST)
+    factor = emitter.select(is_positive, small("divf", _LARGEST, largest), one)
+    bounded = s("minimumf", s("maximumf", s("mulf", value, factor), -_LARGEST), _LARGEST)
     zero_point = emitter.constant(np.broadcast_to(np.int8(0), shape_of(scale.type)))
     return _Quantized(_to_integer(emitter, bounded), scale, zero_point)
 
@@ -218,8 +219,8 @@ def _scaled_twice(
     total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", **how)
     s = F32Builder(emitter, shape_of(total.type))
     scales = emitter.constant(np.array(weight_scales, np.float32))
-    scaled = s("mulf", s("mulf", total, s.spread(scales)), s.spread(image.scale))
-    return scaled if bias is None else s("addf", scaled, s.spread(bias))
+    scaled = s("mulf", s("mulf", total, scales), image.scale)
+    return scaled if bias is None else s("addf", scaled, bias)
 
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:
