@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from qdialect._mlir import func, ir
-from qdialect.dialect import QnnOp, ReshapeOp, build
+from qdialect.dialect import BroadcastOp, QnnOp, ReshapeOp, build
 from qdialect.dialect.constants import constant, is_repeated
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
@@ -116,3 +116,13 @@ class OpBuilder:
         if shape_of(value.type) == shape:
             return value
         return self.build(ReshapeOp, value, element=element_of(value.type), shape=shape)
+
+    def number(self, number: float, shape: Shape) -> ir.Value:
+        """An f32 tensor of one number."""
+        return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
+
+    def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
+        """`value` repeated up to `shape`; itself where it has that shape."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)

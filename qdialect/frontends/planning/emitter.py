@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from qdialect._mlir import ir
-from qdialect.dialect import BroadcastOp, TransposeOp
+from qdialect.dialect import TransposeOp
 from qdialect.dialect.type_constraints import element_of, shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Array, Shape
@@ -106,16 +104,6 @@ class Emitter(OpBuilder):
         """An element-wise upstream op of the value being emitted, whose result has another element type."""
         type_ = ir.RankedTensorType.get(list(shape_of(operands[0].type)), ir.Type.parse(element))
         return ir.Operation.create(name, results=[type_], operands=list(operands), loc=self._location).results[0]
-
-    def number(self, number: float, shape: Shape) -> ir.Value:
-        """An f32 tensor of one number."""
-        return self.broadcast(self.constant(np.array(number, dtype=np.float32)), shape)
-
-    def broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
-        """`value` repeated up to `shape`; itself where it has that shape."""
-        if shape_of(value.type) == shape:
-            return value
-        return self.build(BroadcastOp, value, element=element_of(value.type), shape=shape)
 
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
         """`value` with its dimensions in another order."""

@@ -14,7 +14,6 @@ import tflite
 
 from qdialect._mlir import ir
 from qdialect.dialect import (
-    BroadcastOp,
     F32Conv2DOp,
     F32MatmulOp,
     F32MaxOp,
@@ -24,8 +23,8 @@ from qdialect.dialect import (
     PadOp,
 )
 from qdialect.dialect.f32_ops import F32ReduceOp
-from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import require
+from qdialect.frontends.planning import f32_builder
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Shape, Tensor
 from qdialect.frontends.tflite.operators.activation_range import f32_bounds
@@ -39,45 +38,21 @@ from qdialect.quant_math.expressions import Expression, Input
 
 # arith.cmpf's number of "ordered and greater than or equal".
 _AT_LEAST = 3
-_ARITHMETIC = ("addf", "subf", "mulf", "divf", "negf", "maximumf", "minimumf")
 
 
-class F32Builder:
-    """Float32 arithmetic on tensors of one shape and numbers."""
-
-    def __init__(self, emitter: Emitter, shape: Shape) -> None:
-        self._emitter = emitter
-        self._shape = shape
-
-    def __call__(self, name: str, *values: ir.Value | float) -> ir.Value:
-        """``arith.<name>`` or ``math.<name>``."""
-        held = [v if isinstance(v, ir.Value) else self.spread(self._emitter.constant(_number(v))) for v in values]
-        return self._emitter.float_op(f"arith.{name}" if name in _ARITHMETIC else f"math.{name}", *held)
-
-    def filled(self, value: float) -> ir.Value:
-        """A tensor of one number."""
-        return self.spread(self._emitter.constant(_number(value)))
-
-    def spread(self, value: ir.Value) -> ir.Value:
-        """`value` repeated up to the shape."""
-        if shape_of(value.type) == self._shape:
-            return value
-        return self._emitter.build(BroadcastOp, value, element="f32", shape=self._shape)
+class F32Builder(f32_builder.F32Builder):
+    """With what TFLite's kernels have beside arithmetic."""
 
     def where_at_least_zero(self, x: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
         """`value` where x >= 0, `other` elsewhere and where x is NaN."""
-        zero = self.spread(self._emitter.constant(_number(0)))
-        return self._emitter.select(self._emitter.compare(_AT_LEAST, x, zero), value, other)
+        zero = self.emitter.number(0, self.shape)
+        return self.emitter.select(self.emitter.compare(_AT_LEAST, x, zero), value, other)
 
     def clamp(self, value: ir.Value, activation: int) -> ir.Value:
         """`value` after a fused activation."""
         minimum, maximum = f32_bounds(activation)
         value = value if minimum is None else self("maximumf", value, minimum)
         return value if maximum is None else self("minimumf", value, maximum)
-
-
-def _number(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
-    return np.array(value, dtype=np.float32)
 
 
 def _f32(tensor: Tensor, what: str) -> Tensor:
@@ -164,7 +139,7 @@ def pairwise(operator: Operator, combine: Pair) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         s = F32Builder(emitter, shape)
-        lhs, rhs = (s.spread(emitter.value(side)) for side in sides)
+        lhs, rhs = (emitter.broadcast(emitter.value(side), s.shape) for side in sides)
         return combine(s, lhs, rhs)
 
     return emit
@@ -181,9 +156,9 @@ def _softmax(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         s, x = F32Builder(emitter, data.shape), emitter.value(data)
         over = {"axes": (len(data.shape) - 1,), "keep_dims": True}
-        distance = s("subf", x, s.spread(emitter.build(F32MaxOp, x, element="f32", **over)))
+        distance = s("subf", x, emitter.build(F32MaxOp, x, element="f32", **over))
         raised = s("exp", distance if beta == 1 else s("mulf", distance, beta))
-        return s("divf", raised, s.spread(emitter.build(F32SumOp, raised, element="f32", **over)))
+        return s("divf", raised, emitter.build(F32SumOp, raised, element="f32", **over))
 
     return emit
 
@@ -262,7 +237,7 @@ def _check_bias(bias: list[Tensor], channels: int) -> None:
 def _finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
     s = F32Builder(emitter, shape)
     for tensor in bias:
-        total = s("addf", total, s.spread(emitter.reshape(emitter.value(tensor), shape[-1:])))
+        total = s("addf", total, emitter.reshape(emitter.value(tensor), shape[-1:]))
     return s.clamp(total, activation)
 
 

@@ -116,17 +116,17 @@ class FloatLstm:
     def _gate(self, emitter: Emitter, gate: Gate, sums: ir.Value, cell: ir.Value | None) -> ir.Value:
         s, peephole = F32Builder(emitter, shape_of(sums.type)), _peephole(gate)
         if peephole is not None and cell is not None:
-            sums = s("addf", sums, s("mulf", s.spread(emitter.constant(peephole)), cell))
+            sums = s("addf", sums, s("mulf", emitter.constant(peephole), cell))
         if gate.norm is not None:
-            scaled = s("mulf", _normalized(emitter, sums), s.spread(emitter.value(gate.norm)))
-            sums = scaled if gate.bias is None else s("addf", scaled, s.spread(emitter.value(gate.bias)))
+            scaled = s("mulf", _normalized(emitter, sums), emitter.value(gate.norm))
+            sums = scaled if gate.bias is None else s("addf", scaled, emitter.value(gate.bias))
         return emitter.expression(self.options.activation if gate.is_cell else activations.sigmoid, sums)
 
     def _cell(self, emitter: Emitter, gates: Sequence[ir.Value], before: ir.Value | None) -> ir.Value:
         """``f * c + i * g``, limited; without i, ``1 - f`` is that."""
         *first, forget, candidate = gates
         s = F32Builder(emitter, shape_of(forget.type))
-        taken = first[0] if first else s("subf", s.filled(1.0), forget)
+        taken = first[0] if first else s("subf", 1.0, forget)
         fresh = s("mulf", candidate, taken)
         cell = fresh if before is None else s("addf", s("mulf", forget, before), fresh)
         return _limited(s, cell, self.options.cell_clip)
@@ -166,7 +166,7 @@ def _normalized(emitter: Emitter, value: ir.Value) -> ir.Value:
         total = emitter.build(F32SumOp, of, element="f32", axes=(1,), keep_dims=True)
         return small("divf", total, float(shape[1]))
 
-    centered = s("subf", value, s.spread(mean(value)))
+    centered = s("subf", value, mean(value))
     variance = mean(s("mulf", centered, centered))
-    root = small("divf", small.filled(1.0), small("sqrt", small("addf", variance, _EPSILON)))
-    return s("mulf", centered, s.spread(root))
+    root = small("divf", 1.0, small("sqrt", small("addf", variance, _EPSILON)))
+    return s("mulf", centered, root)

@@ -169,8 +169,8 @@ def _scaled_twice(
     total = emitter.build(DynamicConv2DOp, *parts, None, element="f32", **how)
     s = F32Builder(emitter, shape_of(total.type))
     scales = emitter.constant(np.array(weight_scales, np.float32))
-    scaled = s("mulf", s("mulf", total, s.spread(scales)), s.spread(image.scale))
-    return scaled if bias is None else s("addf", scaled, s.spread(bias))
+    scaled = s("mulf", s("mulf", total, scales), image.scale)
+    return scaled if bias is None else s("addf", scaled, bias)
 
 
 def _image(emitter: Emitter, value: ir.Value, shape: Shape, index: int) -> ir.Value:

@@ -45,7 +45,7 @@ class RowProduct:
         if self.weights[0].element == "f32":
             total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32")
             s = F32Builder(emitter, shape_of(total.type))
-            return total if bias is None else s("addf", total, s.spread(emitter.constant(bias)))
+            return total if bias is None else s("addf", total, emitter.constant(bias))
         scales = tuple(scale for weight in self.weights for scale in weight.scales * weight.shape[0])
         row = (asymmetric if self.is_asymmetric else symmetric)(emitter, rows, (1,))
         start = None if bias is None else emitter.constant(bias)

@@ -106,11 +106,11 @@ def _f32(node: _Svdf) -> Emission:
 
     def emit(emitter: Emitter) -> ir.Value:
         s = F32Builder(emitter, (node.batch, node.filters))
-        seen = s("mulf", product.emit(emitter, emitter.value(node.data)), s.spread(emitter.constant(last)))
+        seen = s("mulf", product.emit(emitter, emitter.value(node.data)), emitter.constant(last))
         ranks = emitter.reshape(seen, (node.batch, node.units, node.rank))
         total = emitter.build(F32SumOp, ranks, element="f32", axes=(2,), keep_dims=False)
         s = F32Builder(emitter, (node.batch, node.units))
-        total = total if bias is None else s("addf", total, s.spread(emitter.constant(bias)))
+        total = total if bias is None else s("addf", total, emitter.constant(bias))
         return emitter.expression(activation, total)
 
     return emit
