@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.torch.importer import import_graph
+from qdialect.frontends.torch.lowered import lowered
 from qdialect.frontends.torch.reader import captured_inputs, captured_results, read_captured
 from qdialect.late_imports import LATE_IMPORTS
 
@@ -46,6 +47,7 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     fallback = (options or {}).get("fallback")
+    module = lowered(module, examples)
     graph = read_captured(module, examples)
     try:
         executable = compile_module(import_graph(graph, _NAME))
