@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.torch.importer import import_graph
-from qdialect.frontends.torch.reader import captured_inputs, read_captured
+from qdialect.frontends.torch.lowered import lowered
+from qdialect.frontends.torch.reader import captured_inputs, captured_results, read_captured
 from qdialect.late_imports import LATE_IMPORTS
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
     fallback = (options or {}).get("fallback")
+    module = lowered(module, examples)
     graph = read_captured(module, examples)
     try:
         executable = compile_module(import_graph(graph, _NAME))
@@ -53,12 +55,13 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
         if fallback == "none":
             raise
         return _partitioned(module, examples, is_silent=fallback == "framework")
-    positions = captured_inputs(module, graph)
+    positions, given = captured_inputs(module, graph), captured_results(module)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
     def call(*arguments: Any) -> tuple[Any, ...]:
-        results = executable(*(arguments[position].detach().numpy() for position in positions))
-        return tuple(from_numpy(result) for result in (results if isinstance(results, tuple) else (results,)))
+        found = executable(*(arguments[position].detach().numpy() for position in positions))
+        results = iter(found if isinstance(found, tuple) else (found,))
+        return tuple(from_numpy(next(results)) if one is ... else one for one in given)
 
     return call
 

@@ -81,7 +81,7 @@ def read_captured(module: Any, examples: Sequence[Any], *, adds_nodes: bool = Tr
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     constants: dict[str, Array] = {}
     inputs: list[Interface] = []
-    reader = _Reader(_of_this_call, adds_nodes)
+    reader = _Reader(_of_this_call, adds_nodes, leaves_numbers=True)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     for node, example in zip(placeholders, examples, strict=True):
         if not _is_tensor(example):
@@ -101,6 +101,19 @@ def read_traced(module: Any, names: Sequence[str]) -> tuple[Graph, dict[str, str
     return graph, dict(zip(placeholders, names, strict=True))
 
 
+def captured_results(module: Any) -> tuple[Any, ...]:
+    """What a captured graph gives, in order: an ellipsis for each tensor, and numbers, of this call, and None."""
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    return tuple(map(_known_result, _flat(output.args[0])))
+
+
+def _known_result(result: Any) -> Any:
+    if not hasattr(result, "op"):
+        return result
+    value = _value(result)
+    return _of_this_call(value, result.name) if _is_number(value) else ...
+
+
 def captured_inputs(module: Any, graph: Graph) -> tuple[int, ...]:
     """Which of the arguments of a captured graph are the inputs of `graph`, in order."""
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
@@ -113,6 +126,8 @@ class _Reader:
 
     number_of: Callable[[Any, str], Number]
     adds_nodes: bool = True
+    leaves_numbers: bool = False
+    """Whether results may be numbers, which are none of the graph's."""
 
     def graph(self, graph: Any, module: Any, inputs: Sequence[Interface], constants: dict[str, Array]) -> Graph:
         """The nodes of `graph` that give tensors; attributes of `module` are constants."""
@@ -122,7 +137,9 @@ class _Reader:
             if node.op == "get_attr":
                 constants[node.name] = _array(_attribute(module, node.target))
             elif node.op == "output":
-                outputs = tuple(_result(result) for result in _flat(node.args[0]))
+                outputs = tuple(
+                    _result(one) for one in _flat(node.args[0]) if one is not None and not self._is_left(one)
+                )
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
                 nodes.append(self._node(node))
         pure, results = functional(nodes, outputs, adds_nodes=self.adds_nodes)
@@ -146,6 +163,10 @@ class _Reader:
         found = str(value.dtype).removeprefix("torch.")
         shape: Shape = tuple(int(self._number(extent, name)) for extent in value.shape)
         return Output(shape, ELEMENTS.get(found, found))
+
+    def _is_left(self, result: Any) -> bool:
+        """Whether a result is a number, which whoever calls a captured graph knows."""
+        return self.leaves_numbers and (isinstance(result, int | float) or _is_number(_value(result)))
 
     def _number(self, found: Any, name: str) -> Number:
         return found if isinstance(found, int | float) else self.number_of(found, name)

@@ -117,7 +117,7 @@ class _Reader:
             _check_output(spec)
         for node in self.graph["nodes"].items():
             self._node(node)
-        outputs = tuple(self._output(output) for output in self.graph["outputs"].items())
+        outputs = tuple(self._output(one) for one in self.graph["outputs"].items() if one.union()[0] != "as_none")
         pure, results = functional(self.nodes, outputs)
         return Graph(pure, tuple(inputs), results, constants)
 
