@@ -30,14 +30,14 @@ def adjoint(is_transposed: bool) -> Callable[[Builder], int]:
     return write
 
 
-def product(shape: tuple[int, ...], *, is_constant: bool, is_transposed: bool = False) -> bytes:
+def product(shape: tuple[int, ...], *, is_constant: bool, is_transposed: bool = False, zero_point: int = -7) -> bytes:
     writer = ModelWriter("matrix product")
     lhs = writer.tensor("a", (2, ROWS, DEPTH), np.int8, Quantization((0.021,), (3,)))
     if is_constant:
         values = np.random.default_rng(5).integers(-128, 128, shape).astype(np.int8)
         rhs = writer.constant("b", values, Quantization((0.017,), (0,)))
     else:
-        rhs = writer.tensor("b", shape, np.int8, Quantization((0.017,), (-7,)))
+        rhs = writer.tensor("b", shape, np.int8, Quantization((0.017,), (zero_point,)))
     result = writer.tensor("y", (2, ROWS, COLUMNS), np.int8, Quantization((0.1862,), (5,)))
     kind = tflite.BuiltinOptions.BatchMatMulOptions
     writer.operator(tflite.BuiltinOperator.BATCH_MATMUL, [lhs, rhs], result, kind, adjoint(is_transposed))
@@ -65,6 +65,11 @@ def check(content: bytes, samples: list[list[Array]]) -> int:
 def test_products_of_run_time_matrices_are_the_reference_kernels(shape: tuple[int, ...], is_transposed: bool) -> None:
     content = product(shape, is_constant=False, is_transposed=is_transposed)
     assert check(content, drawn(content, 8)) == 0
+
+
+def test_products_of_run_time_matrices_without_a_zero_point_are_the_delegates() -> None:
+    content = product((2, DEPTH, COLUMNS), is_constant=False, zero_point=0)
+    assert check(content, drawn(content, 8)) > 0
 
 
 @pytest.mark.parametrize("shape", [(DEPTH, COLUMNS), (2, DEPTH, COLUMNS)])

@@ -74,7 +74,7 @@ class _Accumulators(_Restated):
 
     def check(self, op: RequantizeOp) -> dict[str, Any] | None:
         # The kernels of recurrent operators, which are not the delegate's, have factors of float32.
-        is_other = op.multiplier is Multiplier.F32 or not _has_constant_weights(op)
+        is_other = op.multiplier is Multiplier.F32 or not _is_delegated_product(op)
         if is_other or op.rounding is TFLITE_XNNPACK.rounding:
             return None
         products = np.float32(op.input_scale) * np.array(op.weight_scales, dtype=np.float32)
@@ -82,12 +82,12 @@ class _Accumulators(_Restated):
         return TFLITE_XNNPACK.rescale if _within(factors, _CONTRACTIONS) else None
 
 
-def _has_constant_weights(op: RequantizeOp) -> bool:
-    """Whether `op` rescales products of data with constant weights; others the delegate leaves to TFLite's kernels."""
+def _is_delegated_product(op: RequantizeOp) -> bool:
+    """Whether `op` rescales products that the delegate takes: weights have no zero point, or are constant."""
     producer = op.input.owner
     if isinstance(producer, ir.Block) or not isinstance(producer.opview, _CONTRACTION_OPS):
         return False
-    return constant_value(producer.operands[1]) is not None
+    return constant_value(producer.operands[1]) is not None or not any(producer.opview.weight_zero_points)
 
 
 class _Product(_Restated):
