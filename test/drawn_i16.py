@@ -91,8 +91,9 @@ def _pool(d: Draw) -> Drawn:
     window: dict[str, Any] = {"kernel": kernel, "strides": (d.integer(1, 2), d.integer(1, 2)), "padding": padding}
     window |= dict(zip(("output_min", "output_max"), sorted(d.integer(-(2**15), 2**15 - 1) for _ in "ab"), strict=True))
     extra: dict[str, Any] = {"zero_point": d.integer(-9, 9), "count_include_pad": d.flag()}
-    how = (AvgPool2DOp, extra) if d.flag() else (MaxPool2DOp, {})
-    return [tensor(data, "i16")], lambda v: build(how[0], v[0], element="i16", **window, **how[1]).output
+    op: Any = AvgPool2DOp if d.flag() else MaxPool2DOp
+    window |= extra if op is AvgPool2DOp else {}
+    return [tensor(data, "i16")], lambda v: build(op, v[0], element="i16", **window).output
 
 
 def _table(d: Draw) -> Drawn:

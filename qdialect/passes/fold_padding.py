@@ -7,32 +7,35 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import ir
-from qdialect.dialect import Conv2DOp, FusedConv2DOp, PadOp
+from qdialect.dialect import Conv2DOp, FusedConv2DOp, I16Conv2DOp, PadOp
 from qdialect.passes.matching import differences, produced_by, rebuilt
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
+
+AnyConv2D = Conv2DOp | FusedConv2DOp | I16Conv2DOp
 
 
 class FoldPadding(Pattern[PadOp]):
     """``conv(pad(x))`` is ``conv(x)`` with more padding where the pad's value is the conv's input zero point.
 
-    Other users of the padded tensor keep the pad.
+    That of 16-bit data is 0. Other users of the padded tensor keep the pad.
     """
 
     name: ClassVar[str] = "fold-padding"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d")
+    roots: ClassVar[tuple[str, ...]] = ("qnn.conv2d", "qnn.fused_conv2d", "qnn.i16_conv2d")
 
-    def check(self, op: Conv2DOp | FusedConv2DOp) -> PadOp | MatchFailure | None:
+    def check(self, op: AnyConv2D) -> PadOp | MatchFailure | None:
         pad = produced_by(op.data, PadOp)
         if pad is None:
             return None
         grown = [i for i in (0, 3) if pad.low[i] or pad.high[i]]
         if grown:
             return MatchFailure(f"pad must grow height and width alone, but it grows dimension {grown[0]}")
-        reason = differences(**{"pad value": (op.input_zero_point, pad.value)})
+        zero_point = 0 if isinstance(op, I16Conv2DOp) else op.input_zero_point
+        reason = differences(**{"pad value": (zero_point, pad.value)})
         return MatchFailure(reason) if reason else pad
 
-    def rewrite(self, op: Conv2DOp | FusedConv2DOp, match: PadOp, rewriter: Rewriter) -> None:
+    def rewrite(self, op: AnyConv2D, match: PadOp, rewriter: Rewriter) -> None:
         top, left, bottom, right = op.padding
         (_, low_y, low_x, _), (_, high_y, high_x, _) = match.low, match.high
         padding = (top + low_y, left + low_x, bottom + high_y, right + high_x)

@@ -37,7 +37,7 @@ def multiply_accumulates(module: ir.Module) -> int:
     total = 0
     for function in module.body.operations:
         for op in function.operation.regions[0].blocks[0].operations:
-            kind = op.operation.name.removeprefix("qnn.").removeprefix("fused_")
+            kind = op.operation.name.removeprefix("qnn.").removeprefix("fused_").removeprefix("i16_")
             if kind in _CONTRACTIONS:
                 total += _macs(kind, op.operation)
     return total

@@ -9,6 +9,7 @@ from qdialect import target
 from qdialect.frontends.tflite import import_tflite
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
+from qdialect.runtime.phase_comparison import compare_phases
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -22,3 +23,9 @@ def test_a_network_equals_the_reference_kernels(seed: int) -> None:
     for name in dict.fromkeys((target.host().name, "generic")):
         np.testing.assert_array_equal(compile_module(module, target=name)(image), wanted)
     np.testing.assert_array_equal(compile_module(module, threads=2)(image), wanted)
+
+
+def test_all_phases_of_the_network_agree() -> None:
+    image = np.random.default_rng(0).normal(size=(1, 33, 31, 3)).astype(np.float32)
+    results = compare_phases(import_tflite(classifier(0)), [image])
+    assert not any(result.differing for result in results)

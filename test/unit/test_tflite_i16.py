@@ -84,6 +84,25 @@ def test_extremes(kind: int, lhs: Shape, rhs: Shape) -> None:
     check(Node(kind, arrays, [q(0.3), q(0.3)], q(0.3), shape, (OPTIONS.MaximumMinimumOptions, options())))
 
 
+KINDS = [KIND.EQUAL, KIND.NOT_EQUAL, KIND.LESS, KIND.LESS_EQUAL, KIND.GREATER, KIND.GREATER_EQUAL]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_comparisons(kind: int) -> None:
+    arrays = [drawn((40, 37)), drawn((40, 37), seed=1)]
+    arrays[1][::2] = arrays[0][::2]
+    check(Node(kind, arrays, [q(0.01), q(0.01)], None, (40, 37), (), (), np.bool_))
+    node = Node(kind, arrays, [q(0.01), q(0.5)], None, (40, 37), (), (), np.bool_)
+    assert "inputs must have one scale, but got" in message_of(node)
+
+
+@pytest.mark.parametrize("kind", [KIND.SELECT, KIND.SELECT_V2])
+def test_selections(kind: int) -> None:
+    arrays = [drawn((3, 19)) > 0, drawn((3, 19)), drawn((3, 19), seed=1)]
+    table = OPTIONS.SelectOptions if kind == KIND.SELECT else OPTIONS.SelectV2Options
+    check(Node(kind, arrays, [None, q(0.1), q(0.1)], q(0.1), (3, 19), (table, options())))
+
+
 @pytest.mark.parametrize("constants", [(), (1,)])
 def test_prelu(constants: Any) -> None:
     slope = Quantization((0.01,), (3,))
@@ -98,6 +117,7 @@ UNARY: list[tuple[int, float, float, Any]] = [
     (KIND.RELU6, 0.001, 0.0013, ()),
     (KIND.ABS, 0.01, 0.01, ()),
     (KIND.ABS, 0.01, 0.0213, ()),
+    (KIND.NEG, 0.01, 0.01, ()),
     (KIND.EXP, 1e-4, 0.001, ()),
     (KIND.EXP, 3e-4, 0.6, ()),
     (KIND.LOG, 1e-3, 2e-4, ()),
@@ -132,8 +152,9 @@ def test_leaky_relu_of_every_value(alpha: float) -> None:
     check(Node(KIND.LEAKY_RELU, [EVERY], [q(0.003)], q(0.0029), EVERY.shape, option))
 
 
-def test_inverse_roots_of_every_value() -> None:
+def test_roots_of_every_value() -> None:
     positive = np.maximum(EVERY, 0)
+    check(Node(KIND.SQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape))
     check(Node(KIND.RSQRT, [positive], [q(0.003)], q(0.0007), EVERY.shape))
 
 
@@ -196,6 +217,9 @@ def test_movements() -> None:
     option = OPTIONS.GatherOptions, options(1)
     check(Node(KIND.GATHER, [x, i32([2, 0])], [s, None], s, (2, 2, 4, 5), option, (1,)))
     check(Node(KIND.TILE, [x, i32([1, 2, 1, 3])], [s, None], s, (2, 6, 4, 15), (), (1,)))
+    check(Node(KIND.PACK, [x, x], [s, s], s, (2, 2, 3, 4, 5), (OPTIONS.PackOptions, options(2, 1))))
+    check(Node(KIND.BROADCAST_TO, [x, i32([3, 2, 3, 4, 5])], [s, None], s, (3, 2, 3, 4, 5), (), (1,)))
+    check(Node(KIND.REVERSE_V2, [x, i32([1])], [s, None], s, (2, 3, 4, 5), (), (1,)))
 
 
 @pytest.mark.parametrize("axis", [0, 3, -2])

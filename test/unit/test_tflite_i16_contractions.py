@@ -107,6 +107,22 @@ def test_fully_connected(rows: int, depth: int, channels: int, per_channel: bool
     check(node)
 
 
+@pytest.mark.parametrize("bias", [None, np.int32, np.int64])
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize(("rows", "depth", "channels"), [(1, 5, 19), (7, 330, 33)])
+def test_fully_connected_with_words_for_weights(
+    rows: int, depth: int, channels: int, per_channel: bool, bias: Any
+) -> None:
+    x, w = drawn((rows, depth)), drawn((channels, depth), np.int16, 1)
+    scales = np.random.default_rng(3).uniform(0.001, 0.01, channels if per_channel else 1).tolist()
+    option = OPTIONS.FullyConnectedOptions, options(RELU if per_channel else 0, 0, 0, 0, BIAS_TYPES.get(bias, 0))
+    arrays, parameters = [x, w], [q(0.003), q(*scales)]
+    if bias is not None:
+        arrays.append(np.random.default_rng(2).integers(-(2**30), 2**30, channels).astype(bias))
+        parameters.append(q(*(0.003 * s for s in scales)))
+    check(Node(KIND.FULLY_CONNECTED, arrays, parameters, q(1.7), (rows, channels), option, (1, 2)))
+
+
 MATRICES: list[tuple[Shape, Shape, bool, bool]] = [
     ((2, 3, 7), (2, 7, 5), False, False),
     ((2, 3, 7), (2, 5, 7), False, True),

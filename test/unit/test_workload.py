@@ -23,3 +23,13 @@ func.func @main(%image: tensor<1x4x5x6xui8>, %kernel: tensor<4x2x3x3xi8>, %left:
 def test_transposed_convolutions_and_products_of_tensors_are_counted() -> None:
     # Each of 4x5 pixels meets the kernel; each of 7x2x3 sums has four products.
     assert multiply_accumulates(parse(NETWORK)) == 4 * 5 * (4 * 2 * 3 * 3) + 7 * 2 * 3 * 4
+
+
+def test_products_of_words_are_counted() -> None:
+    text = """
+      func.func @main(%rows: tensor<3x5xi16>) -> tensor<3x7xi64> {
+        %weight = arith.constant dense<2> : tensor<7x5xi8>
+        %sums = "qnn.i16_dense"(%rows, %weight) : (tensor<3x5xi16>, tensor<7x5xi8>) -> tensor<3x7xi64>
+        return %sums : tensor<3x7xi64>
+      }"""
+    assert multiply_accumulates(parse(text)) == 3 * 7 * 5

@@ -53,3 +53,16 @@ func.func @channels(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x5x4x2xi32> {
   } : (tensor<1x5x4x4xui8>, tensor<2x1x1x4xi8>) -> tensor<1x5x4x2xi32>
   return %2 : tensor<1x5x4x2xi32>
 }
+
+// CHECK-LABEL: func.func @words(
+// CHECK: qnn.pad
+// CHECK: qnn.i16_conv2d
+func.func @words(%arg0: tensor<1x4x4x2xi16>) -> tensor<1x5x4x2xi64> {
+  %0 = "qnn.pad"(%arg0) {
+    high = array<i64: 0, 0, 0, 0>, low = array<i64: 0, 1, 0, 0>, value = 3 : i64
+  } : (tensor<1x4x4x2xi16>) -> tensor<1x5x4x2xi16>
+  %1 = arith.constant dense<3> : tensor<2x1x1x2xi8>
+  // expected-remark @+1 {{[fold-padding] 'qnn.i16_conv2d' pad value must be 0, but got 3}}
+  %2 = "qnn.i16_conv2d"(%0, %1) : (tensor<1x5x4x2xi16>, tensor<2x1x1x2xi8>) -> tensor<1x5x4x2xi64>
+  return %2 : tensor<1x5x4x2xi64>
+}

@@ -51,3 +51,17 @@ func.func @other_users_keep_the_pad(%arg0: tensor<1x4x4x2xui8>) -> (tensor<1x5x5
   } : (tensor<1x5x5x2xui8>, tensor<2x1x1x2xi8>) -> tensor<1x5x5x2xi32>
   return %2, %0 : tensor<1x5x5x2xi32>, tensor<1x5x5x2xui8>
 }
+
+// CHECK-LABEL: func.func @words(
+// CHECK-NOT: qnn.pad
+// CHECK: "qnn.i16_conv2d"(%arg0, %{{.*}}) {padding = array<i64: 1, 0, 0, 3>}
+func.func @words(%x: tensor<1x5x5x4xi16>) -> tensor<1x4x6x8xi64> {
+  %w = arith.constant dense<3> : tensor<8x3x3x4xi8>
+  %0 = "qnn.pad"(%x) {
+    low = array<i64: 0, 1, 0, 0>, high = array<i64: 0, 0, 2, 0>, value = 0 : i64
+  } : (tensor<1x5x5x4xi16>) -> tensor<1x6x7x4xi16>
+  %1 = "qnn.i16_conv2d"(%0, %w) {
+    padding = array<i64: 0, 0, 0, 1>
+  } : (tensor<1x6x7x4xi16>, tensor<8x3x3x4xi8>) -> tensor<1x4x6x8xi64>
+  return %1 : tensor<1x4x6x8xi64>
+}

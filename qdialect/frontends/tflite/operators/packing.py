@@ -8,7 +8,7 @@ from qdialect._mlir import ir
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator
-from qdialect.frontends.tflite.operators.checks import operands, same_content
+from qdialect.frontends.tflite.operators.checks import EIGHT_BIT, operands, same_content
 from qdialect.frontends.tflite.operators.concatenation import joined
 from qdialect.frontends.tflite.operators.registry import Emission, imports
 from qdialect.frontends.tflite.operators.slicing import axis_of
@@ -30,6 +30,7 @@ def _pack(operator: Operator) -> Emission:
     def emit(emitter: Emitter) -> ir.Value:
         layer = (*shape[:dimension], 1, *shape[dimension:])
         values = [emitter.reshape(emitter.value(part), layer) for part in parts]
-        return joined(emitter, values, dimension, output) if output.scales else emitter.concatenate(values, dimension)
+        is_bytes = output.element in EIGHT_BIT
+        return joined(emitter, values, dimension, output) if is_bytes else emitter.concatenate(values, dimension)
 
     return emit

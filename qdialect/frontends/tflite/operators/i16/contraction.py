@@ -21,7 +21,7 @@ from qdialect.dialect import (
     PadOp,
     SliceOp,
 )
-from qdialect.dialect.type_constraints import shape_of
+from qdialect.dialect.type_constraints import NUMPY_DTYPES, shape_of
 from qdialect.frontends.common import require
 from qdialect.frontends.tflite.emitter import Emitter
 from qdialect.frontends.tflite.model import Operator, Tensor
@@ -47,11 +47,12 @@ class I16Contraction:
 
     data: Tensor
     output: Tensor
-    weight: NDArray[np.int8]
+    weight: NDArray[Any]
     weight_scales: tuple[float, ...]
     bias: NDArray[Any] | None
     element: str
     rounding: I16Rounding
+    multiplier: Multiplier
     bounds: tuple[int, int]
 
     def accumulate(self, emitter: Emitter, op_class: type[Any], data: ir.Value, **attributes: Any) -> ir.Value:
@@ -72,10 +73,11 @@ class I16Contraction:
             output_min=self.bounds[0],
             output_max=self.bounds[1],
             rounding=self.rounding,
+            multiplier=self.multiplier,
         )
 
     def _sums(
-        self, emitter: Emitter, op_class: type[Any], data: ir.Value, weight: NDArray[np.int8], **attributes: Any
+        self, emitter: Emitter, op_class: type[Any], data: ir.Value, weight: NDArray[Any], **attributes: Any
     ) -> ir.Value:
         bias = None if self.bias is None else emitter.constant(self.bias)
         return emitter.build(op_class, data, emitter.constant(weight), bias, element=self.element, **attributes)
@@ -120,20 +122,29 @@ def i16_contraction(
     data, weight, *rest = tensors
     output = sixteen_bit(operator.outputs[0], "output")
     sixteen_bit(data, "input")
-    require(weight.element == "i8", f"weight must be i8, but got {weight.element}")
+    is_dense = operator.kind == "FULLY_CONNECTED"
+    known = ("i8", "i16") if is_dense else ("i8",)
+    require(weight.element in known, f"weight must be {' or '.join(known)}, but got {weight.element}")
     require(len(weight.shape) == rank, f"weight must have {rank} dimensions, but got {len(weight.shape)}")
     values, channels = constant(weight, "weight"), weight.shape[axis]
     check_scales(weight, "weight")
     along = len(weight.scales) == 1 or weight.axis == axis
     require(along, f"weight scales must lie along axis {axis}, but got {weight.axis}")
-    require(not any(weight.zero_points), "i8 weight must have zero point 0")
+    require(not any(weight.zero_points), "weight of an i16 input must have zero point 0")
     check_rescale(data.scale, weight.scales, output.scale, Multiplier.F64)
-    element = _accumulator(operator, rest)
-    bias = _bias(rest[0], channels) if rest else None
-    is_dense = operator.kind == "FULLY_CONNECTED"
-    rounding = I16Rounding.F64_NEAREST if is_dense else _ROUNDINGS[element]
+    # Products of words are summed up in 64 bits whatever the bias is.
+    element = _accumulator(operator, rest) if weight.element == "i8" else "i64"
+    bias = _bias(rest[0], channels).astype(NUMPY_DTYPES[element]) if rest else None
+    rounding = I16Rounding.F64_NEAREST if is_dense and weight.element == "i8" else _ROUNDINGS[element]
+    multiplier = _multiplier(weight) if is_dense else Multiplier.F64
     channels_first = np.moveaxis(values, axis, 0)
-    return I16Contraction(data, output, channels_first, weight.scales, bias, element, rounding, bounds)
+    scales = weight.scales
+    return I16Contraction(data, output, channels_first, scales, bias, element, rounding, multiplier, bounds)
+
+
+def _multiplier(weight: Tensor) -> Multiplier:
+    """The product of two scales is one of float32 where words are multiplied by a single one."""
+    return Multiplier.F32_PRODUCT if weight.element == "i16" and len(weight.scales) == 1 else Multiplier.F64
 
 
 def _accumulator(operator: Operator, bias: Sequence[Tensor]) -> str:

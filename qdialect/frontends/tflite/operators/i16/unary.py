@@ -12,12 +12,14 @@ from qdialect.frontends.arithmetic import Arithmetic
 from qdialect.frontends.tflite.model import Operator
 from qdialect.frontends.tflite.operators.activation_range import activation_range
 from qdialect.frontends.tflite.operators.checks import quantized_range
-from qdialect.frontends.tflite.operators.i16.checks import one_input
+from qdialect.frontends.tflite.operators.i16.checks import one_input, same_scale
 from qdialect.frontends.tflite.operators.i16.fixed_point import FixedPoint, f32_quotient, narrowed
 from qdialect.frontends.tflite.operators.plain import unary
 from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
 from qdialect.frontends.tflite.reader import read_options
 
+# More than any quantized value.
+_BEYOND = 2.0**16
 _CLAMPS = {"RELU": tflite.ActivationFunctionType.RELU, "RELU6": tflite.ActivationFunctionType.RELU6}
 
 
@@ -57,5 +59,27 @@ def _leaky_relu(operator: Operator) -> Emission:
         below = negative.scaled(s, x)
         below = s.op("arith.addi", s.op("arith.xori", below, -1), 1) if alpha < 0 else below
         return s.select(s.compare("ge", x, 0), positive.scaled(s, x), below)
+
+    return _of_i32(operator, quantized_range(output), build)
+
+
+@imports_i16("NEG")
+def _negate(operator: Operator) -> Emission:
+    """The kernel negates quantized values; the smallest one stays what it is."""
+    data, output = one_input(operator)
+    same_scale(data, output)
+    return unary(operator, data, lambda s, x: s.op("arith.addi", s.op("arith.xori", x, -1), 1))
+
+
+@imports_i16("SQRT")
+def _sqrt(operator: Operator) -> Emission:
+    """In float32, truncated; the kernel fails for a negative number, which counts as zero here."""
+    data, output = one_input(operator)
+
+    def build(s: Arithmetic, x: ir.Value) -> ir.Value:
+        number = s.convert("arith.sitofp", s.op("arith.maxsi", x, 0), "f32")
+        root = s.op("math.sqrt", s.op("arith.mulf", number, data.scale))
+        quotient = s.op("arith.minimumf", s.op("arith.divf", root, output.scale), _BEYOND)
+        return s.convert("arith.fptosi", quotient, "i32")
 
     return _of_i32(operator, quantized_range(output), build)
