@@ -54,9 +54,6 @@ _ORT_LEFT_IN_FLOATS = Tolerance(
 _ORT_CELLS = Tolerance(
     1, 0.01, "ONNX Runtime's sums and functions in a cell are a few units of the last place away, which decides ties"
 )
-_ORT_DYNAMIC_CELLS = Tolerance(
-    1, 0.5, "ONNX Runtime rounds the sequence and the hidden states to 8 bits first, here they stay f32"
-)
 _ORT_FUNCTIONS = Tolerance(1, 1 / 256, "ONNX Runtime's f32 function may be a unit in the last place away at a tie")
 
 _TORCH = {
@@ -90,8 +87,7 @@ _ONNX = {
         _ORT_SUMS,
     ),
     **dict.fromkeys(("Conv", "Gemm", "MatMul"), _ORT_LEFT_IN_FLOATS),
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), _ORT_CELLS),
-    "com.microsoft.DynamicQuantizeLSTM": _ORT_DYNAMIC_CELLS,
+    **dict.fromkeys(("GRU", "LSTM", "RNN", "com.microsoft.DynamicQuantizeLSTM"), _ORT_CELLS),
     **dict.fromkeys(
         (
             *("Attention", "com.microsoft.Attention", "com.microsoft.FusedMatMul", "com.microsoft.MultiHeadAttention"),

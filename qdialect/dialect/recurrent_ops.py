@@ -67,12 +67,27 @@ class F32LstmOp(F32RecurrentOp, name="f32_lstm"):
 
     ``c' = f(f) * c + f(i) * g(g)`` and ``h' = f(o) * h(c')`` with `gate_activation` f, `cell_activation` g and
     `output_activation` h.
+
+    With `scales` [4 * H] the products are those of a hidden state that each time step quantizes anew to 8 bits, by the
+    range of all of its numbers and 0, and `recurrence` holds whole numbers:
+    ``float32(sum of (q - z) * recurrence) * (s * scales)``.
+
+    Constraints:
+      C4: scales must have 4 * H entries
     """
 
     gate_count, state_count = 4, 2
     gate_activation = attribute(_ACTIVATION, CellActivation.SIGMOID)
     cell_activation = attribute(_ACTIVATION, CellActivation.TANH)
     output_activation = attribute(_ACTIVATION, CellActivation.TANH)
+    scales = optional_operand(FLOAT_1D)
+
+    def check(self) -> None:
+        super().check()
+        if self.scales is None:
+            return
+        entries, wanted = shape_of(self.scales.type)[0], self.gate_count * self.hidden
+        require(entries == wanted, "C4", f"scales must have {wanted} entries, but got {entries}")
 
 
 class F32GruOp(F32RecurrentOp, name="f32_gru"):

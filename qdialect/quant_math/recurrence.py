@@ -50,6 +50,28 @@ def lstm_hidden(gate: Expression, output: CellActivation) -> Expression:
     return gate.of(o) * CELL_FUNCTIONS[output].of(c)
 
 
+_LARGEST = 255.0
+
+
+def state_scale() -> Expression:
+    """``(max - min) / 255`` of the range [min, max] of a hidden state, which holds 0; 1 where both are 0."""
+    extent = Input(1) - Input(0)
+    return extent.where_positive(extent / _LARGEST, Number(1.0))
+
+
+def state_point() -> Expression:
+    """The zero point ``half_even(clamp(0 - min / scale))`` of a state's least number and its scale."""
+    exact = Number(0.0) - Input(0) / Input(1)
+    return exact.at_least(0.0).at_most(_LARGEST).apply("math.roundeven")
+
+
+def rounded_state() -> Expression:
+    """``quantized value - zero point`` of a number, by a scale and a zero point."""
+    x, scale, point = (Input(index) for index in range(3))
+    low, high = Number(0.0) - point, Number(_LARGEST) - point
+    return (x / scale).at_least(low).at_most(high).apply("math.roundeven")
+
+
 def gru_hidden(candidate: Expression) -> Expression:
     """The hidden state ``(1 - z) * candidate(n) + z * h`` of the update z, the gate n and the hidden state h before."""
     z, n, h = (Input(index) for index in range(3))

@@ -8,7 +8,15 @@ import numpy as np
 
 from qdialect.dialect import F32GruOp, F32LstmOp, F32RecurrentOp, F32RnnOp
 from qdialect.dialect.type_constraints import shape_of
-from qdialect.quant_math.recurrence import gate_function, gru_hidden, lstm_cell, lstm_hidden
+from qdialect.quant_math.recurrence import (
+    gate_function,
+    gru_hidden,
+    lstm_cell,
+    lstm_hidden,
+    rounded_state,
+    state_point,
+    state_scale,
+)
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 Step = Callable[[Array, Array], Array]
@@ -19,10 +27,12 @@ Step = Callable[[Array, Array], Array]
 def _lstm(op: F32LstmOp, operands: Arrays) -> Array:
     gate, candidate = gate_function(op.gate_activation, op.clip), gate_function(op.cell_activation, op.clip)
     recurrence, width = operands[1], op.hidden
+    scales = operands[3] if len(operands) > 3 else None
 
     def step(gates: Array, state: Array) -> Array:
         hidden, cell = state[:, :width], state[:, width:]
-        i, f, g, o = np.split(product(hidden, recurrence) + gates, 4, axis=1)
+        own = product(hidden, recurrence) if scales is None else _rounded_product(hidden, recurrence, scales)
+        i, f, g, o = np.split(own + gates, 4, axis=1)
         after = lstm_cell(gate, candidate)(i, f, g, cell)
         return np.concatenate([lstm_hidden(gate, op.output_activation)(o, after), after], axis=1)
 
@@ -58,6 +68,15 @@ def product(rows: Array, matrix: Array) -> Array:
     for k in range(matrix.shape[0]):
         total += rows[:, k, np.newaxis] * matrix[k]
     return total
+
+
+def _rounded_product(rows: Array, matrix: Array, scales: Array) -> Array:
+    """The same of rows that are quantized by their range, whose products with whole numbers are scaled."""
+    zero = np.float32(0)
+    low, high = np.minimum(rows.min(), zero), np.maximum(rows.max(), zero)
+    scale = state_scale()(low, high)
+    rounded = rounded_state()(rows, scale, state_point()(low, scale))
+    return product(rounded, matrix) * (scale * scales)
 
 
 def _states(op: F32RecurrentOp, operands: Arrays, step: Step) -> Array:

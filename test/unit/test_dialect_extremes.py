@@ -66,6 +66,7 @@ OWN_SHAPES = {
         "gates": (2, 2, op_class.gate_count * 4),
         "recurrence": (4, op_class.gate_count * 4),
         "initial": (2, op_class.state_count * 4),
+        "scales": (op_class.gate_count * 4,),
     }
     for op_class in (F32GruOp, F32LstmOp, F32RnnOp)
 } | {"qnn.i16_matmul": {"weight": (4, 3)}}

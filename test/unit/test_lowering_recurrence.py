@@ -102,3 +102,46 @@ def test_a_long_sequence_is_one_kernel_with_a_loop() -> None:
     executable = compile_module(module)
     assert len(executable.calls) == 1
     np.testing.assert_array_equal(executable(gates, initial), interpreter.run(module, [gates, initial])[0])
+
+
+def rounded_module(sizes: tuple[int, int, int]) -> ir.Module:
+    """Products of a hidden state that is rounded to 8 bits with whole numbers."""
+    steps, batch, hidden = sizes
+    types = [tensor((steps, batch, 4 * hidden), "f32"), tensor((batch, 2 * hidden), "f32")]
+    random = np.random.default_rng(4)
+
+    def body(*values: ir.Value) -> ir.Value:
+        weights = constant(random.integers(-127, 128, (hidden, 4 * hidden)).astype(np.float32))
+        scales = constant(random.uniform(0.001, 0.01, 4 * hidden).astype(np.float32))
+        return build(F32LstmOp, values[0], weights, values[1], scales, element="f32").output
+
+    return graph(types, body)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_state_that_each_step_rounds_to_eight_bits(sizes: tuple[int, int, int]) -> None:
+    check(rounded_module(sizes))
+
+
+def test_the_reference_rounds_the_state_by_the_range_of_all_of_it() -> None:
+    gates, initial = numbers(3, 2, 20), numbers(2, 10, seed=1)
+    (found,) = interpreter.run(rounded_module((3, 2, 5)), [gates, initial])
+    random = np.random.default_rng(4)
+    weights, scales = random.integers(-127, 128, (5, 20)), random.uniform(0.001, 0.01, 20)
+    hidden, cell = initial[:, :5].astype(np.float64), initial[:, 5:].astype(np.float64)
+    for step in range(3):
+        low, high = min(hidden.min(), 0), max(hidden.max(), 0)
+        scale = (high - low) / 255
+        values = np.clip(np.rint(hidden / scale), -np.rint(-low / scale), 255 - np.rint(-low / scale))
+        i, f, g, o = np.split(gates[step] + (values @ weights) * scale * scales, 4, axis=1)
+        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+        hidden = sigmoid(o) * np.tanh(cell)
+        assert_floats_within(found[step + 1], np.concatenate([hidden, cell], axis=1), "layer")
+
+
+def test_a_state_of_zeros_is_rounded_to_zeros() -> None:
+    module, gates = rounded_module((1, 1, 4)), numbers(1, 1, 16)
+    (found,) = interpreter.run(module, [gates, np.zeros((1, 8), np.float32)])
+    i, _, g, o = np.split(gates[0], 4, axis=1)
+    cell = sigmoid(i) * np.tanh(g)
+    assert_floats_within(found[1], np.concatenate([sigmoid(o) * np.tanh(cell), cell], axis=1), "formula")

@@ -9,8 +9,9 @@ from loop_models import Loop
 
 import qdialect
 from qdialect.diagnostics import ImportModelError
-from qdialect.frontends.tflite import import_tflite, importer
+from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.folding import fold_constants
+from qdialect.frontends.tflite.reader import read_graph
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 
@@ -18,7 +19,7 @@ LOOP = Loop()
 
 
 def kinds(model: Loop) -> list[str]:
-    graph, _ = importer.read_model(model.content())
+    graph = read_graph(model.content())
     return [operator.kind for operator in fold_constants(graph).operators]
 
 

@@ -35,6 +35,8 @@ class Cell:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inner_bias: Array | None = None
     """[H], of a unit that resets after its product."""
+    scales: Array | None = None
+    """[G * H], of products of a hidden state that is rounded to 8 bits with whole numbers."""
 
     @property
     def hidden(self) -> int:
@@ -106,7 +108,7 @@ class States(F32Tensor):
 
     def _cell(self, emitter: Emitter, gates: ir.Value, start: ir.Value) -> ir.Value:
         cell = self.cell
-        inner = [] if cell.inner_bias is None else [emitter.constant(cell.inner_bias)]
+        inner = [emitter.constant(array) for array in (cell.inner_bias, cell.scales) if array is not None]
         weights = emitter.constant(cell.recurrence)
         return emitter.build(cell.op_class, gates, weights, start, *inner, element="f32", **cell.attributes)
 

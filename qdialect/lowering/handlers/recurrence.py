@@ -18,14 +18,23 @@ from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.graph import GraphLowering, dim_strides, lowers
 from qdialect.lowering.kernels.elementwise import Emit, MapOperand, emit_map
 from qdialect.lowering.kernels.expression import emit_expression
-from qdialect.lowering.kernels.folds import F32_PRODUCTS
-from qdialect.lowering.kernels.reduction import Finish, Reduced, Reduction, emit_reduction
+from qdialect.lowering.kernels.folds import F32_MAXIMUM, F32_MINIMUM, F32_PRODUCTS
+from qdialect.lowering.kernels.reduction import Finish, Fold, Reduced, Reduction, emit_reduction
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.storage import Storage
 from qdialect.lowering.strategy import rows_for
 from qdialect.lowering.strides import row_major
-from qdialect.quant_math.recurrence import gate_function, gru_hidden, lstm_cell, lstm_hidden
+from qdialect.quant_math.expressions import Expression
+from qdialect.quant_math.recurrence import (
+    gate_function,
+    gru_hidden,
+    lstm_cell,
+    lstm_hidden,
+    rounded_state,
+    state_point,
+    state_scale,
+)
 
 _LANES = 16
 # Vectors of accumulators that a product keeps at a time: enough that no sum waits for the one before it.
@@ -44,8 +53,14 @@ def _lstm(lowering: GraphLowering, op: F32LstmOp) -> None:
     def output(body: Body, values: Sequence[Value]) -> Value:
         return emit_expression(body, lstm_hidden(gate, op.output_activation), *values)
 
+    rounded = (
+        None if op.scales is None else _RoundedState(steps, replace(steps.operand("scales", op.scales), strides=(0, 1)))
+    )
     with steps.each() as step:
-        steps.product(step.before(), 4 * hidden, sums, [step.gates()], _added)
+        if rounded is None:
+            steps.product(step.before(), 4 * hidden, sums, [step.gates()], _added)
+        else:
+            rounded.product(step.before(), 4 * hidden, sums, step.gates())
         i, f, g, o = (steps.part(sums, index * hidden) for index in range(4))
         steps.map([i, f, g, step.before(hidden)], step.after(hidden), cell)
         steps.map([o, step.after(hidden)], step.after(), output)
@@ -216,6 +231,64 @@ class _Steps:
         """The row [B, ...] of `operand` at a time, `offset` elements further on."""
         start = self.kernel.multiple(index, operand.strides[0])
         return MapOperand(operand.source, operand.strides[1:], operand.offset + offset, start)
+
+
+@dataclass
+class _RoundedState:
+    """Products with a hidden state that is quantized by its range: numbers of a step, and the rounded state."""
+
+    steps: _Steps
+    scales: MapOperand
+    """Of the columns of the weights."""
+
+    def __post_init__(self) -> None:
+        numbers = (replace(self.steps.scratch(name, 1), strides=(0, 0)) for name in ("low", "high", "scale", "point"))
+        self._low, self._high, self._scale, self._point = numbers
+        self._rounded = self.steps.scratch("rounded", self.steps.op.hidden)
+
+    def product(self, rows: MapOperand, width: int, output: MapOperand, gates: MapOperand) -> None:
+        """``gates + (rows, rounded) times the weights * (scale * scales)``."""
+        self._extreme(rows, F32_MINIMUM, self._low)
+        self._extreme(rows, F32_MAXIMUM, self._high)
+        self._number([self._low, self._high], self._scale, state_scale())
+        self._number([self._low, self._scale], self._point, state_point())
+        self.steps.map([rows, self._scale, self._point], self._rounded, _emitted(rounded_state()))
+        self.steps.product(self._rounded, width, output, [gates, self._scale, self.scales], _scaled_and_added)
+
+    def _extreme(self, rows: MapOperand, fold: Fold, output: MapOperand) -> None:
+        """The least or the largest of all numbers and 0."""
+        steps = self.steps
+        source = Reduced(replace(rows, strides=(0,)), rows.strides)
+        emit_reduction(
+            steps.kernel,
+            Reduction(
+                (1,),
+                (steps.batch, steps.op.hidden),
+                [source],
+                [],
+                replace(output, strides=(0,)),
+                fold,
+                _total,
+                _LANES,
+                1,
+            ),
+        )
+
+    def _number(self, operands: Sequence[MapOperand], output: MapOperand, expression: Expression) -> None:
+        emit_map(self.steps.kernel, (1, 1), operands, output, _emitted(expression), 1)
+
+
+def _emitted(expression: Expression) -> Emit:
+    return lambda body, values: emit_expression(body, expression, *values)
+
+
+def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
+    return total
+
+
+def _scaled_and_added(body: Body, total: Value, extras: Sequence[Value]) -> Value:
+    gates, scale, own = extras
+    return body.add(body.multiply(total, body.multiply(scale, own)), gates)
 
 
 def _columns(operand: MapOperand, first: int) -> MapOperand:

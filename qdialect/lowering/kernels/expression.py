@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdialect.lowering.kernels.body_machine import emit_shared
+from qdialect.lowering.kernels.body_machine import SHARED, emit_shared
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math.expressions import Expression, fold
 
@@ -23,6 +23,10 @@ def emit_expression(body: Body, expression: Expression, *values: Value) -> Value
 
 
 def _emit_node(body: Body, op: str, operands: Sequence[Value]) -> Value:
-    if op.startswith("math."):
+    if op in SHARED:
         return emit_shared(body, op, operands[0])
+    if op == "arith.cmpf":
+        return body.compare("ogt", *operands)
+    if op == "arith.select":
+        return body.select(*operands)
     return body.unary(op, *operands) if len(operands) == 1 else body.binary(op, *operands)

@@ -57,6 +57,22 @@ F32_PRODUCTS = Fold("f32", 0.0, _add_product, lambda body, a, b: body.add(a, b),
 """The sum of products of two f32 operands, each product rounded before it is added, in order."""
 
 
+def _extreme(op: str) -> Fold:
+    """The most extreme of f32 values and 0."""
+
+    def join(body: Body, acc: Value, value: Value) -> Value:
+        return body.binary(op, acc, value)
+
+    return Fold("f32", 0.0, lambda body, acc, values: join(body, acc, values[0]), join)
+
+
+F32_MAXIMUM = _extreme("arith.maximumf")
+"""The largest of f32 values and 0."""
+
+F32_MINIMUM = _extreme("arith.minimumf")
+"""The least of f32 values and 0."""
+
+
 def quotient_float(largest: int, maximum: int) -> str:
     """The float in which a total of up to `maximum` values of magnitude `largest` is divided exactly by their count.
 

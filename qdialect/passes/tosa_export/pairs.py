@@ -71,7 +71,7 @@ def _requantized(
     op: BinaryOp, value: ir.Value, params: RequantizeParameters, rounding: Rounding, bound: int
 ) -> ir.Value:
     element = element_of(op.output.type)
-    return requantized_bytes(value, params, rounding, bound, op.output_zero_point, op.output_bounds, element)
+    return requantized_bytes(value, params, rounding, bound, op.output_zero_point, op.quantization.bounds, element)
 
 
 @exports(AddOp)
@@ -113,12 +113,12 @@ def _signed_sum(export: Export, op: AddOp | SubOp, sign: int, arithmetic: AddAri
 
 
 def _finished(op: BinaryOp, value: ir.Value) -> ir.Value:
-    return held(clamp(value, *op.output_bounds), element_of(op.output.type))
+    return held(clamp(value, *op.quantization.bounds), element_of(op.output.type))
 
 
 def _shifted(export: Export, op: AddOp | SubOp, join: str, roundings: tuple[Rounding, Rounding]) -> ir.Value:
     """Operands at twice the larger scale with 20 more bits: at once, or shifted and multiplied as TFLite does."""
-    common = scale_of_sum(*op.quant_params)
+    common = scale_of_sum(*op.quantization.params)
     operands = [
         _lifted(value, point, multiplier_of(m), roundings[0])
         for (value, point), m in zip(_sides(export, op), (common.lhs, common.rhs), strict=True)
@@ -174,8 +174,8 @@ def _of_floats(export: Export, op: BinaryOp, name: str, scaling: Scaling = Scali
     ]
     result, output = apply(name, *values), op.output_params
     if scaling is Scaling.DIVIDE:
-        quantized = quotient(result, output.scale, output.zero_point, op.output_bounds, FloatRounding.HALF_EVEN)
+        quantized = quotient(result, output.scale, output.zero_point, op.quantization.bounds, FloatRounding.HALF_EVEN)
         return held(quantized, element_of(op.output.type))
     product = apply("mul", result, np.asarray(scale_factors(output.scale, scaling), np.float32))
-    found = rounded_floats(product, output.zero_point, op.output_bounds, Rounding.F32_RNE_ZP_LAST)
+    found = rounded_floats(product, output.zero_point, op.quantization.bounds, Rounding.F32_RNE_ZP_LAST)
     return held(found, element_of(op.output.type))

@@ -17,6 +17,10 @@ from qdialect.frontends.planning.tensors import Computed
 
 @imports("com.microsoft.DynamicQuantizeMatMul")
 def _dynamic_quantize_matmul(call: Call) -> Computed:
+    return dynamic_product(call)
+
+
+def dynamic_product(call: Call) -> Computed:
     """Data f32, matrix, its scale, its zero point and a bias; the data is quantized by DynamicQuantizeLinear."""
     call.count(3, 5)
     values, scale, point = dynamic_quantization(call, [call.name] * 3)

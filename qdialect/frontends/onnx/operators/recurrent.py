@@ -1,4 +1,4 @@
-"""LSTM, GRU, RNN and DynamicQuantizeLSTM: the gates of the whole sequence by one product, then a cell over time.
+"""LSTM, GRU and RNN: the gates of the whole sequence by one product, then a cell over time.
 
 A product of a quantized sequence and constant quantized weights is one of integers, as everywhere; the cell is float32.
 """
@@ -37,7 +37,7 @@ class _Kind:
 
 
 _SIGMOID, _TANH = CellActivation.SIGMOID, CellActivation.TANH
-_KINDS = {
+KINDS = {
     "LSTM": _Kind(
         F32LstmOp,
         (0, 2, 3, 1),
@@ -49,34 +49,14 @@ _KINDS = {
 _SEQUENCE_LENS, _INITIAL, _PEEPHOLES = 4, 5, 7
 
 
-@imports(*_KINDS)
+@imports(*KINDS)
 def _recurrent(call: Call) -> tuple[Tensor, ...]:
     call.count(3, 8 if call.node.kind == "LSTM" else 6)
-    return _Layer(call, _KINDS[call.node.kind]).results(call.constant(1), call.constant(2))
-
-
-@imports("com.microsoft.DynamicQuantizeLSTM")
-def _dynamic_quantize_lstm(call: Call) -> tuple[Tensor, ...]:
-    """With the numbers that the weights stand for, [D, I, 4 * H] and [D, H, 4 * H]; data is not rounded to 8 bits."""
-    call.count(12)
-    weights = [_dequantized(call, index, parameters).transpose(0, 2, 1) for index, parameters in ((1, 8), (2, 10))]
-    return _Layer(call, _KINDS["LSTM"]).results(*weights)
-
-
-def _dequantized(call: Call, index: int, parameters: int) -> Array:
-    """Weights [D, K, N] with scales and zero points of each direction, or of each of its columns."""
-    values, scale, points = (call.constant(i) for i in (index, parameters, parameters + 1))
-    require(values.ndim == 3, f"input {index} must have 3 dimensions, but got {values.ndim}")
-    holds = scale.dtype == np.float32 and points.dtype == values.dtype and str(values.dtype) in ("int8", "uint8")
-    require(holds, f"input {index} must be i8 or ui8 with a zero point of its type and an f32 scale")
-    wanted = [(values.shape[0],), (values.shape[0], values.shape[2])]
-    require(scale.shape in wanted and points.shape in wanted, f"scale must have the shape {list(wanted[0])}")
-    scales, zeros = (one.reshape(values.shape[0], 1, -1) for one in (scale, points))
-    return (values.astype(np.int32) - zeros.astype(np.int32)).astype(np.float32) * scales
+    return Layer(call, KINDS[call.node.kind]).results(call.constant(1), call.constant(2))
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """A node whose inputs are those of an operator of `kind`."""
 
     call: Call
@@ -133,10 +113,11 @@ class _Layer:
         call, hidden = self.call, recurrence.shape[2]
         order = np.arange(int(recurrence.shape[1])).reshape(-1, hidden)[list(self.kind.gates)].ravel()
         sequence = self._sequence
-        products = self._products(sequence, weights[index][order], index, order)
+        products = self.products(sequence, weights[index][order], index, order)
         attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
-        cell = Cell(self.kind.op_class, own + inner, np.ascontiguousarray(recurrence[index][order].T), attributes)
+        matrix, scales = np.ascontiguousarray(recurrence[index][order].T), self.scales(index, order)
+        cell = Cell(self.kind.op_class, own + inner, matrix, attributes, scales=scales)
         if call.node.kind == "GRU" and call.attribute("linear_before_reset", 0):
             last = slice(2 * hidden, None)
             gates = np.concatenate([(own + inner)[: 2 * hidden], own[last]])
@@ -144,7 +125,12 @@ class _Layer:
         initial = tuple(self._initial(_INITIAL + i, index, hidden) for i in range(self.kind.op_class.state_count))
         return States.of(products, initial, cell, self._lengths(sequence.shape[0], sequence.shape[1]))
 
-    def _products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
+    def scales(self, index: int, order: Array) -> Array | None:
+        """What the products of a direction with a rounded hidden state are multiplied by, in the order of the gates."""
+        del index, order
+        return None
+
+    def products(self, sequence: F32Tensor, rows: Array, index: int, order: Array) -> F32Tensor:
         """The sequence times the transpose of `rows`, those of a direction: of integers where both are quantized."""
         weights = self.call.tensor(1)
         if isinstance(sequence, Quantized) and isinstance(weights, Quantized) and sequence.is_eight_bit:
