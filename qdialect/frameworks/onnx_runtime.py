@@ -44,16 +44,38 @@ def types(content: Callable[[], bytes]) -> list[onnx.ValueInfoProto]:
     from onnx import TensorProto, helper
 
     try:
-        session = _session(content(), 1, is_optimized=False)
+        whole = content()
+        outputs = _session(whole, 1, is_optimized=False).get_outputs()
+        scalars = _scalars(whole, [node.name for node in outputs if not node.shape])
     except ImportModelError:
         return []
     numbers = {name.lower(): number for name, number in TensorProto.DataType.items()}
     found: list[onnx.ValueInfoProto] = []
-    for node in session.get_outputs():
+    for node in outputs:
         held = str(node.type).removeprefix("tensor(").removesuffix(")")
         if held in numbers:
-            found.append(helper.make_tensor_value_info(node.name, numbers[held], node.shape))
+            is_known = node.shape or node.name in scalars
+            found.append(helper.make_tensor_value_info(node.name, numbers[held], node.shape if is_known else None))
     return found
+
+
+def _scalars(content: bytes, names: Sequence[str]) -> set[str]:
+    """Those of `names` that are known to have no dimension: ONNX Runtime says the same of an unknown rank.
+
+    The shape of a scalar is a tensor without elements, that of another tensor a tensor of some elements.
+    """
+    import onnx
+
+    if not names:
+        return set()
+    model = onnx.ModelProto()
+    model.ParseFromString(content)
+    shapes = {f"shape of {name}": name for name in names}
+    for shape, name in shapes.items():
+        model.graph.node.append(onnx.helper.make_node("Shape", [name], [shape]))
+        model.graph.output.append(onnx.helper.make_tensor_value_info(shape, onnx.TensorProto.INT64, None))
+    session = _session(model.SerializeToString(), 1, is_optimized=False)
+    return {shapes[node.name] for node in session.get_outputs() if node.name in shapes and node.shape == [0]}
 
 
 def _session(content: bytes, threads: int, *, is_optimized: bool) -> Any:

@@ -340,3 +340,25 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     with pytest.raises(ImportModelError, match="operator is not supported"):
         qdialect.compile(pipe, fallback="framework")
     writer.join()
+
+
+def repeated(b: ModelBuilder, value: str) -> str:
+    """Squared twice by a loop, whose result may have another shape after each turn."""
+    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 8, 16, 16)) for name in ("v", "w")]
+    turn = helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [])
+    goes, stays = (helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, []) for name in ("c", "d"))
+    nodes = [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Mul", ["v", "v"], ["w"])]
+    body = helper.make_graph(nodes, "body", [turn, goes, infos[0]], [stays, infos[1]])
+    return b.node("Loop", b.constant(np.array(2, np.int64)), b.constant(np.array(True)), value, body=body)
+
+
+def test_a_tensor_of_unknown_rank_is_no_scalar(tmp_path: Path) -> None:
+    b = ModelBuilder()
+    x = b.input("image", (1, 8, 16, 16))
+    path = tmp_path / "loop.onnx"
+    path.write_bytes(b.finish(b.node("Sqrt", b.node("Relu", repeated(b, x))), dtype=np.float32))
+    executable = qdialect.compile(path, fallback="framework")
+    reasons = {name: reason for region in executable.regions for name, reason in region.reasons.items()}
+    assert reasons["node 1 Relu ('t1')"] == "reads 't0': its type and shape are not known"
+    image = np.random.default_rng(0).normal(size=(1, 8, 16, 16)).astype(np.float32)
+    np.testing.assert_array_equal(executable(image), np.sqrt(np.maximum(image**2 * image**2, 0)))
