@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from qdialect.diagnostics import ParseError, QDialectError
@@ -38,7 +39,9 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
             draft.publish(contents[draft.path])
     finally:
         for draft in drafts:
-            draft.file.unlink(missing_ok=True)
+            # A draft that could not be written is not there, and perhaps its folder is not either.
+            with suppress(OSError):
+                draft.file.unlink()
 
 
 class _Draft:

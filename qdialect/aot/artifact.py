@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ from qdialect.aot.object_file import object_file
 from qdialect.diagnostics import CompileError
 from qdialect.lowering.lowered import Lowered
 from qdialect.target import Target
+
+_X86_64 = ("x86_64", "AMD64")
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,12 @@ def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]
     """The artifact of a network that was lowered for each of `targets`, those with the most features first.
 
     `lowered` are at phase `llvm`, of one context, and are used up. Raises `InputError` for a name that C does not
-    allow, and `CompileError` for code with a clock, which is not to be kept.
+    allow, and `CompileError` for code with a clock, which is not to be kept, and on a machine that is not x86-64.
     """
-    first = lowered[0]
+    first, machine = lowered[0], platform.machine()
+    if machine not in _X86_64:
+        # LLVM's JIT compiler makes code for the kind of machine that it runs on.
+        raise CompileError(f"files of networks are compiled on x86-64 machines, but this one is {machine}")
     if first.clocked:
         raise CompileError("code with a clock is for profiles, and cannot be written into a file")
     versions = tuple(_version(target, one) for target, one in zip(targets, lowered, strict=True))

@@ -171,3 +171,11 @@ def test_threads_need_no_runtime_to_be_compiled_for(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("QDIALECT_OPENMP", "/nowhere/libomp.so")
     assert command.main(["net.mlir", "-o", "out.o", "--emit", "obj", "--threads", "2"]) == 0
     assert "out_run_threads" in Path("out.h").read_text()
+
+
+def test_another_kind_of_machine_is_refused(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    said = failed(capsys, model, "-o", "out.so", "--mcpu", "x86-64")
+    assert said == "error: files of networks are compiled on x86-64 machines, but this one is aarch64\n"

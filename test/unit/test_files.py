@@ -1,6 +1,7 @@
 """Files that users name: what is read, and what is refused before it is."""
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 import qdialect
 from qdialect import files
-from qdialect.diagnostics import ImportModelError, ParseError, QDialectError
+from qdialect.diagnostics import ImportModelError, ParseError, QDialectError, printable
 
 SUFFIXES = (".mlir", ".mlirbc", ".tflite", ".onnx", ".pt2")
 
@@ -66,3 +67,25 @@ def test_a_path_with_nul_is_named_as_such(suffix: str) -> None:
 def test_parse_names_nul_in_a_path(path: str | Path) -> None:
     with pytest.raises(ParseError, match="a path must not contain a NUL character"):
         qdialect.parse(path)
+
+
+@pytest.mark.parametrize("name", ["file/x", "missing/x", "folder", "a\0b"])
+def test_files_are_written_all_or_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"old")
+    good = tmp_path / "good"
+    with pytest.raises(QDialectError, match=f"cannot write '{re.escape(printable(str(tmp_path / name)))}': "):
+        files.write_files({good: b"new", tmp_path / "file": b"new", tmp_path / name: b"new"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_link_stays_one_and_a_device_is_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "file").chmod(0o600)
+    (tmp_path / "link").symlink_to("file")
+    files.write_files({tmp_path / "link": b"new", Path(os.devnull): b"nothing"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
