@@ -32,7 +32,7 @@ enum qdialect_quantization {{
 /* An input or output. Offsets are in bytes from the start of the qdialect_network that it is part of. */
 typedef struct qdialect_tensor {{
   uint64_t size;         /* bytes of the array */
-  double scale;          /* real value = scale * (quantized value - zero_point) */
+  double scale;          /* f32 value = scale * (quantized value - zero_point) */
   int64_t zero_point;
   uint32_t quantization; /* a sum of qdialect_quantization: which of the two are known */
   uint32_t dtype;        /* a qdialect_dtype */

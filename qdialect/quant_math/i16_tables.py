@@ -15,7 +15,7 @@ _SEGMENTS = 512
 _LOW, _HIGH = -(2**15), 2**15 - 1
 
 Function = Callable[[FloatArray], FloatArray]
-"""Of real numbers; the dtype of the result is that of its argument."""
+"""Of floats; the dtype of the result is that of its argument."""
 
 
 @dataclass(frozen=True)
