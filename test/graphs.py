@@ -1,6 +1,8 @@
 """Small graphs for the tests of passes, and the comparison before against after."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -22,9 +24,20 @@ Window = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int
 Body = Callable[[ir.Value], Results] | Callable[[ir.Value, ir.Value], Results]
 
 
+_NUMBERS = count()
+# A context keeps every constant that it has seen.
+_GRAPHS_OF_A_CONTEXT = 50
+
+
+@lru_cache(maxsize=1)
+def _context(_: int) -> ir.Context:
+    """A context that several graphs share: to make one and to end it takes longer than to test a pattern."""
+    return make_context()
+
+
 def graph(inputs: Sequence[str], body: Body) -> ir.Module:
     """A module whose @main takes tensors of the types `inputs`; `body` gets its arguments and returns its results."""
-    with make_context(), ir.Location.unknown():
+    with _context(next(_NUMBERS) // _GRAPHS_OF_A_CONTEXT), ir.Location.unknown():
         module = ir.Module.create()
         types = [ir.Type.parse(text) for text in inputs]
         with ir.InsertionPoint(module.body):

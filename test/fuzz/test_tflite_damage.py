@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tflite
 from deadline import deadline
-from flatbuffers import Builder
+from tflite_graphs import small_network
 
 from qdialect._mlir import ir
 from qdialect.context import make_context
@@ -15,7 +14,6 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.dialect.type_constraints import dtype_of, shape_of
 from qdialect.frontends.tflite import import_tflite, write_mobilenet
 from qdialect.frontends.tflite.reader import read_graph
-from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
 
 CONTEXT = make_context()
@@ -32,34 +30,7 @@ def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture(scope="module")
 def small() -> bytes:
-    """A convolution, a sum and a softmax in less than 2 KB."""
-
-    def conv_options(builder: Builder) -> int:
-        tflite.Conv2DOptionsStart(builder)
-        tflite.Conv2DOptionsAddStrideH(builder, 1)
-        tflite.Conv2DOptionsAddStrideW(builder, 1)
-        return tflite.Conv2DOptionsEnd(builder)
-
-    def add_options(builder: Builder) -> int:
-        tflite.AddOptionsStart(builder)
-        return tflite.AddOptionsEnd(builder)
-
-    def softmax_options(builder: Builder) -> int:
-        tflite.SoftmaxOptionsStart(builder)
-        tflite.SoftmaxOptionsAddBeta(builder, 1.0)
-        return tflite.SoftmaxOptionsEnd(builder)
-
-    writer, code, kind = ModelWriter("small"), tflite.BuiltinOperator, tflite.BuiltinOptions
-    one, shape = Quantization((0.5,), (3,)), (1, 2, 2, 2)
-    x, y, z = (writer.tensor(name, shape, np.int8, one) for name in "xyz")
-    p = writer.tensor("p", shape, np.int8, Quantization((1 / 256,), (-128,)))
-    weight = np.arange(4, dtype=np.int8).reshape(2, 1, 1, 2)
-    w = writer.constant("w", weight, Quantization((0.5, 0.25), (0, 0)))
-    b = writer.constant("b", np.array([7, -7], dtype=np.int32), Quantization((0.25, 0.125), (0, 0)))
-    writer.operator(code.CONV_2D, [x, w, b], y, kind.Conv2DOptions, conv_options)
-    writer.operator(code.ADD, [y, x], z, kind.AddOptions, add_options)
-    writer.operator(code.SOFTMAX, [z], p, kind.SoftmaxOptions, softmax_options)
-    return writer.finish([x], [p])
+    return small_network()
 
 
 def outcome(content: bytes) -> str:

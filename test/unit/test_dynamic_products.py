@@ -115,7 +115,8 @@ def test_convolution(data: tuple[int, ...], weight: tuple[int, ...], attributes:
 @pytest.mark.parametrize("groups", [1, 24])
 @pytest.mark.parametrize("element", ["i8", "ui8"])
 def test_padding_is_a_known_zero_point(element: str, groups: int, target: str) -> None:
-    weight, how = (24, 3, 3, 24 // groups), {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
+    weight = (24, 3, 3, 24 // groups)
+    how: dict[str, Any] = {"padding": (0, 1, 2, 1), "groups": groups, "strides": (2, 1)}
     Product(DynamicConv2DOp, (2, 9, 7, 24), weight, element, known=("zero_point",), **how).check(target)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch_archives
 from onnx_graphs import ModelBuilder
+from tflite_graphs import small_network
 
 from qdialect.cli import bench_arguments, compile, import_model, opt, run
-from qdialect.frontends.tflite import write_mobilenet
 
 MODULE = """
 func.func @main(%x: tensor<2x3xi8>, %y: tensor<2xi8>) -> (tensor<2x3xi8>, tensor<2xi8>) {
@@ -58,8 +58,8 @@ def examples_of(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with the files that the examples name."""
-    write_mobilenet(str(tmp_path / "model.tflite"), size=32)
-    np.save(tmp_path / "image.npy", np.zeros((1, 32, 32, 3), np.uint8))
+    (tmp_path / "model.tflite").write_bytes(small_network())
+    np.save(tmp_path / "image.npy", np.zeros((1, 2, 2, 2), np.int8))
     (tmp_path / "model.mlir").write_text(MODULE)
     np.save(tmp_path / "a.npy", np.zeros((2, 3), np.int8))
     np.save(tmp_path / "b.npy", np.zeros(2, np.int8))

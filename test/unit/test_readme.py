@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx_graphs import ModelBuilder
+from tflite_graphs import small_network
 
 from qdialect.cli import bench, compile, import_model, opt, run
-from qdialect.frontends.tflite import write_mobilenet
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
@@ -24,7 +24,7 @@ COMMANDS = {
 
 def test_the_commands_of_the_tour_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_mobilenet("model.tflite", size=32)
+    Path("model.tflite").write_bytes(small_network())
     builder = ModelBuilder()
     relu = builder.node("Relu", builder.input("image", (1, 4)))
     Path("model.onnx").write_bytes(builder.finish(relu, dtype=np.float32))

@@ -38,7 +38,11 @@ def _frameworks(monkeypatch: pytest.MonkeyPatch, runner: Runner | Exception) -> 
 
     monkeypatch.setattr(frameworks, "load", load)
     monkeypatch.setattr(frameworks, "load_plain", load)
-    monkeypatch.setattr(units, "measured_units", lambda *_: (None, Agreement(1, 2, 3, 4)))
+
+    def measured_units(*_: object) -> tuple[None, Agreement]:
+        return None, Agreement(1, 2, 3, 4)
+
+    monkeypatch.setattr(units, "measured_units", measured_units)
 
 
 def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

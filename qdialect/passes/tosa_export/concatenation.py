@@ -23,8 +23,8 @@ def _part(export: Export, op: ConcatOp, index: int) -> ir.Value:
     values = np.arange(info.min, int(info.max) + 1).astype(info.dtype)
     own = QuantParams(op.input_scales[index], op.input_zero_points[index])
     output = QuantParams(op.output_scale, op.output_zero_point)
-    how = (*range_of(op.output.type), op.rounding, op.multiplier)
-    found = elementwise.concat([values], [own], 0, output, *how).astype(target)
+    found = elementwise.concat([values], [own], 0, output, range_of(op.output.type), op.rounding, op.multiplier)
+    found = found.astype(target)
     held = export.value(source)
     if np.array_equal(signed(found), signed(values)):
         return held
