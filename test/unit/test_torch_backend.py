@@ -80,7 +80,8 @@ def test_other_shapes_compile_again(dynamic: bool | None) -> None:
 def test_unsupported_nodes_are_in_the_text() -> None:
     class Net(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return torch.special.bessel_j0(quantized(x, 0.1, 0, torch.int8))
+            special: Any = torch.special
+            return special.bessel_j0(quantized(x, 0.1, 0, torch.int8))
 
     with pytest.raises(Exception, match=r"'torch\.compile' uses what is not supported, in 1 place") as caught:
         compiled(Net(), options={"fallback": "none"})(rows(2))
