@@ -189,6 +189,23 @@ def test_other_types_are_refused() -> None:
     assert note == "input 'arguments_0': type must be i1, i8, ui8, i16, i32, i64 or f32, but got float64"
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_scale_that_no_integers_hold(is_known: bool) -> None:
+    """Masks are the smallest float32 numbers; their quantizer writes a scale around 1e36."""
+    drawn = np.random.default_rng(3).normal(size=(5, 7)).astype(np.float32)
+    mask = torch.tensor(np.triu(np.full((5, 7), np.finfo(np.float32).min)))
+
+    def masked(x: Tensor) -> Tensor:
+        wide = mask if is_known else mask + x
+        return x + dequantized(
+            quantized(wide, 1.3344405750530544e36, 127, torch.int8), 1.3344405750530544e36, 127, torch.int8
+        )
+
+    program = torch.export.export(Lambda(masked), (torch.tensor(drawn),))
+    found = qdialect.compile(import_torch(program))(drawn)
+    assert np.array_equal(found, masked(torch.tensor(drawn)).numpy())
+
+
 def test_an_open_batch_is_that_of_the_caller() -> None:
     sizes = {"arguments": ({0: torch.export.Dim("batch")},)}
     program = torch.export.export(Lambda(values), (torch.zeros(2, 3),), dynamic_shapes=sizes)

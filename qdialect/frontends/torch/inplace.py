@@ -93,7 +93,7 @@ class _Memory:
         found: list[Node] = []
         value = node.name
         for view in path:
-            source = view.arguments["self"].name
+            source: str = view.arguments["self"].name
             held = {**view.arguments, "self": Ref(self.now.get(source, source)), "src": Ref(value)}
             value = f"{node.name}.{source}"
             outputs = self._nodes[source].outputs

@@ -8,10 +8,10 @@ from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import element_name
 from qdialect.frontends.onnx.operators.registry import Call, imports
-from qdialect.frontends.onnx.operators.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import Constant, Tensor, known, quantize_along
+from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.profiles import ORT
 from qdialect.quant_math import quantize_array
 
@@ -71,7 +71,7 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
-    wide = wide_scale_of(call, 1)
+    wide = wide_scale_of(call.tensor(1))
     if wide is not None:
         value = call.value(0)
         (zero_point,), _ = zero_points_of(call, 2, 1, value.element)
@@ -85,7 +85,7 @@ def _quantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
     require(call.attribute("block_size", 0) == 0, "blocks are not supported")
     default = element_name(call.attribute("output_dtype", 0) or _UNSIGNED)
-    wide = wide_scale_of(call, 1)
+    wide = wide_scale_of(call.tensor(1))
     if wide is not None:
         (zero_point,), element = zero_points_of(call, 2, 1, default)
         return plainly_quantized(call, call.f32(0).f32(call.plan, call.name), element, wide, zero_point)

@@ -19,15 +19,18 @@ from qdialect.frontends.planning.tensors import (
     Floats,
     Integers,
     Tensor,
+    clip,
     known,
     quantize_along,
 )
+from qdialect.frontends.planning.wide_scales import plainly_dequantized, plainly_quantized, wide_scale_of
 from qdialect.frontends.torch.model import Element
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeParameters, RunTimeScale, dequantized, quantized_at_run_time
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.profiles import PYTORCH
 from qdialect.quant_math import QuantParams
+from qdialect.quant_math.choices import Scaling
 
 _QUANTIZED = ("i8", "ui8", "i16", "i32")
 _SPACE = "quantized_decomposed"
@@ -97,6 +100,12 @@ def _quantize(call: Call) -> Result:
     parameters = run_time_parameters(call, rounds_last=False)
     if parameters is not None:
         return quantized_at_run_time(call.plan, call.name, call.f32("input"), parameters)
+    wide = wide_scale_of(call.tensor("scale"))
+    if wide is not None:
+        element, point = quantized_element(call, EIGHT_BIT), int(_number(call, "zero_point"))
+        value = call.f32("input").f32(call.plan, call.name)
+        quantized = plainly_quantized(call, value, element, wide, point, Scaling.RECIPROCAL)
+        return clip(call.plan, call.name, quantized, *quantized_bounds(call, element))
     return call.f32("input").quantized(call.plan, call.name, _parameters(call))
 
 
@@ -105,6 +114,9 @@ def _dequantize(call: Call) -> Result:
     at_run_time = run_time_parameters(call, rounds_last=False)
     if at_run_time is not None:
         return dequantized(call.name, quantized_values(call), at_run_time)
+    wide = wide_scale_of(call.tensor("scale"))
+    if wide is not None:
+        return plainly_dequantized(call, quantized_values(call), wide, int(_number(call, "zero_point")))
     parameters, values = _parameters(call), quantized_values(call)
     require(values.element == parameters.element, f"input must be {parameters.element}, but got {values.element}")
     return Quantized(values.shape, values, (parameters.scale,), (parameters.zero_point,))

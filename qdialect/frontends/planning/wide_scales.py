@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
+"""Quantization and dequantization by a scale that no integer arithmetic can hold, in plain float32 arithmetic.
 
 Masks of attention are the smallest float32 numbers, whose quantizer writes scales around 1e36.
 """
@@ -11,30 +11,36 @@ from qdialect._mlir import ir
 from qdialect.dialect.attribute_kinds import is_scale
 from qdialect.dialect.type_constraints import ELEMENT_RANGES
 from qdialect.frontends.common import require
-from qdialect.frontends.onnx.operators.registry import Call
 from qdialect.frontends.planning.emitter import Value
-from qdialect.frontends.planning.plain import Arithmetic, unary
+from qdialect.frontends.planning.plain import Arithmetic, Site, unary
 from qdialect.frontends.planning.tensors import Computed, Constant, Tensor
+from qdialect.quant_math.choices import Scaling
 
 _NARROW = ("i8", "ui8", "i16", "ui16")
 
 
-def wide_scale_of(call: Call, index: int) -> float | None:
-    """Input `index` where it is one scale that is a number, but none of the dialect's."""
-    tensor = call.tensor(index)
-    if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype != "float32":
+def wide_scale_of(tensor: Tensor) -> float | None:
+    """A tensor where it is one scale that is a number, but none of the dialect's."""
+    if not isinstance(tensor, Constant) or tensor.array.size != 1 or tensor.array.dtype.kind != "f":
         return None
     scale = float(tensor.array.ravel()[0])
     return scale if 0 < scale < np.inf and not is_scale(scale) else None
 
 
-def plainly_quantized(call: Call, value: Value, element: str, scale: float, zero_point: int) -> Value:
-    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is the smallest."""
+def plainly_quantized(
+    call: Site, value: Value, element: str, scale: float, zero_point: int, scaling: Scaling = Scaling.DIVIDE
+) -> Value:
+    """``round(x / scale) + zero_point`` to even, within the range of `element`; NaN is the smallest.
+
+    With the scaling by reciprocals ``x * (1 / scale)`` is rounded.
+    """
     require(element in _NARROW, f"output must be {' or '.join(_NARROW)}, but got {element}")
     low, high = (bound - zero_point for bound in ELEMENT_RANGES[element])
 
     def build(s: Arithmetic, x: ir.Value) -> ir.Value:
-        rounded = s.op("math.roundeven", s.op("arith.divf", x, scale))
+        is_product = scaling is Scaling.RECIPROCAL
+        scaled = s.op("arith.mulf", x, 1 / scale) if is_product else s.op("arith.divf", x, scale)
+        rounded = s.op("math.roundeven", scaled)
         raised = s.select(s.compare("gt", rounded, low), rounded, float(low))
         limited = s.select(s.compare("lt", raised, high), raised, float(high))
         whole = s.op("arith.addi", s.convert("arith.fptosi", limited, "i32"), zero_point)
@@ -43,7 +49,7 @@ def plainly_quantized(call: Call, value: Value, element: str, scale: float, zero
     return unary(call, value, element, build)
 
 
-def plainly_dequantized(call: Call, value: Value, scale: float, zero_point: int) -> Tensor:
+def plainly_dequantized(call: Site, value: Value, scale: float, zero_point: int) -> Tensor:
     """``(q - zero_point) * scale``."""
     if value.data is not None:
         with np.errstate(over="ignore"):
