@@ -91,10 +91,8 @@ def keeps_dimensions(builder: Builder) -> int:
     return builder.EndObject()
 
 
-def mean(
-    shape: tuple[int, ...], dtype: type[np.generic], scales: tuple[float, float], points: tuple[int, int]
-) -> bytes:
-    writer = ModelWriter("mean")
+def mean(dtype: type[np.generic], scales: tuple[float, float], points: tuple[int, int]) -> bytes:
+    writer, shape = ModelWriter("mean"), (1, 7, 7, 576)
     before, after = (Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True))
     data = writer.tensor("x", shape, dtype, before)
     axes = writer.constant("axes", np.array([1, 2], np.int32))
