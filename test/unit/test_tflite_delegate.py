@@ -16,6 +16,7 @@ from qdialect.frontends.tflite import import_tflite
 from qdialect.frontends.tflite.reader import read_graph
 from qdialect.frontends.tflite.writer import ModelWriter, Quantization
 from qdialect.reference import interpreter
+from qdialect.runtime import compile_module
 
 Array = NDArray[Any]
 ROWS, DEPTH, COLUMNS = 40, 16, 40
@@ -82,3 +83,49 @@ def test_products_with_constant_matrices_are_the_delegates(shape: tuple[int, ...
 def test_recurrent_operators_are_the_reference_kernels(model: Lstm | Svdf) -> None:
     content = model.content()
     assert check(content, drawn(content, 8)) == 0
+
+
+def keeps_dimensions(builder: Builder) -> int:
+    builder.StartObject(1)
+    builder.PrependBoolSlot(0, True, False)
+    return builder.EndObject()
+
+
+def mean(dtype: type[np.generic], scales: tuple[float, float], points: tuple[int, int]) -> bytes:
+    writer, shape = ModelWriter("mean"), (1, 7, 7, 576)
+    before, after = (Quantization((scale,), (point,)) for scale, point in zip(scales, points, strict=True))
+    data = writer.tensor("x", shape, dtype, before)
+    axes = writer.constant("axes", np.array([1, 2], np.int32))
+    result = writer.tensor("y", (shape[0], 1, 1, shape[3]), dtype, after)
+    kind = tflite.BuiltinOptions.ReducerOptions
+    writer.operator(tflite.BuiltinOperator.MEAN, [data, axes], result, kind, keeps_dimensions)
+    return writer.finish([data], [result])
+
+
+def of_sums(sums: Array, count: int) -> Array:
+    """Columns of `count` elements that add up to the sums."""
+    whole, rest = np.divmod(sums, count)
+    return whole + (np.arange(count)[:, None] < rest)
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [
+        (0.0031957149039953947, 0.003083461197093129),
+        (0.0031957156024873257, 0.00308346189558506),
+        (0.0031957163009792566, 0.0030834549106657505),
+        (0.0031957176979631186, 0.0030834556091576815),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_means_that_are_near_ties(scales: tuple[float, float], dtype: type[np.generic]) -> None:
+    """Of all sums those whose means are the nearest to half-way between two quantized values."""
+    low, high, points = (0, 255, (83, 83)) if dtype is np.uint8 else (-128, 127, (-45, -45))
+    sums = np.arange(low * 49, high * 49 + 1)
+    exact = (sums - 49 * points[0]) / 49 * scales[0] / scales[1]
+    sums = sums[np.argsort(np.abs(exact - np.floor(exact) - 0.5))[:576]]
+    content = mean(dtype, scales, points)
+    values = of_sums(sums, 49).astype(dtype).reshape(1, 7, 7, 576)
+    check(content, [[values]])
+    module = import_tflite(content, profile="tflite-xnnpack")
+    np.testing.assert_array_equal(compile_module(module)(values), interpreter.run(module, [values])[0])

@@ -20,7 +20,6 @@ from qdialect.dialect import (
     AddOp,
     LeakyReluOp,
     LutOp,
-    MeanOp,
     MulOp,
     RequantizeOp,
     ResizeBilinearOp,
@@ -29,6 +28,7 @@ from qdialect.dialect import (
 )
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of
+from qdialect.frontends.tflite.xnnpack_mean import Mean
 from qdialect.passes.matching import rebuilt
 from qdialect.passes.pattern import Pattern, Rewriter, apply_patterns
 from qdialect.passes.tabulate import is_eight_bit
@@ -100,14 +100,6 @@ class _Product(_Restated):
         return TFLITE_XNNPACK.rescale if is_taken and op.rounding is not TFLITE_XNNPACK.rounding else None
 
 
-class _Mean(_Restated):
-    name: ClassVar[str] = "xnnpack-mean"
-    roots: ClassVar[tuple[str, ...]] = ("qnn.mean",)
-
-    def check(self, op: MeanOp) -> dict[str, Any] | None:
-        return TFLITE_XNNPACK.rescale if op.rounding is not TFLITE_XNNPACK.rounding else None
-
-
 class _Sum(_Restated):
     name: ClassVar[str] = "xnnpack-sum"
     roots: ClassVar[tuple[str, ...]] = ("qnn.add", "qnn.sub")
@@ -176,4 +168,4 @@ class _LeakyRelu(_Tabulated):
         return (positive, negative) if is_taken else None
 
 
-_PATTERNS = (_Accumulators, _Product, _Mean, _Sum, _Resize, _Rescale, _LeakyRelu)
+_PATTERNS = (_Accumulators, _Product, Mean, _Sum, _Resize, _Rescale, _LeakyRelu)
