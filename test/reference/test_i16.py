@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from qdialect.quant_math import Multiplier, real_functions
-from qdialect.quant_math.i16_requantize import I16Rounding, i16_requantize, reduced_multiplier, reduced_multipliers
+from qdialect.quant_math.choices import I16Rounding
+from qdialect.quant_math.i16_requantize import i16_requantize, reduced_multiplier, reduced_multipliers
 from qdialect.quant_math.i16_tables import lines_of, sigmoid_lines, table_of
 
 LOW, HIGH = -(2**15), 2**15 - 1
