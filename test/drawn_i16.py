@@ -19,7 +19,7 @@ from qdialect.dialect import (
     build,
 )
 from qdialect.dialect.constants import constant
-from qdialect.quant_math.i16_requantize import I16Rounding
+from qdialect.quant_math.choices import I16Rounding
 
 
 def _weights(d: Draw, shape: Sequence[int]) -> ir.Value:

@@ -17,7 +17,7 @@ from qdialect.dialect.fields import attribute, operand, optional_operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import INDEX, TypeConstraint, element_of, shape_of
 from qdialect.quant_math import Multiplier, real_multiplier
-from qdialect.quant_math.i16_requantize import I16Rounding
+from qdialect.quant_math.choices import I16Rounding
 
 _DATA = TypeConstraint(("i16",))
 _IMAGE = TypeConstraint(("i16",), rank=4)

@@ -35,6 +35,17 @@ class Rounding(StrEnum):
         return self.value.startswith("fixed")
 
 
+class I16Rounding(StrEnum):
+    """How an accumulator becomes a 16-bit quantized value."""
+
+    FIXED32_DOUBLE = "fixed32_double"
+    """By a Q31 multiplier with two roundings: TFLite's kernels with int32 accumulators."""
+    FIXED16_UP = "fixed16_up"
+    """By a Q15 multiplier, ties up: TFLite's kernels with int64 accumulators."""
+    F64_NEAREST = "f64_nearest"
+    """By a float64 multiplier, ties away from zero: TFLite's FULLY_CONNECTED."""
+
+
 class Multiplier(StrEnum):
     """In which precision M = s_x * s_w / s_y is evaluated: the last bit of M can move a tie."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math.choices import Multiplier, Rounding
+from qdialect.quant_math.choices import I16Rounding, Multiplier, Rounding
 from qdialect.quant_math.fixed_point import INT32_MAX, INT32_MIN, IntArray, multiply_by_quantized_multiplier
 from qdialect.quant_math.multipliers import quantize_multiplier, real_multiplier
 
@@ -16,17 +15,6 @@ _LOW_BITS = 16
 # The largest Q31 number that does not round to 2^15 without its low bits.
 _LARGEST_ROUNDED = 0x7FFF0000
 _LARGEST_REDUCED = 0x7FFF
-
-
-class I16Rounding(StrEnum):
-    """How an accumulator becomes a 16-bit quantized value."""
-
-    FIXED32_DOUBLE = "fixed32_double"
-    """By a Q31 multiplier with two roundings: TFLite's kernels with int32 accumulators."""
-    FIXED16_UP = "fixed16_up"
-    """By a Q15 multiplier, ties up: TFLite's kernels with int64 accumulators."""
-    F64_NEAREST = "f64_nearest"
-    """By a float64 multiplier, ties away from zero: TFLite's FULLY_CONNECTED."""
 
 
 def reduced_multiplier(q: int, e: int) -> tuple[int, int]:

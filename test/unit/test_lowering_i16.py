@@ -26,7 +26,7 @@ from qdialect.dialect import (
 from qdialect.dialect.constants import constant
 from qdialect.dialect.type_constraints import NUMPY_DTYPES
 from qdialect.quant_math import Division
-from qdialect.quant_math.i16_requantize import I16Rounding
+from qdialect.quant_math.choices import I16Rounding
 from qdialect.reference import interpreter
 from qdialect.runtime import compile_module
 

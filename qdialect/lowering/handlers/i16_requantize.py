@@ -19,7 +19,8 @@ from qdialect.lowering.kernels.elementwise import Emit
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import Rounding, real_multiplier, requantize_parameters
-from qdialect.quant_math.i16_requantize import I16Rounding, reduced_multipliers
+from qdialect.quant_math.choices import I16Rounding
+from qdialect.quant_math.i16_requantize import reduced_multipliers
 
 _LANES = 16
 

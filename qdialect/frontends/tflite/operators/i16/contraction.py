@@ -29,7 +29,7 @@ from qdialect.frontends.tflite.operators.checks import check_rescale, check_scal
 from qdialect.frontends.tflite.operators.i16.checks import sixteen_bit
 from qdialect.frontends.tflite.reader import read_options
 from qdialect.quant_math import Multiplier
-from qdialect.quant_math.i16_requantize import I16Rounding
+from qdialect.quant_math.choices import I16Rounding
 
 _ROUNDINGS = {"i32": I16Rounding.FIXED32_DOUBLE, "i64": I16Rounding.FIXED16_UP}
 _BIAS_OPTIONS: dict[str, Any] = {

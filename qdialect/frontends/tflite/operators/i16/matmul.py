@@ -12,7 +12,7 @@ from qdialect.frontends.tflite.operators.i16.checks import output_of, sixteen_bi
 from qdialect.frontends.tflite.operators.product import sides_of, transposed
 from qdialect.frontends.tflite.operators.registry import Emission, imports_i16
 from qdialect.quant_math import Multiplier
-from qdialect.quant_math.i16_requantize import I16Rounding
+from qdialect.quant_math.choices import I16Rounding
 
 
 @imports_i16("BATCH_MATMUL")
