@@ -205,6 +205,38 @@ def test_dynamically_quantized_layers(dtype: type[np.generic], is_by_column: boo
         assert_floats_within(found, wanted, "layer")
 
 
+@pytest.mark.parametrize("lengths", [[5, 5, 5], [1, 5, 3], [2, 1, 4]])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_lengths_that_are_known_at_run_time(kind: str, direction: str, lengths: list[int]) -> None:
+    layer = Layer(kind, {"direction": direction})
+    outputs = ["y", "h", "c"] if kind == "LSTM" else ["y", "h"]
+    b = ModelBuilder()
+    names = [b.input("x", layer.x.shape), b.constant(layer.w), b.constant(layer.r), b.constant(layer.b)]
+    names.append(b.input("lengths", (3,), np.int32))
+    states = np.random.default_rng(9).normal(size=(len(outputs) - 1, len(layer.w), 3, HIDDEN)).astype(np.float32)
+    names += [b.constant(one) for one in states]
+    b.node_of_many(kind, names, outputs, hidden_size=HIDDEN, direction=direction)
+    content = b.finish(*outputs, dtype=np.float32)
+    inputs = {"x": layer.x, "lengths": np.array(lengths, np.int32)}
+    wanted = ORT.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, inputs)
+    module = import_onnx(content)
+    given = list(inputs.values())
+    interpreted, compiled = interpreter.run(module, given), compile_module(module)(*given)
+    for found, same, exact in zip(interpreted, compiled, wanted, strict=True):
+        np.testing.assert_array_equal(found, same)
+        assert_floats_within(found, exact, "formula")
+
+
+def test_lengths_have_one_entry_for_each_sequence() -> None:
+    layer, b = Layer("GRU"), ModelBuilder()
+    names = [b.input("x", layer.x.shape), b.constant(layer.w), b.constant(layer.r), ""]
+    b.node_of_many("GRU", [*names, b.input("lengths", (2,), np.int32)], ["y"], hidden_size=HIDDEN)
+    with pytest.raises(ImportModelError) as caught:
+        import_onnx(b.finish("y", dtype=np.float32))
+    assert "sequence_lens must be i32 of shape [3], but got i32 of [2]" in caught.value.render()
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "direction must be forward, reverse, bidirectional, but got up": ("LSTM", {"direction": "up"}),
     "activations must be Sigmoid, Tanh or Relu, but got Elu": ("RNN", {"activations": ["Elu"]}),

@@ -23,6 +23,8 @@ _WEIGHTS, _RECURRENCE = (1, 8), (2, 10)
 def _dynamic_quantize_lstm(call: Call) -> tuple[Tensor, ...]:
     """Weights are [D, I, 4 * H] and [D, H, 4 * H]."""
     call.count(12)
+    # A sequence that has ended would still count for the range of the hidden states.
+    require(call.optional(4) is None, "input 4, sequence_lens, must be omitted")
     weights, recurrence = (_Matrices.of(call, *indices).whole_numbers() for indices in (_WEIGHTS, _RECURRENCE))
     return _DynamicLayer(call, KINDS["LSTM"]).results(weights.transpose(0, 2, 1), recurrence.transpose(0, 2, 1))
 

@@ -19,6 +19,7 @@ from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.computation import product
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.movement import Reshaping, Slicing, Transposition, move
+from qdialect.frontends.planning.ragged_recurrence import Ragged
 from qdialect.frontends.planning.recurrence import Cell, States, last_of, sequence_of
 from qdialect.frontends.planning.tensors import Computed, F32Tensor, Tensor
 from qdialect.frontends.slices import Slice
@@ -67,10 +68,13 @@ class Layer:
         self._check(weights, recurrence)
         directions = self._directions
         states = tuple(self._states(i, is_reverse, weights, recurrence) for i, is_reverse in enumerate(directions))
-        found: list[Tensor] = [self._arranged(sequence_of(states), (2, 0, 1, 3))]
-        for state in range(self.kind.op_class.state_count):
-            found.append(self._arranged(last_of(states, state), (1, 0, 2)))
-        return tuple(found)
+        counts, ragged = range(self.kind.op_class.state_count), self._ragged
+        if ragged is None:
+            sequence, last = sequence_of(states), [last_of(states, state) for state in counts]
+        else:
+            sequence = ragged.sequence_of(states, directions)
+            last = [ragged.last_of(states, state) for state in counts]
+        return self._arranged(sequence, (2, 0, 1, 3)), *(self._arranged(one, (1, 0, 2)) for one in last)
 
     @property
     def _directions(self) -> tuple[bool, ...]:
@@ -89,6 +93,18 @@ class Layer:
     @property
     def _is_batch_first(self) -> bool:
         return self.call.attribute("layout", 0) != 0
+
+    @property
+    def _ragged(self) -> Ragged | None:
+        """The lengths of sequences that are known at run time."""
+        lengths = self.call.optional(_SEQUENCE_LENS)
+        if not isinstance(lengths, Value):
+            return None
+        steps, batch = self._sequence.shape[:2]
+        holds = lengths.element == "i32" and lengths.shape == (batch,)
+        found = f"{lengths.element} of {list(lengths.shape)}"
+        require(holds, f"sequence_lens must be i32 of shape [{batch}], but got {found}")
+        return Ragged(lengths, steps)
 
     def _moved(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         return move(self.call.plan, self.call.name, tensor, Transposition.of(tensor.shape, order))
@@ -114,6 +130,9 @@ class Layer:
         order = np.arange(int(recurrence.shape[1])).reshape(-1, hidden)[list(self.kind.gates)].ravel()
         sequence = self._sequence
         products = self.products(sequence, weights[index][order], index, order)
+        ragged = self._ragged
+        if ragged is not None and is_reverse:
+            products, is_reverse = ragged.turned(call.plan, call.name, products), False
         attributes = {**self._functions(index), "reverse": is_reverse, "clip": self._clip}
         own, inner = self._bias(index, order)
         matrix, scales = np.ascontiguousarray(recurrence[index][order].T), self.scales(index, order)
@@ -180,8 +199,8 @@ class Layer:
         return _f32(move(call.plan, call.name, own, Reshaping((batch, hidden))))
 
     def _lengths(self, steps: int, batch: int) -> tuple[int, ...]:
-        """Of each sequence; all time steps where the input is omitted."""
-        if self.call.optional(_SEQUENCE_LENS) is None:
+        """Of each sequence; all time steps where the input is omitted or not known yet."""
+        if isinstance(self.call.optional(_SEQUENCE_LENS), Value | None):
             return (steps,) * batch
         lengths = self.call.integers(_SEQUENCE_LENS)
         holds = len(lengths) == batch and all(1 <= length <= steps for length in lengths)
