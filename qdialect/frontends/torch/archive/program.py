@@ -11,7 +11,7 @@ from qdialect.frontends.extents import Extents, OpenShape
 from qdialect.frontends.torch.archive.arguments import argument_of
 from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import Members
-from qdialect.frontends.torch.archive.sizes import input_shapes, with_known_sizes
+from qdialect.frontends.torch.archive.sizes import gives_tensors, input_shapes, with_known_sizes
 from qdialect.frontends.torch.archive.weights import Weights, dtype_name, extent
 from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
@@ -80,7 +80,9 @@ class _Reader:
         for spec in signature["output_specs"].items():
             _check_output(spec)
         for node in self.graph["nodes"].items():
-            self._node(node)
+            # Sizes that depend on data, and what is asserted of them: a node that reads one is refused.
+            if gives_tensors(node):
+                self._node(node)
         outputs = tuple(self._output(output) for output in self.graph["outputs"].items())
         pure, results = functional(self.nodes, outputs)
         return Graph(pure, tuple(inputs), results, constants)
@@ -117,12 +119,12 @@ class _Reader:
         single = _single(node["outputs"])
         if single is not None:
             name = self._define(single)
-            self.nodes.append(Node(name, kind, arguments, (self._tensor(name),), where))
+            self.nodes.append(Node(name, kind, arguments, (self._computed(name),), where))
             return
         # As tracers write it: a node of several results, and one that takes each of them.
         source = self._define(node["name"])
         names = [None if result is None else self._define(result) for result in _results(node["outputs"])]
-        outputs = tuple(Output((), UNKNOWN) if name is None else self._tensor(name) for name in names)
+        outputs = tuple(Output((), UNKNOWN) if name is None else self._computed(name) for name in names)
         self.nodes.append(Node(source, kind, arguments, outputs, where))
         for index, (name, output) in enumerate(zip(names, outputs, strict=True)):
             if name is not None:
@@ -146,6 +148,16 @@ class _Reader:
             return Output((), UNKNOWN)
         dtype = dtype_name(meta["dtype"])
         return Output(_shape(meta["sizes"], name), ELEMENTS.get(dtype, dtype))
+
+    def _computed(self, name: str) -> Output:
+        """The same of what a node gives; sizes that depend on data are -1."""
+        meta = self.tensors.get(name)
+        is_open = meta is not None and any(size.union()[0] == "as_expr" for size in meta["sizes"].items())
+        if meta is None or not is_open:
+            return self._tensor(name)
+        dtype = dtype_name(meta["dtype"])
+        sizes = tuple(-1 if size.union()[0] == "as_expr" else extent(size) for size in meta["sizes"].items())
+        return Output(sizes, ELEMENTS.get(dtype, dtype))
 
 
 def _shape(sizes: Field, name: str) -> Shape:

@@ -199,7 +199,7 @@ def _with_numbers(graph: Field, sizes: Sizes) -> dict[str, object]:
         name: {**_parts(meta), "sizes": [_number(size, sizes) for size in meta["sizes"].items()]}
         for name, meta in graph["tensor_values"].entries()
     }
-    nodes = [_node(node, named) for node in graph["nodes"].items() if _gives_tensors(node)]
+    nodes = [_node(node, named) for node in graph["nodes"].items() if gives_tensors(node)]
     return {**_parts(graph), "tensor_values": tensors, "nodes": nodes}
 
 
@@ -210,7 +210,8 @@ def _number(size: Field, sizes: Sizes) -> object:
     return size.value if number is None else {"as_int": number}
 
 
-def _gives_tensors(node: Field) -> bool:
+def gives_tensors(node: Field) -> bool:
+    """Whether a node gives more than sizes and numbers of them."""
     return any(output.union()[0] not in _SYMBOLIC for output in node["outputs"].items())
 
 
