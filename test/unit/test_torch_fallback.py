@@ -149,3 +149,42 @@ def test_an_operator_that_writes_is_not_run() -> None:
     graph = Graph(nodes, (Interface("x", (16,), "f32"),), ("sum",), {})
     with pytest.raises(ImportModelError, match="PyTorch must not run node 'sum'"):
         compile_parts(TorchDivision(graph))
+
+
+class Positions(torch.nn.Module):
+    """A convolution and where its results are positive: their number depends on the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nonzero(self.convolution(x) > 0)
+
+
+def test_sizes_that_depend_on_data_stay_with_pytorch(tmp_path: Path) -> None:
+    module, x = Positions().eval(), torch.randn(1, 8, 16, 16)
+    path = tmp_path / "positions.pt2"
+    torch.export.save(torch.export.export(module, (x,)), path)
+    executable = qdialect.compile(path, fallback="framework")
+    assert executable.regions[0].runner == "qdialect"
+    assert executable.outputs[0].shape == (-1, 4)
+    found = executable(x.numpy())
+    assert isinstance(found, np.ndarray)
+    assert found.shape[1] == 4
+    reasons = {name: reason for region in executable.regions for name, reason in region.reasons.items()}
+    assert any("aten.nonzero" in name for name in reasons)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu((x.double() * 2).float())
+
+
+def test_a_type_that_is_not_ours_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "doubled.pt2"
+    torch.export.save(torch.export.export(Doubled(), (torch.zeros(2, 3),)), path)
+    executable = qdialect.compile(path, fallback="framework")
+    reasons = {name: reason for region in executable.regions for name, reason in region.reasons.items()}
+    assert reasons["node 'mul' aten.mul.Tensor"].startswith("reads 'to': type must be i1, ")
+    assert reasons["node 'mul' aten.mul.Tensor"].endswith("but got float64")

@@ -39,6 +39,8 @@ class Planner(ABC, Generic[N]):
         self.offences: list[str] = []
         self.reasons: dict[str, str] = {}
         """Why nodes are not planned, by their titles: those that are no offence read what is not known."""
+        self._other_types: dict[str, str] = {}
+        """Of what unsupported nodes give: why it has no type here."""
         self.interface_reasons: dict[str, str] = {}
         """Why names cannot be inputs or outputs."""
         self._elements = elements
@@ -112,7 +114,8 @@ class Planner(ABC, Generic[N]):
             return self.results_of(node)
         # What depends on an unsupported node may not be planned, but its operator can be unsupported too.
         self.check_operator(node)
-        reason = self.interface_reasons.get(unknown, "its type and shape are not known")
+        reasons = {**self._other_types, **self.interface_reasons}
+        reason = reasons.get(unknown, "its type and shape are not known")
         self.reasons[node.title] = f"reads '{unknown}': {reason}"
         return None
 
@@ -122,7 +125,9 @@ class Planner(ABC, Generic[N]):
                 types = self.types_of(node)
         except UnsupportedError:
             return {}
-        known = (tensor for tensor in types if not interface_offences("", [tensor], self._elements))
+        offences = {tensor.name: interface_offences("", [tensor], self._elements) for tensor in types}
+        self._other_types.update((name, found[0].partition(": ")[2]) for name, found in offences.items() if found)
+        known = (tensor for tensor in types if not offences[tensor.name])
         values = (Value(tensor.name, tensor.shape, tensor.element) for tensor in known)
         return {value.name: found for value in values if (found := _argument(value)) is not None}
 

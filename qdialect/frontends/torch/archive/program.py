@@ -17,7 +17,7 @@ from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
 from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
 from qdialect.frontends.torch.sizes import Range, number, open_shape, sizes_of
-from qdialect.frontends.torch.symbols import Number
+from qdialect.frontends.torch.symbols import Number, symbols_of
 
 _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
@@ -187,8 +187,13 @@ class _Reader:
         return Output(self._shape(meta["sizes"], name), ELEMENTS.get(dtype, dtype))
 
     def _shape(self, sizes: Field, name: str) -> Shape:
-        declared = (declared_extent(size) for size in sizes.items())
-        return tuple(part if isinstance(part, int) else int(number(part, self.sizes, name)) for part in declared)
+        return tuple(self._extent(declared_extent(size), name) for size in sizes.items())
+
+    def _extent(self, declared: int | str, name: str) -> int:
+        """An extent of a tensor, -1 where it depends on data."""
+        if isinstance(declared, int):
+            return declared
+        return int(number(declared, self.sizes, name)) if symbols_of(declared) <= self.sizes.keys() else -1
 
     def _number(self, name: Field) -> Number:
         """A symbolic number by its name."""
