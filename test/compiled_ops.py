@@ -38,25 +38,36 @@ def drawn(dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator
     return np.asarray(values >> rng.integers(0, dtype.itemsize * 8 - 7, shape), dtype=dtype)
 
 
-def check(module: ir.Module, inputs: Sequence[Array] | None = None) -> None:
-    """Compiled for the host and for any CPU, `module` gives what the interpreter gives."""
+def check(module: ir.Module, *rounds: Sequence[Array]) -> None:
+    """Compiled for the host and for any CPU, `module` gives what the interpreter gives.
+
+    Each of `rounds` is the inputs of a call; without any they are drawn.
+    """
     for name in _TARGETS:
         compiled = compile_module(module, target=name)
         rng = np.random.default_rng(1)
-        arrays = inputs or [drawn(port.dtype, port.shape, rng) for port in compiled.inputs]
-        results = compiled(*arrays)
-        found = results if isinstance(results, tuple) else (results,)
-        for value, wanted in zip(found, interpreter.run(module, arrays), strict=True):
-            np.testing.assert_array_equal(value, wanted, err_msg=f"target {name}")
+        for arrays in rounds or [[drawn(port.dtype, port.shape, rng) for port in compiled.inputs]]:
+            results = compiled(*arrays)
+            found = results if isinstance(results, tuple) else (results,)
+            for number, (value, wanted) in enumerate(zip(found, interpreter.run(module, arrays), strict=True)):
+                np.testing.assert_array_equal(value, wanted, err_msg=f"target {name}, output {number}")
 
 
 def check_op(
     op: Any, types: Sequence[str], element: str, inputs: Sequence[Array] | None = None, **attributes: Any
 ) -> None:
-    def body(*operands: ir.Value) -> ir.Value:
-        return build(op, *operands, element=element, **attributes).output
+    check_variants(op, types, element, [attributes], inputs)
 
-    check(graph(types, body), inputs)
+
+def check_variants(
+    op: Any, types: Sequence[str], element: str, variants: Sequence[Attributes], inputs: Sequence[Array] | None = None
+) -> None:
+    """One module with an op for each of `variants`, the attributes: compiling it takes less time than one for each."""
+
+    def body(*operands: ir.Value) -> list[ir.Value]:
+        return [build(op, *operands, element=element, **attributes).output for attributes in variants]
+
+    check(graph(types, body), *([inputs] if inputs else []))
 
 
 def quantization(source: str, result: str, scales: tuple[float, float] = (0.05, 0.03)) -> Attributes:

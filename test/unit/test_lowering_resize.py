@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from compiled_ops import Attributes, check, check_op, tensor
+from compiled_ops import Attributes, check, check_variants, tensor
 from graphs import graph
 
 from qdialect._mlir import ir
@@ -32,8 +32,8 @@ SHAPES = [
 def test_nearest(shape: tuple[int, ...], size: tuple[int, int], element: str) -> None:
     number = len(element) + shape[3]
     choices: Attributes = {"coordinates": tuple(Coordinates)[number % 5], "nearest": tuple(Nearest)[number % 4]}
-    for ratio in Ratio:
-        check_op(ResizeNearestOp, [tensor(shape, element)], element, size=size, ratio=ratio, **choices)
+    variants: list[Attributes] = [{"size": size, "ratio": ratio, **choices} for ratio in Ratio]
+    check_variants(ResizeNearestOp, [tensor(shape, element)], element, variants)
 
 
 TAKEN = [
@@ -52,9 +52,11 @@ TAKEN = [
 @pytest.mark.parametrize(("element", "arithmetic"), TAKEN)
 @pytest.mark.parametrize(("shape", "size"), SHAPES)
 def test_bilinear(shape: tuple[int, ...], size: tuple[int, int], element: str, arithmetic: Interpolation) -> None:
-    for coordinates in (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS):
-        attributes: Attributes = {"size": size, "coordinates": coordinates, "arithmetic": arithmetic}
-        check_op(ResizeBilinearOp, [tensor(shape, element)], element, **attributes)
+    variants: list[Attributes] = [
+        {"size": size, "coordinates": coordinates, "arithmetic": arithmetic}
+        for coordinates in (Coordinates.ASYMMETRIC, Coordinates.HALF_PIXEL, Coordinates.ALIGN_CORNERS)
+    ]
+    check_variants(ResizeBilinearOp, [tensor(shape, element)], element, variants)
 
 
 COORDINATES: Attributes = {"coordinates": Coordinates.ALIGN_CORNERS, "arithmetic": Interpolation.TFLITE_FIXED}
