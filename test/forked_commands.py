@@ -16,6 +16,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,6 +39,7 @@ _COMMANDS = {
 # What they import at the first use only, themselves and the bindings.
 _LATE = ("numpy.ma", "numpy.random")
 _DIALECTS = ("bufferization", "complex", "linalg", "tensor", "ub")
+_STDERR = 2
 
 
 def _preload() -> None:
@@ -49,8 +51,6 @@ def _preload() -> None:
         import_module(name)
     for namespace in _DIALECTS:
         dialect_module(namespace)
-    # Collections of garbage in the forks would look at all of this, and copy its pages.
-    gc.freeze()
 
 
 _preload()
@@ -58,6 +58,11 @@ _preload()
 
 class ForkedShTest(ShTest):
     """`ShTest`, whose Python commands are forks of lit's worker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Collections of garbage in the forks would look at all that is imported, and copy its pages.
+        gc.freeze()
 
     def execute(self, test: Test, litConfig: LitConfig) -> Result:  # noqa: N803
         lit.TestRunner.subprocess = ForkingSubprocess
@@ -104,7 +109,10 @@ def _run_script(arguments: Sequence[str]) -> None:
 def _run(work: Callable[[], object], environment: Mapping[str, str]) -> NoReturn:
     """Run as a new interpreter would, and end the process."""
     # Among these is the pipe by which subprocess learns that the program has started.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for number in map(int, os.listdir("/dev/fd")):
+        if number > _STDERR:
+            with suppress(OSError):
+                os.close(number)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
