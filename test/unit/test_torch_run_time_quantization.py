@@ -62,6 +62,17 @@ def test_of_a_tensor(form: str, kind: str, dtype: torch.dtype) -> None:
     exactly(dynamic(choose, dtype, 2.0**-12, BOUNDS[dtype]), x)
 
 
+def test_behind_a_long_chain() -> None:
+    choose = dynamic(OPS.choose_qparams.tensor, torch.int8, 2.0**-12, (-128, 127))
+
+    def chain(x: Tensor) -> Any:
+        for _ in range(70):
+            x = (x + 0.5).relu()
+        return choose(x)
+
+    exactly(chain, drawn(2, 30))
+
+
 def test_of_fewer_values() -> None:
     exactly(dynamic(OPS.choose_qparams.tensor, torch.int8, 1e-7, (-127, 127)), drawn(2, 900))
 
