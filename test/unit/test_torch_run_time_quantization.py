@@ -18,6 +18,7 @@ import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 
+import_module("torch.ao.quantization.fx._decomposed")
 OPS = torch.ops.quantized_decomposed
 BOUNDS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 RANGES: dict[str, Callable[[Tensor], Tensor]] = {
