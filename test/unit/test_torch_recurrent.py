@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from qdialect.frontends.torch import import_torch
 from qdialect.frontends.torch.importer import import_graph
 from qdialect.frontends.torch.model import Graph, Node, Output, Ref
 
+import_module("torch.ao.quantization.fx._decomposed")
 OPS = torch.ops.quantized_decomposed
 STEPS, BATCH, INPUTS, HIDDEN = 6, 3, 5, 4
 

@@ -18,6 +18,7 @@ import qdialect
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 
+import_module("torch.ao.quantization.fx._decomposed")
 OPS = torch.ops.quantized_decomposed
 BOUNDS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 RANGES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -60,6 +61,17 @@ def test_of_a_tensor(form: str, kind: str, dtype: torch.dtype) -> None:
     choose = getattr(OPS, form).tensor
     x = RANGES[kind](drawn(1, 2, 3, 50, 7))
     exactly(dynamic(choose, dtype, 2.0**-12, BOUNDS[dtype]), x)
+
+
+def test_behind_a_long_chain() -> None:
+    choose = dynamic(OPS.choose_qparams.tensor, torch.int8, 2.0**-12, (-128, 127))
+
+    def chain(x: Tensor) -> Any:
+        for _ in range(70):
+            x = (x + 0.5).relu()
+        return choose(x)
+
+    exactly(chain, drawn(2, 30))
 
 
 def test_of_fewer_values() -> None:

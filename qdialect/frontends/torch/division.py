@@ -22,6 +22,7 @@ from qdialect.frontends.torch import eager
 from qdialect.frontends.torch.importer import TorchPlanner, live_nodes, read_graph
 from qdialect.frontends.torch.model import Graph, Node
 from qdialect.frontends.torch.products import products
+from qdialect.frontends.torch.run_time import RunTimeScale
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -92,7 +93,8 @@ class TorchDivision(Division):
     def _interface(self, name: str) -> Interface | None:
         """What crosses as `name`, as far as the plan knows it."""
         result = self._planner.results.get(name)
-        if result is None or isinstance(result, tuple | Constant):
+        # A scale of run time is float64 for PyTorch, and no tensor of the dialect's.
+        if result is None or isinstance(result, tuple | Constant | RunTimeScale):
             return None
         return Interface(name, result.shape, result.element if isinstance(result, Value) else "f32")
 

@@ -25,6 +25,7 @@ from qdialect.frontends.torch.inplace import is_in_place
 from qdialect.frontends.torch.model import ELEMENTS, Graph, Node, Output
 from qdialect.frontends.torch.operators import Call, is_supported, planner_of
 from qdialect.frontends.torch.reader import read_program
+from qdialect.frontends.torch.run_time import RunTimeQuantized, RunTimeScale
 from qdialect.frontends.torch.tensors import Quantized
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class TorchPlanner(Planner[Node]):
     def _bounded(self, node: Node, result: Result) -> Result:
         """`result`, computed in f32 where too many tensors would wait for it."""
         depth = 1 + max((self._depths.get(name, 0) for name in node.refs()), default=0)
-        if isinstance(result, Quantized | Computed | Constant | Value):
+        if isinstance(result, Quantized | Computed | Constant | Value | RunTimeQuantized | RunTimeScale):
             return result
         if depth < _MAX_DEPTH or isinstance(result, tuple):
             self._depths[node.name] = depth
