@@ -28,7 +28,7 @@ Call = Callable[..., tuple[Any, ...]]
 def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, str] | None = None) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
-    QuantParams and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
+    Parameters and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
     leaves an extent open, it becomes the one of this call, and another extent compiles once more.  Contiguous inputs
     are read where they lie.
 
