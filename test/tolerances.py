@@ -47,6 +47,9 @@ _TORCH_FUNCTIONS = Tolerance(
     1, 2 / 2**17, "PyTorch's f32 function may be a unit in the last place away at a tie; a table of 256 is equal"
 )
 _TORCH_PAIRS = Tolerance(1, 6 / 65536, "an integer sum or product may stand for the f32 one where as few pairs differ")
+_TORCH_CELLS = Tolerance(
+    1, 0.01, "PyTorch's sums and functions in a cell are a few units of the last place away, which decides ties"
+)
 _ORT_SUMS = Tolerance(1, 0.05, "ONNX Runtime adds f32 numbers in an order of its own, which decides ties")
 _ORT_LEFT_IN_FLOATS = Tolerance(
     1, 0.01, "ONNX Runtime computes in f32 where it has no integer kernel, as for most results with several readers"
@@ -75,6 +78,7 @@ _TORCH = {
         _TORCH_FUNCTIONS,
     ),
     **dict.fromkeys(("aten.add.Tensor", "aten.mul.Tensor"), _TORCH_PAIRS),
+    **dict.fromkeys(("aten.gru.input", "aten.lstm.input"), _TORCH_CELLS),
 }
 _ONNX = {
     **dict.fromkeys(
@@ -115,6 +119,7 @@ FLOATS: Mapping[str, FloatTolerance] = {
     "softmax": FloatTolerance(2e-6, 0),
     "sum": FloatTolerance(1e-5, 0),
     "layer": FloatTolerance(1e-5, 1e-5),
+    "cell": FloatTolerance(0, 2e-6),
     "network": FloatTolerance(0, 1e-6),
 }
 """Of f32 results, by what gives them; a network's results are divided by the largest of them."""

@@ -81,7 +81,7 @@ def symbols(program: Path) -> list[str]:
 
 def test_a_size_that_stays_open_is_named(program: Path) -> None:
     (length,) = symbols(program)
-    wanted = f"extent 1 of input 'x' and extent 1 of input 'y' are open: dims must say how much '{length}' is"
+    wanted = f"extent 1 of input 'x' is open: dims must say how much '{length}' is"
     with pytest.raises(ImportModelError, match=wanted):
         qdialect.compile(program)
     assert qdialect.compile(program, dims={length: 6}).inputs[1].shape == (1, 6, 8)
@@ -90,7 +90,7 @@ def test_a_size_that_stays_open_is_named(program: Path) -> None:
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
-        ({"x:1": 700}, r"extent 's\d+' must be at least \d+ and at most 512, but got 700"),
+        ({"x:1": 700}, r"extent 's\d+' must be in \[\d+, 512\], but got 700"),
         ({"x:1": 4, "y:1": 5}, r"extent 's\d+' must be one for all inputs, but got 4 and 5"),
         ({"x:1": 4, "width": 5}, "dims must name open extents of inputs, but got width"),
         ({"x:1": 0}, "dim 'x:1' must be at least 1, but got 0"),
@@ -122,7 +122,7 @@ def test_an_expression_is_not_evaluated_as_python(program: Path, expression: str
     (name,) = [name for name, value in graph["sym_int_values"].items() if "Mul" in value["as_expr"]["expr_str"]]
     graph["sym_int_values"][name]["as_expr"]["expr_str"] = expression.replace("MARKER", str(marker))
     content = packed({**members, PROGRAM: json.dumps(held).encode()})
-    with pytest.raises(ImportModelError, match="must be known, but got as_expr"):
+    with pytest.raises(ImportModelError, match="'mul' must have known extents: ex"):
         import_torch(content, dims={"x:1": 5})
     assert not marker.exists()
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from litert import reference
 from recurrent_models import BidirectionalLstm, Lstm
+from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
@@ -49,7 +50,7 @@ def check(model: Lstm | BidirectionalLstm, *, compiles: bool) -> None:
         results.append(given if isinstance(given, tuple) else (given,))
     for found in results:
         for value, one in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(value, one, rtol=0, atol=2e-6)
+            assert_floats_within(value, one, "cell")
 
 
 @pytest.mark.parametrize("model", VARIANTS.values(), ids=VARIANTS)

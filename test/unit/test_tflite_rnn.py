@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from litert import reference
 from simple_recurrent_models import Rnn
+from tolerances import assert_floats_within
 
 from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.tflite import import_tflite
@@ -36,7 +37,7 @@ def check(model: Rnn, *, compiles: bool) -> None:
     given = compile_module(module)(*inputs) if compiles else interpreter.run(module, inputs)
     found = given if isinstance(given, tuple | list) else [given]
     for value, one in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(value, one, rtol=0, atol=2e-6)
+        assert_floats_within(value, one, "cell")
 
 
 @pytest.mark.parametrize("model", VARIANTS.values(), ids=VARIANTS)

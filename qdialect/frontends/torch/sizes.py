@@ -51,6 +51,17 @@ def number(text: str, sizes: Mapping[str, int], name: str) -> Number:
         raise ImportModelError(f"'{name}' must have known extents: {error}") from error
 
 
+def extent_of(text: str, sizes: Mapping[str, int], name: str) -> int:
+    """The size of an extent of the tensor `name`, -1 where it depends on data.
+
+    Raises `ImportModelError` for a text that is no expression of extents.
+    """
+    try:
+        return int(evaluate(text, sizes)) if set(symbols_of(text)) <= sizes.keys() else -1
+    except UnsupportedError as error:
+        raise ImportModelError(f"'{name}' must have known extents: {error}") from error
+
+
 def _bind_input(name: str, shape: Declared, extents: Extents, sizes: dict[str, int]) -> None:
     found = extents.shape(name, open_shape(shape), _known(shape, sizes))
     for part, size in zip(shape, found, strict=True):

@@ -16,8 +16,8 @@ from qdialect.frontends.torch.archive.weights import Weights, declared_extent, d
 from qdialect.frontends.torch.inplace import functional
 from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
 from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
-from qdialect.frontends.torch.sizes import Range, number, open_shape, sizes_of
-from qdialect.frontends.torch.symbols import Number, symbols_of
+from qdialect.frontends.torch.sizes import Range, extent_of, number, open_shape, sizes_of
+from qdialect.frontends.torch.symbols import Number
 
 _PROGRAM = "models/model.json"
 _BYTE_ORDER = "byteorder"
@@ -191,9 +191,7 @@ class _Reader:
 
     def _extent(self, declared: int | str, name: str) -> int:
         """An extent of a tensor, -1 where it depends on data."""
-        if isinstance(declared, int):
-            return declared
-        return int(number(declared, self.sizes, name)) if symbols_of(declared) <= self.sizes.keys() else -1
+        return declared if isinstance(declared, int) else extent_of(declared, self.sizes, name)
 
     def _number(self, name: Field) -> Number:
         """A symbolic number by its name."""
