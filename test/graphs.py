@@ -90,6 +90,7 @@ def op_names(module: ir.Module) -> list[str]:
 
 
 def ops_of(module: ir.Module, name: str) -> list[Any]:
+    """The ops of @main with a name; the bindings free them with `module`, which the caller holds."""
     block = module.body.operations[0].regions[0].blocks[0]
     return [op for op in block.operations if op.operation.name == name]
 

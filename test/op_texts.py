@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -88,12 +89,13 @@ def _text_of(op: ir.Operation) -> OpText:
     )
 
 
-def read(text: OpText) -> QnnOp:
-    """The op that `text` is."""
+@contextmanager
+def read(text: OpText) -> Generator[QnnOp, None, None]:
+    """The op that `text` is; the bindings free it with its module, which lives as long as the `with` statement."""
     module = parse(str(text), CONTEXT)
     op = module.body.operations[0].regions[0].blocks[0].operations[0]
     assert isinstance(op, QnnOp)
-    return op
+    yield op
 
 
 def assert_refused(text: OpText, message: str) -> None:

@@ -341,7 +341,8 @@ with_every_member = pytest.mark.parametrize(
 
 @with_every_member
 def test_without_a_fault_it_is_accepted(family: Family, op_class: type[QnnOp]) -> None:
-    assert isinstance(read(family.start.of(op_class, example(op_class))), op_class)
+    with read(family.start.of(op_class, example(op_class))) as op:
+        assert isinstance(op, op_class)
 
 
 @with_every_member

@@ -55,12 +55,14 @@ def test_every_choice_is_printed_as_it_is_written(op_class: type[QnnOp]) -> None
     start = STARTS.get(op_class.OPERATION_NAME, Change()).of(op_class, example(op_class))
     for name, value in choices(op_class):
         text = start.with_attributes(**{name: value})
-        assert f'"{read(text).attribute_values()[name]}"' == value
+        with read(text) as op:
+            assert f'"{op.attribute_values()[name]}"' == value
         assert_printed_as_written(str(text))
 
 
 def assert_accepted(op_class: type[QnnOp], text: OpText) -> None:
-    assert isinstance(read(text), op_class)
+    with read(text) as op:
+        assert isinstance(op, op_class)
     assert_printed_as_written(str(text))
 
 

@@ -41,8 +41,8 @@ def test_a_path_and_a_text_are_told_apart(tmp_path: Path) -> None:
 def test_ops_of_a_file_have_its_name(tmp_path: Path) -> None:
     file = tmp_path / 'odd "name" é.mlir'
     file.write_text(GOOD)
-    function = parse(file).body.operations[0]
-    assert location_of(function.location) == (str(file), 1, 1)
+    module = parse(file)
+    assert location_of(module.body.operations[0].location) == (str(file), 1, 1)
 
 
 @pytest.mark.parametrize(

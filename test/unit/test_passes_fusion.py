@@ -244,7 +244,8 @@ def test_a_clamp_of_a_clamp_is_one_and_one_of_everything_is_none() -> None:
         whole = clip(fused(x), 0, 255)
         return [clip(fused(x, "ui8", ClampStage(min=25, max=100)), 0, 50), whole]
 
-    whole, narrowed = ops_of(run_both(graph([IMAGE], body), FuseClampPass()), "qnn.fused_conv2d")
+    module = run_both(graph([IMAGE], body), FuseClampPass())
+    whole, narrowed = ops_of(module, "qnn.fused_conv2d")
     assert narrowed.epilogue[1:] == (ClampStage(min=25, max=50),)
     assert [stage.name for stage in whole.epilogue] == ["requantize"]
 

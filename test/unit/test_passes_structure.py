@@ -99,7 +99,8 @@ def test_identities_are_nothing() -> None:
 
 def test_movements_are_composed() -> None:
     twice = graph([IMAGE], lambda x: transpose(transpose(x, TO_NCHW), TO_NCHW))
-    assert ops_of(run_both(twice, CanonicalizePass()), "qnn.transpose")[0].permutation == (0, 2, 3, 1)
+    module = run_both(twice, CanonicalizePass())
+    assert ops_of(module, "qnn.transpose")[0].permutation == (0, 2, 3, 1)
     flat = graph([IMAGE], lambda x: reshape(reshape(x, 2, 84), 168))
     assert op_names(run_both(flat, CanonicalizePass())) == ["qnn.reshape"]
     row = graph(["tensor<1x1x9x4xui8>"], lambda x: transpose(x, (2, 0, 3, 1)))
