@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from typing import NoReturn
+
+from qdialect.cli.command_parser import CommandParser
 
 PROGRAM = "qdialect-bench"
 
@@ -36,12 +37,6 @@ class Arguments(argparse.Namespace):
     report_only: bool
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """End as every other error does: one line, exit status 1."""
-        self.exit(1, f"{self.prog}: error: {message}\n")
-
-
 def parse(arguments: Sequence[str] | None) -> Arguments:
     """The options; ends the program where they are wrong."""
     options = _parser().parse_args(arguments, namespace=Arguments())
@@ -51,11 +46,10 @@ def parse(arguments: Sequence[str] | None) -> Arguments:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM,
-        description="Measure compiled networks against other engines and against the bare dot-product instruction.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = CommandParser(
+        PROGRAM,
+        "Measure compiled networks against other engines and against the bare dot-product instruction.",
+        _EXAMPLES,
     )
     parser.add_argument("--only", type=_names, default=(), metavar="NAMES", help="workloads, separated by commas")
     parser.add_argument("--engines", type=_names, default=(), metavar="NAMES", help="engines, separated by commas")

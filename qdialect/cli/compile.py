@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import qdialect
 from qdialect._mlir import ir
@@ -18,6 +17,7 @@ from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.cli import terminal
+from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_import_arguments, import_options
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
@@ -62,19 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return terminal.run(PROGRAM, lambda: _compile(options))
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """End as every other error does: one line, exit status 1."""
-        self.exit(1, f"{self.prog}: error: {message}\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM,
-        description="Compile a quantized model into a file that runs without Python.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = CommandParser(PROGRAM, "Compile a quantized model into a file that runs without Python.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; '-' is stdout for text")
     parser.add_argument(

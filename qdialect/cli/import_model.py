@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from qdialect import target
 from qdialect.cli import report_table, terminal
+from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.diagnostics import InputError
 from qdialect.model_files import FORMATS, ImportOptions, format_of
@@ -30,12 +30,6 @@ examples:
                                                           the regions of a model that is compiled in parts
 
 """
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """End as every other error does: one line, exit status 1."""
-        self.exit(1, f"{self.prog}: error: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,11 +66,10 @@ def _epilog() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="qdialect-import",
-        description="Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
-        epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = CommandParser(
+        "qdialect-import",
+        "Import a quantized model file into the qnn dialect, with the arithmetic of its reference kernels.",
+        _epilog(),
     )
     parser.add_argument("model", help=f"a {' or '.join(FORMATS)} file")
     parser.add_argument(

@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.cli import profile_chart, region_table, table, terminal
+from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.cli.npy import read_npy
 from qdialect.cli.profile_table import profile_table
@@ -79,19 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return terminal.run(PROGRAM, lambda: _run(options))
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """End as every other error does: one line, exit status 1."""
-        self.exit(1, f"{self.prog}: error: {message}\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog=PROGRAM,
-        description="Compile a quantized model for this machine and run it.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = CommandParser(PROGRAM, "Compile a quantized model for this machine and run it.", _EXAMPLES)
     parser.add_argument("model", help=f"a {', '.join(FORMATS)} or .mlirbc file; of .mlir and .mlirbc any phase")
     parser.add_argument(
         "--input",
