@@ -58,7 +58,8 @@ class Arithmetic:
         if isinstance(number, ir.Value):
             return number
         dtype = NUMPY_DTYPES[element_of(like.type)]
-        return self._emitter.constant(np.broadcast_to(np.array(number, dtype), shape_of(like.type)))
+        # Upstream integers are bits: 200 of an unsigned byte is -56.
+        return self._emitter.constant(np.broadcast_to(np.array(number).astype(dtype), shape_of(like.type)))
 
 
 # Numbers of the predicates of arith.cmpf and arith.cmpi.

@@ -71,6 +71,24 @@ def test_of_booleans() -> None:
     check(joined, IDS > 2)
 
 
+def test_of_unsigned_bytes() -> None:
+    """Numbers above 127, which signed bytes lack."""
+
+    def computed(x: Tensor) -> tuple[Tensor, ...]:
+        floats = x.float(), x / 3, x * 0.5, torch.relu(x.float() / 255 - 0.5), x.float().mean(1)
+        ends = x.amax(1), x.amin(0), x.max(), x.clamp(10, 200), torch.minimum(x, x.flip(0))
+        return *floats, *ends, x > 200, x >> 1, x << 1, x >> 9, x << x, -x, x % 7, x.sum(), x.prod(), x.sort(1)[0]
+
+    check(computed, torch.tensor([[0, 100, 127, 128], [255, 254, 7, 200], [129, 1, 250, 64]], dtype=torch.uint8))
+
+
+def test_of_signed_bytes() -> None:
+    def computed(x: Tensor) -> tuple[Tensor, ...]:
+        return x.float() * 2, x.amax(1), x.amin(), x.clamp(-100, 100), x >> 2, x << 9, x >> 9, x.abs(), x // 3, x == 300
+
+    check(computed, torch.tensor([[-128, 127, -1], [5, 0, 100]], dtype=torch.int8))
+
+
 def test_gather() -> None:
     def gathered(x: Tensor, i: Tensor) -> Tensor:
         return torch.gather(x, 1, i)

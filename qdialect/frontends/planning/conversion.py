@@ -22,7 +22,7 @@ def converted(s: Arithmetic, x: ir.Value, found: str, target: str) -> ir.Value:
     if found == "f32":
         return _integer(s, x, bare)
     if target == "f32":
-        return s.convert("arith.uitofp" if found == "i1" else "arith.sitofp", x, "f32")
+        return s.convert("arith.uitofp" if found == "i1" or found.startswith("u") else "arith.sitofp", x, "f32")
     return s.resize(x, bare)
 
 

@@ -170,6 +170,31 @@ def _floor_remainder(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     return s.select(is_other, s.op("arith.addi", rest, rhs), rest)
 
 
+@imports(
+    *(f"__{name}__.{overload}" for name in ("lshift", "rshift") for overload in ("Tensor", "Scalar")),
+    *(
+        f"bitwise_{side}_shift.{overload}"
+        for side in ("left", "right")
+        for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
+    ),
+)
+def _shift(call: Call) -> Result:
+    """Distances outside of the type's width shift everything out, negative ones too."""
+    is_left = call.node.kind.startswith(("aten.__lshift__", "aten.bitwise_left"))
+    element = promoted(call, "self", "other")
+    require(element != "f32", "operands must be integers")
+    last = 8 * NUMPY_DTYPES[element].itemsize - 1
+
+    def shifted(s: Arithmetic, x: ir.Value, distance: ir.Value) -> ir.Value:
+        held = s.op("arith.minui", distance, last)
+        if not is_left and not element.startswith("u"):
+            return s.op("arith.shrsi", x, held)
+        moved = s.op("arith.shli" if is_left else "arith.shrui", x, held)
+        return s.select(s.compare("eq", held, distance), moved, 0)
+
+    return binary(call, [value_as(call, name, element) for name in ("self", "other")], element, shifted)
+
+
 _INTEGERS: dict[str, OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
     "floor_divide": _floor_quotient,

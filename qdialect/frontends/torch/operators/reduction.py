@@ -49,6 +49,8 @@ _INTEGER_OPS: Mapping[str, type[IntegerReduceOp]] = {
     "prod": IntProdOp,
     "sum": IntSumOp,
 }
+_NARROW = ("i8", "ui8", "i16")
+"""Reduced as i32, of which the low bits are the same."""
 
 
 @imports(
@@ -65,7 +67,11 @@ def _reduce(call: Call) -> Result:
 def reduce_over(call: Call, source: Tensor, axes: Shape, keeps: bool, kind: str) -> Tensor:
     """The reduction `kind` (``"amax"``) over `axes`, which stay as extents of 1 where `keeps`."""
     shape = reduced_shape(source.shape, axes, keeps)
-    if element_type(source) != "f32":
+    element = element_type(source)
+    if element in _NARROW:
+        wide = _integers(call, as_element(call, source, "i32"), axes, keeps, _INTEGER_OPS[kind])
+        return as_element(call, wide, element)
+    if element != "f32":
         return _integers(call, source, axes, keeps, _INTEGER_OPS[kind])
 
     def build(emitter: Emitter, operands: Sequence[ir.Value]) -> ir.Value:
