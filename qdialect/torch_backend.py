@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.torch.importer import import_graph
-from qdialect.frontends.torch.lowered import lowered
+from qdialect.frontends.torch.lowered import Lowered, lowered
+from qdialect.frontends.torch.model import Graph
 from qdialect.frontends.torch.reader import captured_inputs, captured_results, read_captured
 from qdialect.late_imports import LATE_IMPORTS
 
@@ -28,34 +30,95 @@ Call = Callable[..., tuple[Any, ...]]
 def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[str, str] | None = None) -> Call:
     """A function of tensors that computes what a graph captured by Dynamo does, for inference on the CPU.
 
-    Parameters and buffers are constants with the values they have now.  Shapes are those of `examples`: where Dynamo
-    leaves an extent open, it becomes the one of this call, and another extent compiles once more.  Contiguous inputs
-    are read where they lie.
+    Parameters and buffers are constants with the values they have now, but for those that the model writes to.  Shapes
+    are those of `examples`: where Dynamo leaves an extent open, it becomes the one of this call, and another extent
+    compiles once more.  Contiguous inputs are read where they lie.  What the model writes to its inputs is written to
+    them, a result that is a view of an input is one, and other results have the strides that PyTorch gives them.
+    Results have no gradients.
 
     Nodes that cannot be compiled are left to PyTorch's eager mode, by its own partitioner, and a `FallbackWarning` says
-    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.
+    which; with the option ``{"fallback": "framework"}`` it is silent.  With ``"none"`` such a graph is refused.  A
+    graph that trains, and one with an input that requires a gradient, is left to eager mode as a whole.
 
-    Raises `ImportModelError` for inputs that are not on the CPU and, without fallback, for a graph with nodes that the
-    dialect cannot express, every one a note; `CompileError` for a module that cannot be lowered.
+    Raises `CompileError` for options that are not known, `ImportModelError` for inputs that are not on the CPU and,
+    without fallback, for a graph with nodes that the dialect cannot express, every one a note, and `CompileError` for a
+    module that cannot be lowered.
     """
-    # What compiles is loaded when it is used.
-    with LATE_IMPORTS:
-        from qdialect.runtime import compile_module
-
+    fallback = _fallback_of(options or {})
     for example in examples:
         device = str(getattr(example, "device", "cpu"))
         if device != "cpu":
             raise ImportModelError(f"tensors must be on the cpu, but got one on {device}")
-    fallback = (options or {}).get("fallback")
-    module = lowered(module, examples)
-    graph = read_captured(module, examples)
     try:
-        executable = compile_module(import_graph(graph, _NAME))
+        return _compiled(_for_inference(module, examples), examples, fallback)
+    except (ImportModelError, CompileError) as error:
+        if fallback == "none":
+            raise
+        if fallback is None:
+            _warn(f"PyTorch runs the whole graph: {error.message}")
+        return module.forward
+
+
+def _fallback_of(options: Mapping[str, str]) -> str | None:
+    """Raises `CompileError` for other options, and for another value."""
+    # What compiles is loaded when it is used.
+    with LATE_IMPORTS:
+        from qdialect.fallback import FALLBACKS
+
+    unknown = [name for name in options if name != "fallback"]
+    if unknown:
+        raise CompileError(f"option must be 'fallback', but got '{unknown[0]}'")
+    fallback = options.get("fallback")
+    if fallback not in (None, *FALLBACKS):
+        raise CompileError(f"option 'fallback' must be {' or '.join(FALLBACKS)}, but got {fallback!r}")
+    return fallback
+
+
+def _for_inference(module: Any, examples: Sequence[Any]) -> Lowered:
+    """The graph in registered operators; raises `ImportModelError` for one that is not for inference."""
+    is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
+    is_recorded: bool = import_module("torch").is_grad_enabled()
+    names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    for name, example in zip(names, examples, strict=True):
+        if is_recorded and getattr(example, "requires_grad", False) and is_static(example) is None:
+            raise ImportModelError(f"input '{name}' must not require a gradient")
+    graph = lowered(module, examples)
+    if graph.training:
+        raise ImportModelError(f"model must be in evaluation mode, but {graph.training}")
+    return graph
+
+
+def _warn(message: str) -> None:
+    with LATE_IMPORTS:
+        from qdialect.fallback import FallbackWarning
+
+    warnings.warn(message, FallbackWarning, stacklevel=3)
+
+
+def _compiled(graph: Lowered, examples: Sequence[Any], fallback: str | None) -> Call:
+    """The graph as compiled code, in parts where it has to be."""
+    with LATE_IMPORTS:
+        from qdialect.runtime import compile_module
+
+    read = read_captured(graph.module, examples, written=graph.written)
+    try:
+        run = _native(graph, read, compile_module(import_graph(read, _NAME)))
     except (ImportModelError, CompileError):
         if fallback == "none":
             raise
-        return _partitioned(module, examples, is_silent=fallback == "framework")
-    positions, given = captured_inputs(module, graph), captured_results(module)
+        run = _partitioned(graph, examples, is_silent=fallback == "framework")
+    no_grad: Callable[[], AbstractContextManager[None]] = import_module("torch").no_grad
+
+    def call(*arguments: Any) -> tuple[Any, ...]:
+        with no_grad():
+            return graph.finish(run(*arguments), arguments)
+
+    return call
+
+
+def _native(graph: Lowered, read: Graph, executable: CompiledExecutable) -> Call:
+    """Compiled code alone, on the arguments of the captured graph."""
+    positions, given = captured_inputs(graph.module, read), captured_results(graph.module)
     from_numpy: Callable[[Any], Any] = import_module("torch").from_numpy
 
     def call(*arguments: Any) -> tuple[Any, ...]:
@@ -66,18 +129,18 @@ def compile_captured(module: Any, examples: Sequence[Any], *, options: Mapping[s
     return call
 
 
-def _partitioned(module: Any, examples: Sequence[Any], *, is_silent: bool) -> Call:
+def _partitioned(graph: Lowered, examples: Sequence[Any], *, is_silent: bool) -> Call:
     """The captured graph with compiled regions in it."""
     with LATE_IMPORTS:
-        from qdialect.fallback import FallbackWarning, captured_summary
+        from qdialect.fallback import captured_summary
         from qdialect.frontends.torch.captured import CapturedDivision
         from qdialect.runtime import compile_module
 
-    captured = CapturedDivision(module, examples, compile_module)
+    captured = CapturedDivision(graph, examples, compile_module)
     for fused in captured.fuse():
         setattr(captured.module, fused.name, _region_module(fused))
     if not is_silent:
-        warnings.warn(captured_summary(captured.division, captured.reasons), FallbackWarning, stacklevel=2)
+        _warn(captured_summary(captured.division, captured.reasons))
     return captured.module.forward
 
 

@@ -13,6 +13,7 @@ from qdialect.diagnostics import CompileError, ImportModelError
 from qdialect.frontends.planning.division import PartRefusedError
 from qdialect.frontends.planning.partition import TOO_SMALL, Part, least_work
 from qdialect.frontends.torch.division import TorchDivision
+from qdialect.frontends.torch.lowered import Lowered
 from qdialect.frontends.torch.reader import read_captured
 
 Compiled = TypeVar("Compiled")
@@ -37,11 +38,11 @@ class Fused(Generic[Compiled]):
 class CapturedDivision(Generic[Compiled]):
     """A captured module of which PyTorch's eager mode runs what cannot be compiled."""
 
-    def __init__(self, module: Any, examples: Sequence[Any], compile_: Callable[[ir.Module], Compiled]) -> None:
+    def __init__(self, graph: Lowered, examples: Sequence[Any], compile_: Callable[[ir.Module], Compiled]) -> None:
         """Raises `ImportModelError` for a graph that cannot be read."""
-        self.module = _with_copies(module)
+        self.module = _with_copies(graph.module)
         """The whole graph; a dequantization is there once for each reader."""
-        self.division = TorchDivision(read_captured(self.module, examples, adds_nodes=False))
+        self.division = TorchDivision(read_captured(self.module, examples, written=graph.written))
         self.reasons = {i: node.reason for i, node in enumerate(self.division.nodes) if node.reason}
         """Why nodes of the division are not compiled, by their indices."""
         self._compile_ = compile_

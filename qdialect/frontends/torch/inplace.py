@@ -18,17 +18,15 @@ _SCATTERS = {"aten.select.int": "aten.select_scatter.default", "aten.slice.Tenso
 """What puts a part back into a tensor, by what takes it."""
 
 
-def functional(
-    nodes: Sequence[Node], outputs: Sequence[str], *, adds_nodes: bool = True
-) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+def functional(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes, in order of execution, with those in place replaced, and the names of what they give for `outputs`.
 
-    Where a part of a tensor is written, nodes that put it back follow, if `adds_nodes`; else its node stays in place.
+    Where a part of a tensor is written, nodes that put it back follow.
     Takes time in proportion to the nodes and, for each that works in place, the tensors in the memory it writes to.
     """
     last_reads = {name: index for index, node in enumerate(nodes) for name in node.refs()}
     last_reads.update(dict.fromkeys(outputs, len(nodes)))
-    memory = _Memory(last_reads, adds_nodes)
+    memory = _Memory(last_reads)
     found = tuple(pure for index, node in enumerate(nodes) for pure in memory.step(index, node))
     return found, tuple(memory.now.get(name, name) for name in outputs)
 
@@ -44,7 +42,6 @@ class _Memory:
     """Which tensors share memory, and what names stand for since it was written to."""
 
     last_reads: Mapping[str, int]
-    adds_nodes: bool
     now: dict[str, str] = field(default_factory=dict[str, str])
     """By the names of the program: the node whose result they are, where it is another."""
     _owner: dict[str, str] = field(default_factory=dict[str, str])
@@ -82,7 +79,7 @@ class _Memory:
 
         Nothing where something else in that memory is read later.
         """
-        path = self._path(name) if self.adds_nodes else []
+        path = self._path(name)
         if not path:
             return []
         base = path[-1].arguments["self"].name

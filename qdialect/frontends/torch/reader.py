@@ -6,7 +6,7 @@ Classes of the package `torch` are taken as they come, untyped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -23,6 +23,8 @@ from qdialect.frontends.torch.sizes import number, sizes_of
 from qdialect.frontends.torch.symbols import Number
 
 _CONSTANTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+_UNREADABLE = ("torch.bfloat16",)
+"""Types that NumPy lacks."""
 _CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -71,23 +73,23 @@ def _end(bound: Any, infinity: float) -> float:
     return int(bound) if bound.is_Integer else infinity
 
 
-def read_captured(module: Any, examples: Sequence[Any], *, adds_nodes: bool = True) -> Graph:
+def read_captured(module: Any, examples: Sequence[Any], *, written: Collection[int] = ()) -> Graph:
     """The graph that Dynamo captured for inputs like `examples`; parameters and buffers among them become constants.
 
-    Unless it `adds_nodes`, every node is one of the module.
+    Those that are `written` stay inputs, and so do those of a type that no constant has.
 
     Raises `ImportModelError` for inputs that are neither tensors nor numbers.
     """
     is_static: Callable[[Any], object] = import_module("torch._dynamo.utils").get_static_address_type
     constants: dict[str, Array] = {}
     inputs: list[Interface] = []
-    reader = _Reader(_of_this_call, adds_nodes, leaves_numbers=True)
+    reader = _Reader(_of_this_call, leaves_numbers=True)
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    for node, example in zip(placeholders, examples, strict=True):
+    for position, (node, example) in enumerate(zip(placeholders, examples, strict=True)):
         if not _is_tensor(example):
             # An extent of another input: it is part of the shapes.
             _of_this_call(example, node.name)
-        elif is_static(example) is not None:
+        elif is_static(example) is not None and position not in written and str(example.dtype) not in _UNREADABLE:
             constants[node.name] = _array(example)
         else:
             inputs.append(reader.interface(node))
@@ -125,7 +127,6 @@ class _Reader:
     """Reads nodes; ``number_of(found, name)`` is what a symbolic number called `name` stands for."""
 
     number_of: Callable[[Any, str], Number]
-    adds_nodes: bool = True
     leaves_numbers: bool = False
     """Whether results may be numbers, which are none of the graph's."""
 
@@ -142,7 +143,7 @@ class _Reader:
                 )
             elif node.op in _CALLS and not _is_number(_value(node)) and not is_check(_kind(node.target)):
                 nodes.append(self._node(node))
-        pure, results = functional(nodes, outputs, adds_nodes=self.adds_nodes)
+        pure, results = functional(nodes, outputs)
         return Graph(pure, tuple(inputs), results, constants)
 
     def interface(self, node: Any) -> Interface:
@@ -223,7 +224,7 @@ def _attribute(module: Any, path: str) -> Any:
 
 def _array(tensor: Any) -> Array:
     to_channels_first = tensor.detach().cpu()
-    if str(to_channels_first.dtype) == "torch.bfloat16":
+    if str(to_channels_first.dtype) in _UNREADABLE:
         raise ImportModelError("constants must not be bfloat16")
     return np.array(to_channels_first.contiguous().numpy())
 
