@@ -135,7 +135,7 @@ def _listed(results: Any) -> Iterator[Any]:
 def _trains(node: Any) -> bool:
     """Whether a node computes what only training needs: a choice of elements to drop, or statistics that it keeps."""
     schema: Any = getattr(node.target, "_schema", None)
-    name = "" if schema is None else str(schema.name).removeprefix("aten::")
+    name = str(getattr(schema, "name", "")).removeprefix("aten::")
     if name not in _DROPOUTS | _NORMS:
         return False
     given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs
