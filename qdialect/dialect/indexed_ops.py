@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qdialect.dialect.attribute_kinds import I64
+from qdialect.dialect.attribute_kinds import I64, choice
 from qdialect.dialect.constraints import check_axis
 from qdialect.dialect.fields import attribute, operand, result
 from qdialect.dialect.op_base import QnnOp, Shape, require
 from qdialect.dialect.type_constraints import ANY, INDEX, INDEX_LIST, element_of
+from qdialect.quant_math.choices import ScatterReduction
+
+_REDUCED = ("i16", "i32", "i64", "f32")
 
 
 class DynamicGatherOp(QnnOp, name="dynamic_gather"):
@@ -45,17 +48,21 @@ class DynamicGatherOp(QnnOp, name="dynamic_gather"):
 class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
     """`data` with row ``indices[i]`` of its first dimension replaced by row i of `updates`; of equal indices the last.
 
-    An index below -n or above n - 1, for the n rows of `data`, is taken as the nearest of these.
+    With a `reduction`, each element of the row becomes ``data + updates``, their product, maximum or minimum instead,
+    one index after the other; integer sums and products wrap around.  An index below -n or above n - 1, for the n rows
+    of `data`, is taken as the nearest of these.
 
     Constraints:
       C1: data, updates and result must have the same element type
       C2: data must have at least 1 dimension
       C3: updates must have a row of data's shape for each index
+      C4: with a reduction, elements must be i16, i32, i64 or f32
     """
 
     data = operand(ANY)
     indices = operand(INDEX_LIST)
     updates = operand(ANY)
+    reduction = attribute(choice(ScatterReduction), ScatterReduction.NONE)
     output = result(ANY)
 
     @classmethod
@@ -70,3 +77,5 @@ class DynamicScatterOp(QnnOp, name="dynamic_scatter"):
         wanted = element_of(self.data.type)
         found = {element_of(self.updates.type), element_of(self.output.type)} - {wanted}
         require(not found, "C1", f"updates and result must have elements of type {wanted}, but got {', '.join(found)}")
+        if self.reduction != ScatterReduction.NONE:
+            require(wanted in _REDUCED, "C4", f"elements to reduce must be i16, i32, i64 or f32, but got {wanted}")

@@ -102,6 +102,18 @@ class Scaling(StrEnum):
         return _F32_SUMS[self]
 
 
+class ScatterReduction(StrEnum):
+    """What a scatter makes of the element that it finds and the one that it writes there."""
+
+    NONE = "none"
+    """The one that it writes."""
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    """The larger one; NaN where one of two floats is."""
+    MIN = "min"
+
+
 class AddArithmetic(StrEnum):
     """How two quantized tensors are added."""
 

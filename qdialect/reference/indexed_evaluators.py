@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from qdialect.dialect import DynamicGatherOp, DynamicScatterOp
+from qdialect.quant_math.choices import ScatterReduction
 from qdialect.reference.evaluators import Array, Arrays, evaluates
+
+_REDUCTIONS: dict[ScatterReduction, Callable[[Array, Array], Array]] = {
+    ScatterReduction.NONE: lambda _, new: new,
+    ScatterReduction.ADD: np.add,
+    ScatterReduction.MUL: np.multiply,
+    ScatterReduction.MAX: np.maximum,
+    ScatterReduction.MIN: np.minimum,
+}
 
 
 @evaluates(DynamicGatherOp)
@@ -15,12 +26,12 @@ def _gather(op: DynamicGatherOp, operands: Arrays) -> Array:
 
 
 @evaluates(DynamicScatterOp)
-def _scatter(_: DynamicScatterOp, operands: Arrays) -> Array:
+def _scatter(op: DynamicScatterOp, operands: Arrays) -> Array:
     data, indices, updates = operands
-    result = data.copy()
+    result, reduce_ = data.copy(), _REDUCTIONS[op.reduction]
     # One after another: of equal indices the last one stands.
     for row, update in zip(_rows(indices, len(data)), updates, strict=True):
-        result[row] = update
+        result[row] = reduce_(result[row], update)
     return result
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_ops import check, check_op, tensor
+from compiled_ops import check, check_op, check_variants, tensor
 from graphs import graph
 from numpy.typing import NDArray
 
@@ -100,6 +100,16 @@ def test_scatters_write_in_order(data: Shape, count: int) -> None:
     check_op(DynamicScatterOp, [tensor(data, "f32"), tensor((count,), "i32"), tensor(updates, "f32")], "f32", given)
 
 
+@pytest.mark.parametrize("element", ["i16", "i32", "i64", "f32"])
+def test_scatters_reduce_in_order(element: str) -> None:
+    how = [{"reduction": kind} for kind in ("add", "mul", "max", "min")]
+    for data, count in [((5,), 40), ((4, 3, 19), 12)]:
+        updates = (count, *data[1:])
+        given = [drawn(data, element), far_indices((count,), data[0], "int64"), drawn(updates, element, 1)]
+        types = [tensor(data, element), tensor((count,), "i64"), tensor(updates, element)]
+        check_variants(DynamicScatterOp, types, element, how, given)
+
+
 @pytest.mark.parametrize("element", ["i32", "i64", "f32"])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -136,6 +146,7 @@ def test_two_threads_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     cases: list[tuple[Any, list[Array], dict[str, Any]]] = [
         (DynamicGatherOp, [drawn(shape, element), where], {"axis": 0}),
         (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {}),
+        (DynamicScatterOp, [drawn(shape, element), where, drawn((999, 67), element, 1)], {"reduction": "add"}),
         (CumSumOp, [drawn(shape, element)], {"axis": 0}),
         (CumSumOp, [drawn(shape, element)], {"axis": 1, "reverse": True}),
         (RankOp, [drawn(shape, element)], {"axis": 0}),

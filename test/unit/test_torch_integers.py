@@ -12,6 +12,7 @@ import torch.nn.functional as nnf
 from torch import Tensor
 from torch_functions import Function, check, drawn
 
+from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.torch import import_torch
 from qdialect.reference.interpreter import run
 
@@ -110,3 +111,40 @@ def test_indices_outside_name_the_nearest_element() -> None:
     module = import_torch(torch.export.export(Function(rows), (IDS.clamp(0, 8),)))
     far = np.full(IDS.shape, 10**12)
     assert np.array_equal(run(module, [far])[0], np.broadcast_to(TABLE.numpy()[8], (*IDS.shape, 6)))
+
+
+def test_scatters_that_reduce() -> None:
+    def scattered(x: Tensor, i: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        kinds = ("sum", "prod", "mean", "amax", "amin")
+        reduced = (x.scatter_reduce(1, i, y, kind, include_self=own) for kind in kinds for own in (False, True))
+        added = torch.scatter_add(x, 0, i % 3, y), x.index_add(1, i[0], x[:, :5], alpha=2)
+        return *reduced, *added, torch.index_put(x, (i[0] % 3,), x[:1], accumulate=True)
+
+    check(scattered, drawn(3, 3, 9), torch.tensor([[1, 0, 8, 1, 1], [4, 4, 4, 4, 2]]), drawn(4, 3, 7))
+
+
+def test_scatters_of_integers_that_reduce() -> None:
+    def scattered(x: Tensor, i: Tensor) -> tuple[Tensor, ...]:
+        means = (x.scatter_reduce(0, i, x, "mean", include_self=own) for own in (False, True))
+        return *means, x.scatter_reduce(0, i, x, "amax"), x.index_reduce(0, i[:, 0], x, "amin")
+
+    check(scattered, IDS, IDS.clamp(0, 2))
+
+
+def test_parts_in_memory() -> None:
+    """Windows and diagonals, also as strides."""
+
+    def taken(x: Tensor) -> tuple[Tensor, ...]:
+        strided = torch.as_strided(x, (4, 3, 2), (5, 1, 2), 3), (x * 2).as_strided((2, 2), (0, 7))
+        return *strided, x.unfold(1, 3, 2), x.diagonal(), x.diagonal(-2)
+
+    check(taken, drawn(1, 6, 7))
+
+
+def test_strides_of_what_is_not_contiguous_are_refused() -> None:
+    def taken(x: Tensor) -> Tensor:
+        return torch.as_strided(x.t(), (2, 2), (1, 2))
+
+    with pytest.raises(ImportModelError) as caught:
+        import_torch(torch.export.export(Function(taken), (drawn(1, 6, 7),)))
+    assert "aten.as_strided: operand must be contiguous" in caught.value.render()

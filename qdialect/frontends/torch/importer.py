@@ -164,7 +164,7 @@ class TorchPlanner(Planner[Node]):
         if not is_supported(node.kind):
             return self._inlined(self._decomposed(node))
         try:
-            return planner_of(node.kind)(Call(self.plan, node, inputs))
+            return planner_of(node.kind)(Call(self.plan, node, inputs, self._tensors))
         except UnsupportedError as error:
             return self._instead(node, error)
 

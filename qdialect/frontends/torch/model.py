@@ -41,6 +41,18 @@ class Output:
 
     shape: Shape
     element: str
+    is_contiguous: bool = True
+    """Whether its elements lie in memory in their order, one behind the other."""
+
+
+def is_contiguous(shape: Shape, strides: Shape) -> bool:
+    """Whether `strides`, in elements, are those of a contiguous tensor."""
+    wanted = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != wanted:
+            return False
+        wanted *= extent
+    return True
 
 
 @dataclass(frozen=True, eq=False)

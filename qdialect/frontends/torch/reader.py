@@ -17,7 +17,7 @@ from qdialect.diagnostics import ImportModelError
 from qdialect.frontends.common import Array, Interface, Shape
 from qdialect.frontends.extents import Extents
 from qdialect.frontends.torch.inplace import functional
-from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import element_of, is_check
 from qdialect.frontends.torch.sizes import number, sizes_of
 from qdialect.frontends.torch.symbols import Number
@@ -163,7 +163,8 @@ class _Reader:
             return Output((), UNKNOWN)
         found = str(value.dtype).removeprefix("torch.")
         shape: Shape = tuple(int(self._number(extent, name)) for extent in value.shape)
-        return Output(shape, ELEMENTS.get(found, found))
+        strides: Shape = tuple(int(self._number(stride, name)) for stride in value.stride())
+        return Output(shape, ELEMENTS.get(found, found), is_contiguous(shape, strides))
 
     def _is_left(self, result: Any) -> bool:
         """Whether a result is a number, which whoever calls a captured graph knows."""

@@ -37,10 +37,19 @@ def emit_gather(
 
 
 def emit_scatter(
-    kernel: Kernel, row: Sequence[int], indices: MapOperand, extents: Sequence[int], rows: Rows, listed: Listed
+    kernel: Kernel,
+    row: Sequence[int],
+    indices: MapOperand,
+    extents: Sequence[int],
+    rows: Rows,
+    listed: Listed,
+    reduction: str = "",
 ) -> None:
-    """Copy from `listed` to `rows`, in the order of the indices."""
-    _emit(kernel, row, indices, extents, rows, listed, is_gather=False)
+    """Copy from `listed` to `rows`, in the order of the indices.
+
+    With a `reduction`, an op of two operands, its results from what is found there and what is listed are written.
+    """
+    _emit(kernel, row, indices, extents, rows, listed, is_gather=False, reduction=reduction)
 
 
 def _emit(
@@ -52,6 +61,7 @@ def _emit(
     listed: Listed,
     *,
     is_gather: bool,
+    reduction: str = "",
 ) -> None:
     table = declare_operand(kernel, "indices", indices).buffer
     at_row = replace(rows.operand, source=declare_operand(kernel, "rows", rows.operand).buffer)
@@ -62,8 +72,12 @@ def _emit(
         found = kernel.row(table, kernel.sum(read_at, kernel.constant(indices.offset, "index")), rows.extent)
         named = replace(at_row, start=kernel.multiple(found, rows.stride))
         entry = replace(in_list, start=list_at)
-        source, target = (named, entry) if is_gather else (entry, named)
-        emit_map(kernel, row, [source], target, lambda _, values: values[0])
+        if reduction:
+            emit_map(kernel, row, [named, entry], named, lambda body, values: body.binary(reduction, *values))
+        elif is_gather:
+            emit_map(kernel, row, [named], entry, lambda _, values: values[0])
+        else:
+            emit_map(kernel, row, [entry], named, lambda _, values: values[0])
 
 
 @contextmanager

@@ -21,3 +21,11 @@ func.func @dynamic_scatter_c3(%data: tensor<4x6xf32>, %indices: tensor<3xi64>, %
   %y = "qnn.dynamic_scatter"(%data, %indices, %updates) : (tensor<4x6xf32>, tensor<3xi64>, tensor<2x6xf32>) -> tensor<4x6xf32>
   return
 }
+
+// -----
+
+func.func @dynamic_scatter_c4(%data: tensor<4xi8>, %indices: tensor<3xi64>, %updates: tensor<3xi8>) {
+  // expected-error @+1 {{'qnn.dynamic_scatter' op elements to reduce must be i16, i32, i64 or f32, but got i8}}
+  %y = "qnn.dynamic_scatter"(%data, %indices, %updates) {reduction = "max"} : (tensor<4xi8>, tensor<3xi64>, tensor<3xi8>) -> tensor<4xi8>
+  return
+}

@@ -14,7 +14,7 @@ from qdialect.frontends.torch.archive.fields import Field, shown
 from qdialect.frontends.torch.archive.members import Members
 from qdialect.frontends.torch.archive.weights import Weights, declared_extent, dtype_name
 from qdialect.frontends.torch.inplace import functional
-from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref
+from qdialect.frontends.torch.model import ELEMENTS, UNKNOWN, Graph, Node, Output, Ref, is_contiguous
 from qdialect.frontends.torch.schemas import defaults_of, is_check, schema_of
 from qdialect.frontends.torch.sizes import Range, extent_of, number, open_shape, sizes_of
 from qdialect.frontends.torch.symbols import Number
@@ -184,7 +184,8 @@ class _Reader:
         if meta is None:
             return Output((), UNKNOWN)
         dtype = dtype_name(meta["dtype"])
-        return Output(self._shape(meta["sizes"], name), ELEMENTS.get(dtype, dtype))
+        shape, strides = (self._shape(meta[part], name) for part in ("sizes", "strides"))
+        return Output(shape, ELEMENTS.get(dtype, dtype), is_contiguous(shape, strides))
 
     def _shape(self, sizes: Field, name: str) -> Shape:
         return tuple(self._extent(declared_extent(size), name) for size in sizes.items())

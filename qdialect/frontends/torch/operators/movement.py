@@ -5,7 +5,10 @@ Moving f32 values moves their quantized values, so a movement goes to whichever 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import numpy as np
 
 from qdialect.frontends.common import require
 from qdialect.frontends.planning.movement import (
@@ -22,6 +25,7 @@ from qdialect.frontends.planning.movement import (
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Tensor
 from qdialect.frontends.slices import Slice, check_indices
+from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.registry import Call, imports
 from qdialect.frontends.torch.run_time import RunTimeQuantized
 
@@ -168,6 +172,20 @@ def gathered(call: Call, tensor: Tensor, axis: int, indices: tuple[int, ...]) ->
     holds = len(indices) >= 1 and all(-extent <= index < extent for index in indices)
     require(holds, f"indices must be in [-{extent}, {extent}), at least one")
     return moved(call, tensor, Gathering.of(tensor.shape, axis, tuple(index % extent for index in indices)))
+
+
+@imports("as_strided.default")
+def _strided(call: Call) -> Result:
+    """Elements at distances in memory, which is that of the operand where this is contiguous."""
+    source = call.node.arguments["self"]
+    require(isinstance(source, Ref) and call.noted[source.name].is_contiguous, "operand must be contiguous")
+    tensor, shape = call.tensor("self"), call.node.outputs[0].shape
+    strides, begin = call.integers("stride", len(shape)), call.argument("storage_offset") or 0
+    check_indices(math.prod(shape), call.plan.budget)
+    distances = (np.arange(extent) * stride for extent, stride in zip(shape, strides, strict=True))
+    indices = begin + sum(np.ix_(*distances), np.zeros(shape, np.int64))
+    flat = moved(call, tensor, Reshaping((math.prod(tensor.shape),)))
+    return moved(call, gathered(call, flat, 0, tuple(indices.ravel().tolist())), Reshaping(shape))
 
 
 @imports("flip.default")

@@ -156,7 +156,8 @@ def _masked_fill(call: Call) -> Result:
     return tensor_of(ternary(call, values, element, lambda s, holds, lhs, rhs: s.select(holds, lhs, rhs)))
 
 
-def _floor_quotient(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+def floor_quotient(s: Arithmetic, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    """``lhs / rhs`` of integers, rounded down."""
     rest, quotient = s.op("arith.rem{s}i", lhs, rhs), s.op("arith.div{s}i", lhs, rhs)
     differs = s.compare("lt", s.op("arith.xori", rest, rhs), 0)
     is_above = s.op("arith.andi", s.compare("ne", rest, 0), differs)
@@ -197,7 +198,7 @@ def _shift(call: Call) -> Result:
 
 _INTEGERS: dict[str, OfTwo] = {
     "add": lambda s, lhs, rhs: s.op("arith.addi", lhs, rhs),
-    "floor_divide": _floor_quotient,
+    "floor_divide": floor_quotient,
     "fmod": lambda s, lhs, rhs: s.op("arith.rem{s}i", lhs, rhs),
     "maximum": lambda s, lhs, rhs: s.op("arith.max{s}i", lhs, rhs),
     "minimum": lambda s, lhs, rhs: s.op("arith.min{s}i", lhs, rhs),

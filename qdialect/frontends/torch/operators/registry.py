@@ -12,7 +12,7 @@ from qdialect.frontends.common import Array, UnsupportedError, require
 from qdialect.frontends.planning.emitter import Value
 from qdialect.frontends.planning.planner import Result
 from qdialect.frontends.planning.tensors import Computed, Constant, F32Tensor, Plan, Tensor
-from qdialect.frontends.torch.model import Node, Ref
+from qdialect.frontends.torch.model import Node, Output, Ref
 from qdialect.frontends.torch.tensors import Quantized
 from qdialect.registry import Registry
 
@@ -24,6 +24,8 @@ class Call:
     plan: Plan
     node: Node
     results: Mapping[str, Result]
+    noted: Mapping[str, Output]
+    """What the program says of tensors, by their names."""
 
     @property
     def name(self) -> str:

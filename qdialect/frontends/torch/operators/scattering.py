@@ -1,4 +1,4 @@
-"""Tensors with other elements at indices; where indices are the same, the last one stays."""
+"""Tensors with other elements at indices; where indices are the same, the last one stays, or all are reduced."""
 
 from __future__ import annotations
 
@@ -6,24 +6,58 @@ import math
 
 import numpy as np
 
+from qdialect._mlir import ir
 from qdialect.dialect import DynamicScatterOp
-from qdialect.frontends.common import Shape, require
+from qdialect.dialect.type_constraints import NUMPY_DTYPES
+from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.movement import Reshaping
-from qdialect.frontends.planning.plain import element_type, tensor_of, ternary, value_of_tensor
+from qdialect.frontends.planning.plain import (
+    Arithmetic,
+    OfTwo,
+    binary,
+    element_type,
+    tensor_of,
+    ternary,
+    value_of_tensor,
+)
 from qdialect.frontends.planning.planner import Result
-from qdialect.frontends.planning.tensors import Tensor
+from qdialect.frontends.planning.tensors import Constant, Tensor
 from qdialect.frontends.torch.model import Ref
 from qdialect.frontends.torch.operators.indexing import checked_axis, elements_at, offset_of, sum_of
 from qdialect.frontends.torch.operators.movement import moved, part_of, transposed
-from qdialect.frontends.torch.operators.plain import as_element, element_of_result, repeated, value_as
+from qdialect.frontends.torch.operators.plain import (
+    as_element,
+    element_of_result,
+    floor_quotient,
+    repeated,
+    value_as,
+)
 from qdialect.frontends.torch.operators.registry import Call, imports
+from qdialect.quant_math.choices import ScatterReduction
 
 _INDICES = ("i32", "i64")
+_REDUCTIONS = {
+    None: ScatterReduction.NONE,
+    "add": ScatterReduction.ADD,
+    "amax": ScatterReduction.MAX,
+    "amin": ScatterReduction.MIN,
+    "mean": ScatterReduction.ADD,
+    "multiply": ScatterReduction.MUL,
+    "prod": ScatterReduction.MUL,
+    "sum": ScatterReduction.ADD,
+}
 
 
-def scattered(call: Call, data: Tensor, rows: Tensor, updates: Tensor, shape: Shape) -> Tensor:
-    """`data`, seen as rows of the shape `shape`, with `updates` at `rows`."""
+def scattered(
+    call: Call,
+    data: Tensor,
+    rows: Tensor,
+    updates: Tensor,
+    shape: Shape,
+    reduction: ScatterReduction = ScatterReduction.NONE,
+) -> Tensor:
+    """`data`, seen as rows of the shape `shape`, with `updates` at `rows`, or reduced with what is there."""
     into, at, added = (value_of_tensor(call, one) for one in (data, rows, updates))
 
     def emit(emitter: Emitter) -> Emitted:
@@ -31,38 +65,102 @@ def scattered(call: Call, data: Tensor, rows: Tensor, updates: Tensor, shape: Sh
         held = emitter.reshape(emitter.to_channels_first(into), shape)
         where = emitter.reshape(emitter.to_channels_first(at), (number,))
         elements = emitter.reshape(emitter.to_channels_first(added), (number, *shape[1:]))
-        written = emitter.build(DynamicScatterOp, held, where, elements, element=into.element)
+        written = emitter.build(DynamicScatterOp, held, where, elements, element=into.element, reduction=reduction)
         return emitter.reshape(written, into.shape), False
 
     return tensor_of(call.plan.compute(call.name, into.shape, into.element, emit))
 
 
-@imports("scatter.src", "scatter.value")
+@imports("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
 def _scatter(call: Call) -> Result:
     """The result's element [.., index[.., i, ..], ..] is element [.., i, ..] of the source."""
     data, index = call.tensor("self"), call.tensor("index")
-    axis = checked_axis(call, data.shape, index.shape)
-    require(element_type(index) in _INDICES, f"index must be i32 or i64, but got {element_type(index)}")
-    rows = elements_at(call, data.shape, index, axis)
-    if call.node.kind.endswith(".src"):
-        updates = call.tensor("src")
-        for along, extent in enumerate(index.shape):
-            updates = part_of(call, updates, along, 0, extent)
+    rows = _rows(call, data, index)
+    if "src" in call.node.arguments:
+        updates = _source(call, index)
     else:
         number = as_element(call, call.tensor("value"), element_of_result(call))
         updates = repeated(call, number, index.shape)
-    return scattered(call, data, rows, updates, (math.prod(data.shape),))
+    kind = "add" if "scatter_add" in call.node.kind else call.argument("reduce")
+    return scattered(call, data, rows, updates, (math.prod(data.shape),), _REDUCTIONS[kind])
+
+
+def _rows(call: Call, data: Tensor, index: Tensor) -> Tensor:
+    """Which elements of the whole tensor an index along one dimension names."""
+    axis = checked_axis(call, data.shape, index.shape)
+    require(element_type(index) in _INDICES, f"index must be i32 or i64, but got {element_type(index)}")
+    return elements_at(call, data.shape, index, axis)
+
+
+def _source(call: Call, index: Tensor) -> Tensor:
+    """The part of the argument ``src`` for which there are indices."""
+    updates = call.tensor("src")
+    for along, extent in enumerate(index.shape):
+        updates = part_of(call, updates, along, 0, extent)
+    return updates
+
+
+@imports("scatter_reduce.two", "index_reduce.default")
+def _scatter_reduce(call: Call) -> Result:
+    """As `_scatter`; a mean divides sums by counts, integers rounded down, and only elements that are named change."""
+    data, index, element = call.tensor("self"), call.tensor("index"), element_of_result(call)
+    if "index_reduce" in call.node.kind:
+        updates = call.tensor("source")
+        index = _repeated_along(call, index, updates.shape)
+    else:
+        updates = _source(call, index)
+    kind, size = call.argument("reduce"), (math.prod(data.shape),)
+    rows, reduction = _rows(call, data, index), _REDUCTIONS[kind]
+    if not call.argument("include_self"):
+        neutral = repeated(call, Constant(_neutral(reduction, element)), index.shape)
+        data = scattered(call, data, rows, neutral, size)
+    result = scattered(call, data, rows, updates, size, reduction)
+    if kind != "mean":
+        return result
+    begin = Constant(np.full(data.shape, 1 if call.argument("include_self") else 0, NUMPY_DTYPES[element]))
+    ones = Constant(np.ones(index.shape, NUMPY_DTYPES[element]))
+    counts = value_of_tensor(call, scattered(call, begin, rows, ones, size, ScatterReduction.ADD))
+    return tensor_of(binary(call, [value_of_tensor(call, result), counts], element, _quotient(element)))
+
+
+def _repeated_along(call: Call, index: Tensor, shape: Shape) -> Tensor:
+    """An index of whole slices along one dimension, as one of each element."""
+    axis = call.integers("dim", 1)[0] % len(shape)
+    fits = math.prod(index.shape) == shape[axis]
+    require(fits, f"index must have {shape[axis]} elements, but has the shape {list(index.shape)}")
+    wide = tuple(extent if along == axis else 1 for along, extent in enumerate(shape))
+    return repeated(call, moved(call, index, Reshaping(wide)), shape)
+
+
+def _neutral(reduction: ScatterReduction, element: str) -> Array:
+    """The number that a reduction begins with."""
+    dtype = NUMPY_DTYPES[element]
+    low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype.name).min, np.iinfo(dtype.name).max)
+    numbers = {ScatterReduction.ADD: 0, ScatterReduction.MUL: 1, ScatterReduction.MAX: low, ScatterReduction.MIN: high}
+    return np.asarray(numbers[reduction], dtype)
+
+
+def _quotient(element: str) -> OfTwo:
+    """Of a sum and its count, which is 0 where nothing was counted."""
+
+    def divided(s: Arithmetic, total: ir.Value, count: ir.Value) -> ir.Value:
+        if element == "f32":
+            return s.op("arith.divf", total, s.op("arith.maximumf", count, 1.0))
+        return floor_quotient(s, total, s.op("arith.maxsi", count, 1))
+
+    return divided
 
 
 @imports("index_put.default", "_unsafe_index_put.default")
 def _index_put(call: Call) -> Result:
     """Index tensors broadcast; where one of them is a mask, its elements are chosen instead."""
-    require(not call.argument("accumulate"), "accumulate must be false")
+    is_sum = bool(call.argument("accumulate"))
     data, entries = call.tensor("self"), call.node.arguments["indices"]
     found = {axis: call.results[entry.name] for axis, entry in enumerate(entries) if isinstance(entry, Ref)}
     tensors = {axis: result for axis, result in found.items() if not isinstance(result, tuple)}
     elements = [element_type(tensor) for tensor in tensors.values()]
     if elements == ["i1"]:
+        require(not is_sum, "accumulate must be false at a mask")
         return _masked(call, data, next(iter(tensors.items())))
     require(set(elements) <= set(_INDICES), f"indices must be i32 or i64, but got {', '.join(elements)}")
     axes = tuple(tensors)
@@ -77,7 +175,8 @@ def _index_put(call: Call) -> Result:
     rows = sum_of(call, [offset_of(call, tensor, extent, stride) for tensor, extent, stride in parts])
     row = turned.shape[len(axes) :]
     updates = _updates(call, shape, row, axes[0] if is_together else 0)
-    written = scattered(call, turned, repeated(call, rows, shape), updates, (math.prod(extents), *row))
+    reduction = ScatterReduction.ADD if is_sum else ScatterReduction.NONE
+    written = scattered(call, turned, repeated(call, rows, shape), updates, (math.prod(extents), *row), reduction)
     return transposed(call, written, tuple(order.index(axis) for axis in range(len(order))))
 
 
