@@ -217,24 +217,26 @@ def _fully_connected(operator: Operator) -> Emission:
     columns, depth = matrix.shape
     elements = math.prod(data.shape)
     require(depth >= 1 and elements % depth == 0, f"input must have a multiple of {depth} elements, but got {elements}")
-    _check_bias(bias, columns)
+    check_bias(bias, columns)
 
     def emit(emitter: Emitter) -> ir.Value:
         shape = (elements // depth, columns)
         rows = emitter.reshape(emitter.value(data), (elements // depth, depth))
         total = emitter.build(F32MatmulOp, rows, emitter.constant(matrix.T), element="f32")
-        return emitter.reshape(_finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
+        return emitter.reshape(finished(emitter, total, bias, activation, shape), operator.outputs[0].shape)
 
     return emit
 
 
-def _check_bias(bias: list[Tensor], channels: int) -> None:
+def check_bias(bias: list[Tensor], channels: int) -> None:
+    """Raise `UnsupportedError` for a bias that is not one f32 number for each channel."""
     for tensor in bias:
         found = _f32(tensor, "bias").shape
         require(math.prod(found) == channels, f"bias must have {channels} entries, but got {math.prod(found)}")
 
 
-def _finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
+def finished(emitter: Emitter, total: ir.Value, bias: list[Tensor], activation: int, shape: Shape) -> ir.Value:
+    """Sums of products after their bias, if there is one, and a fused activation."""
     s = F32Builder(emitter, shape)
     for tensor in bias:
         total = s("addf", total, emitter.reshape(emitter.value(tensor), shape[-1:]))
@@ -271,7 +273,7 @@ def _convolution(
         require(taps.shape[0] == 1, f"weight must have a first dimension of 1, but got {taps.shape[0]}")
         taps = taps.transpose(3, 1, 2, 0)
     f32_bounds(activation)
-    _check_bias(bias, taps.shape[0])
+    check_bias(bias, taps.shape[0])
     require(taps.shape[3] >= 1, "weight must have a depth")
     size, window = data.shape[1:3], taps.shape[1:3]
     top, left, bottom, right = explicit_padding(padding, (size[0], size[1]), (window[0], window[1]), strides, dilation)
@@ -283,6 +285,6 @@ def _convolution(
             image = emitter.build(PadOp, image, element="f32", **border)
         attributes = {"strides": strides, "dilation": dilation, "groups": data.shape[3] // taps.shape[3]}
         total = emitter.build(F32Conv2DOp, image, emitter.constant(taps), element="f32", **attributes)
-        return _finished(emitter, total, bias, activation, shape)
+        return finished(emitter, total, bias, activation, shape)
 
     return emit

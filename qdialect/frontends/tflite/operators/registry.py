@@ -17,6 +17,9 @@ Planner = Callable[[Operator], Emission]
 """Checks a node against what the front end can express; raises `UnsupportedError`."""
 
 
+_DATA = {"TRANSPOSE_CONV": 2}
+"""Which input is computed on, where it is not the first."""
+
 _PLANNERS = Registry[Planner]("importer")
 _F32_PLANNERS = Registry[Planner]("float importer")
 _INTEGER_PLANNERS = Registry[Planner]("integer importer")
@@ -86,7 +89,8 @@ def _is_hybrid(operator: Operator) -> bool:
 
 
 def _is_f32(operator: Operator) -> bool:
-    ends = (*operator.inputs[:1], *operator.outputs[:1])
+    data = _DATA.get(operator.kind, 0)
+    ends = (*operator.inputs[data : data + 1], *operator.outputs[:1])
     return len(ends) == 2 and all(tensor is not None and tensor.element == "f32" for tensor in ends)
 
 
