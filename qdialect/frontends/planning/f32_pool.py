@@ -14,7 +14,7 @@ from qdialect.dialect import F32MaxOp, F32ReduceOp, F32SumOp, PadOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.budget import Budget
 from qdialect.frontends.common import Shape, require
-from qdialect.frontends.planning.emitter import Emitter
+from qdialect.frontends.op_builder import OpBuilder
 from qdialect.frontends.planning.f32_builder import reduced
 from qdialect.frontends.planning.window import Window
 from qdialect.frontends.slices import check_indices, gather
@@ -48,14 +48,14 @@ class Pool:
             holds = all(any(0 <= tap < extent for tap in taps) for taps in windows)
             require(holds, f"every window must have an element of {list(self.size)}")
 
-    def maxima(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+    def maxima(self, emitter: OpBuilder, value: ir.Value) -> ir.Value:
         """The largest numbers of the windows over [N, ..., C]; NaN where there is one."""
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             inside = [_inside(taps, extent) for taps in windows]
             value = _folded(emitter, value, axis, inside, F32MaxOp)
         return value
 
-    def sums(self, emitter: Emitter, value: ir.Value) -> ir.Value:
+    def sums(self, emitter: OpBuilder, value: ir.Value) -> ir.Value:
         """The sums of the windows over [N, ..., C]; what lies outside of the image counts as 0."""
         for axis, (extent, windows) in enumerate(zip(self.size, self.positions, strict=True), start=1):
             low = max(0, -min(min(taps) for taps in windows))
@@ -71,7 +71,7 @@ def _inside(taps: Sequence[int], extent: int) -> list[int]:
     return [tap if 0 <= tap < extent else known for tap in taps]
 
 
-def _padded(emitter: Emitter, value: ir.Value, axis: int, low: int, high: int) -> ir.Value:
+def _padded(emitter: OpBuilder, value: ir.Value, axis: int, low: int, high: int) -> ir.Value:
     if low == high == 0:
         return value
     rank = len(shape_of(value.type))
@@ -80,7 +80,7 @@ def _padded(emitter: Emitter, value: ir.Value, axis: int, low: int, high: int) -
 
 
 def _folded(
-    emitter: Emitter, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], op_class: type[F32ReduceOp]
+    emitter: OpBuilder, value: ir.Value, axis: int, windows: Sequence[Sequence[int]], op_class: type[F32ReduceOp]
 ) -> ir.Value:
     taps = len(windows[0])
     beside = gather(emitter, value, axis, [tap for window in windows for tap in window])
