@@ -71,7 +71,7 @@ def test_prelu(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("kind", [KIND.SQUARED_DIFFERENCE, KIND.FLOOR_DIV])
+@pytest.mark.parametrize("kind", [KIND.SQUARED_DIFFERENCE, KIND.FLOOR_DIV, KIND.FLOOR_MOD])
 @pytest.mark.parametrize("shape", [(19,), (3, 1), (3, 19)])
 def test_pairs(kind: int, shape: tuple[int, ...]) -> None:
     found, wanted = both(kind, [X, drawn(2, *shape)], X.shape)

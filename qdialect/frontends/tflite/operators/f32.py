@@ -33,7 +33,7 @@ from qdialect.frontends.tflite.operators.reduction import reduced_axes
 from qdialect.frontends.tflite.operators.registry import Emission, imports_f32
 from qdialect.frontends.tflite.operators.window import explicit_padding
 from qdialect.frontends.tflite.reader import read_options
-from qdialect.quant_math import activations
+from qdialect.quant_math import activations, torch_activations
 from qdialect.quant_math.expressions import Expression, Input
 
 # arith.cmpf's number of "ordered and greater than or equal".
@@ -143,6 +143,16 @@ def pairwise(operator: Operator, combine: Pair) -> Emission:
         return combine(s, lhs, rhs)
 
     return emit
+
+
+@imports_f32("FLOOR_MOD")
+def _floor_mod(operator: Operator) -> Emission:
+    """The remainder of the magnitudes, exact, with the sign of the divisor."""
+
+    def combine(s: F32Builder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return s.emitter.expression(torch_activations.remainder, lhs, rhs)
+
+    return pairwise(operator, combine)
 
 
 @imports_f32("SOFTMAX")

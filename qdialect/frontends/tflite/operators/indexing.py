@@ -86,15 +86,15 @@ def _gather_nd(operator: Operator) -> Emission:
     count = math.prod(positions.shape[:-1])
 
     def emit(emitter: Emitter) -> ir.Value:
-        at = _joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
+        at = joined(emitter, emitter.reshape(emitter.value(positions), (count, depth)), leading)
         table = emitter.reshape(emitter.value(data), (math.prod(leading), *after))
         return emitter.reshape(_rows(emitter, table, at), (*positions.shape[:-1], *after))
 
     return emit
 
 
-def _joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
-    """Indices [N, K] of dimensions as indices [N] of all of them together."""
+def joined(emitter: Emitter, positions: ir.Value, extents: Shape) -> ir.Value:
+    """Indices [N, K] of dimensions with these extents as indices [N] of all of them together."""
     count, total, s = shape_of(positions.type)[0], None, Arithmetic(emitter)
     for axis in range(len(extents)):
         column = take_slices(emitter, positions, (Slice(0, 1, count), Slice(axis, 1, 1)))
