@@ -79,11 +79,10 @@ def _segments(operator: Operator) -> Emission:
     rank = len(segments.shape)
     ranks = f"segment ids must be {list(data.shape[:1])}, but got {list(segments.shape)}"
     require(rank == 1 and segments.shape == data.shape[:1], ranks)
-    row = data.shape[1:]
-    fits = len(output.shape) >= 1 and output.shape[1:] == row
-    require(fits, f"output must be rows of {list(row)}, but got {list(output.shape)}")
-    known = segments.data is None or bool(((segments.data >= 0) & (segments.data < output.shape[0])).all())
-    require(known, f"segment ids must be in [0, {output.shape[0]})")
+    rows, *row = output.shape or (0,)
+    require(tuple(row) == data.shape[1:], f"output must be rows of {list(data.shape[1:])}, but got {row}")
+    known = segments.data is None or bool(((segments.data >= 0) & (segments.data < rows)).all())
+    require(known, f"segment ids must be in [0, {rows})")
     reduction = _SEGMENTS[operator.kind]
 
     def emit(emitter: Emitter) -> ir.Value:
