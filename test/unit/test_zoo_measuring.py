@@ -13,7 +13,9 @@ from tools.zoo import frameworks, units
 from tools.zoo.frameworks.runner import Runner
 from tools.zoo.measuring import fitting, measured
 from tools.zoo.results import Result
+from tools.zoo.units import Measured
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.ties import Ties
 
 START = Result("dense", "qdq_u8s8", "crashed")
 SAMPLES = [(np.random.default_rng(seed).standard_normal((2, 16)).astype(np.float32),) for seed in (0, 1)]
@@ -39,8 +41,8 @@ def _frameworks(monkeypatch: pytest.MonkeyPatch, runner: Runner | Exception) -> 
     monkeypatch.setattr(frameworks, "load", load)
     monkeypatch.setattr(frameworks, "load_plain", load)
 
-    def measured_units(*_: object) -> tuple[None, Agreement]:
-        return None, Agreement(1, 2, 3, 4)
+    def measured_units(*_: object) -> Measured:
+        return Measured(floating=Agreement(1, 2, 3, 4), ours=Ties(1, 2, 3, 0.5))
 
     monkeypatch.setattr(units, "measured_units", measured_units)
 
@@ -58,6 +60,7 @@ def test_a_compiled_model_is_compared_and_is_at_the_truth(tmp_path: Path, monkey
     assert found.ours.maximum < 1e-6 < found.framework.mean
     assert found.plain == found.framework
     assert (found.integer_units, found.float_units) == (None, Agreement(1, 2, 3, 4))
+    assert (found.our_units, found.framework_units, found.flipped) == (Ties(1, 2, 3, 0.5), None, None)
     assert found.times == {}
 
 

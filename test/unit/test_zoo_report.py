@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from tools.zoo.distance import Difference, Distance, difference, distance
-from tools.zoo.report import escaped, judgement, markdown, table
+from tools.zoo.report import escaped, markdown, table
 from tools.zoo.results import Result, from_fields
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.ties import Ties
+from tools.zoo.verdict import is_further, verdict
 
 NEAR = Result(
     "bert", "qdq_u8s8", "native", (), 1.0, 2.5, Difference(3, 20, 0.25), Distance(0.1, 0.2), Distance(0.1, 0.3)
@@ -41,25 +43,25 @@ def test_results_of_other_shapes_are_refused(compare: type) -> None:
 
 
 def test_a_verdict_needs_both_distances() -> None:
-    assert judgement(replace(NEAR, framework=None)) == ""
-    assert judgement(NEAR) == "as near to the truth"
+    assert verdict(replace(NEAR, framework=None)) == ""
+    assert verdict(NEAR) == "as near to the truth"
 
 
 @pytest.mark.parametrize(
     ("ours", "what"), [((0.2, 0.3), "mean"), ((0.1, 0.4), "maximum"), ((0.2, 0.4), "mean and maximum")]
 )
 def test_what_is_further_is_named(ours: tuple[float, float], what: str) -> None:
-    assert judgement(replace(NEAR, ours=Distance(*ours))) == f"further from the truth ({what})"
+    assert verdict(replace(NEAR, ours=Distance(*ours))) == f"further from the truth ({what})"
 
 
 def test_a_framework_that_differs_from_itself_has_a_spread() -> None:
     further = replace(NEAR, ours=Distance(0.15, 0.35))
-    assert judgement(replace(further, plain=Distance(0.2, 0.4))) == "within the framework's spread"
-    assert judgement(replace(further, plain=Distance(0.12, 0.4))) == "further from the truth (mean and maximum)"
+    assert verdict(replace(further, plain=Distance(0.2, 0.4))) == "within the framework's spread"
+    assert verdict(replace(further, plain=Distance(0.12, 0.4))) == "further from the truth (mean and maximum)"
 
 
 def test_the_rounding_of_an_f32_output_is_not_further() -> None:
-    assert judgement(replace(NEAR, ours=Distance(0.1 + 1e-7, 0.3 + 1e-7))) == "as near to the truth"
+    assert verdict(replace(NEAR, ours=Distance(0.1 + 1e-7, 0.3 + 1e-7))) == "as near to the truth"
 
 
 def test_text_from_elsewhere_cannot_end_a_cell() -> None:
@@ -76,10 +78,10 @@ def test_the_page_shows_each_flow_with_the_engines_that_were_timed() -> None:
     other = Result("resnet18", "pt2e_x86", "crashed", ("ended by SIGSEGV",))
     page = markdown([NEAR, timed, other], {"cpu": "some"}, "small inputs")
     head = "network | status | products compiled | compile s | elements different | largest | "
-    head += "integer units | float units | ours to truth | "
+    head += "integer units | float units | units against the truth: ours | framework | ours to truth | "
     assert f"| {head}framework to truth | unoptimized to truth | verdict | qdialect | onnx_runtime |" in page
-    row = "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | - | - | 0.1, 0.2 | 0.1, 0.3 | - | as near to the truth |"
-    assert f"{row} 1 | 2.5 |" in page
+    row = "| gpt2 | native | 100 % | 2.5 | 3 of 20 | 0.25 | - | - | - | - | 0.1, 0.2 | 0.1, 0.3 | - |"
+    assert f"{row} as near to the truth | 1 | 2.5 |" in page
     assert f"| {head}framework to truth | unoptimized to truth | verdict |\n" in page
     assert "### resnet18, pt2e_x86: crashed\n\n- ended by SIGSEGV\n" in page
     assert "| all | 2 | 0 | 0 | 1 | 0 |" in page
@@ -99,6 +101,28 @@ def test_units_are_columns_and_those_that_differ_are_named() -> None:
     units = replace(NEAR, integer_units=Agreement(4, 0, 100, 0), float_units=Agreement(2, 3, 50, 2, ("softmax (3)",)))
     assert from_fields(json.loads(json.dumps(asdict(units)))) == units
     page = markdown([units, NEAR], {}, "small")
-    assert "| 0 of 100 | 3 of 50, by 2 at most |" in page
+    assert "| 0 of 100 | 3 of 50, by 2 at most | - | - |" in page
     assert "- float units that differ: softmax (3)" in page
-    assert "| - | - | 0.1, 0.2 |" in page
+    assert "| - | - | - | - | 0.1, 0.2 |" in page
+
+
+def test_units_against_the_truth_are_columns() -> None:
+    units = replace(NEAR, our_units=Ties(2, 3, 50, 2.61e-6), framework_units=Ties(0, 0, 50, 0.0))
+    assert from_fields(json.loads(json.dumps(asdict(units)))) == units
+    assert "| 3 of 50, 3e-06 of a step | 0 of 50 | 0.1, 0.2 |" in markdown([units], {}, "small")
+
+
+def test_a_distance_that_ties_explain_is_named_so() -> None:
+    further = replace(NEAR, ours=Distance(0.2, 0.2))
+    assert is_further(further)
+    ties = replace(further, flipped=Ties(1, 2, 50, 2.61e-6))
+    assert is_further(ties)
+    assert verdict(ties) == "amplified ties: 2 elements in 1 unit, at most 3e-06 of a step from a tie"
+    assert "- amplified ties: 1\n" in markdown([ties], {}, "small")
+    assert verdict(replace(NEAR, flipped=ties.flipped)) == "as near to the truth"
+
+
+@pytest.mark.parametrize("flipped", [None, Ties(0, 0, 50, 0.0), Ties(1, 1, 50, 0.001)])
+def test_what_is_no_tie_explains_no_distance(flipped: Ties | None) -> None:
+    further = replace(NEAR, ours=Distance(0.2, 0.2), flipped=flipped)
+    assert verdict(further) == "further from the truth (mean)"

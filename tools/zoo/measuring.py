@@ -18,6 +18,7 @@ from tools.zoo.distance import difference, distance
 from tools.zoo.flows.samples import Sample
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.results import OURS, Result, Status
+from tools.zoo.verdict import is_further
 
 _SECONDS = 1.0
 
@@ -35,6 +36,7 @@ def measured(start: Result, path: Path, samples: Sequence[Sample], *, is_timed: 
     inputs = [fitting(sample, executable.inputs) for sample in samples]
     outputs = [_as_list(executable(*one)) for one in inputs]
     found = _with_units(_compared(found, path, inputs, outputs), path, inputs)
+    found = _explained(found, path, inputs, outputs)
     return _timed(found, path, executable, inputs[0], outputs[0]) if is_timed else found
 
 
@@ -82,11 +84,28 @@ def _compared(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outp
 
 def _with_units(start: Result, path: Path, inputs: Sequence[Sample]) -> Result:
     try:
-        integer, floating = units.measured_units(path, inputs)
+        found = units.measured_units(path, inputs)
     # Whatever a framework raises for a part of a model is told in the report.
     except Exception as error:
         return replace(start, notes=(*start.notes, failure("units", error)))
-    return replace(start, integer_units=integer, float_units=floating)
+    return replace(
+        start,
+        integer_units=found.integer,
+        float_units=found.floating,
+        our_units=found.ours,
+        framework_units=found.framework,
+    )
+
+
+def _explained(start: Result, path: Path, inputs: Sequence[Sample], outputs: Outputs) -> Result:
+    """With what makes our results differ from the truth, where they are further from it than the framework's."""
+    if not is_further(start):
+        return start
+    try:
+        return replace(start, flipped=units.flipped_ties(path, inputs, outputs))
+    # As above.
+    except Exception as error:
+        return replace(start, notes=(*start.notes, failure("ties", error)))
 
 
 def _outputs_of(

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tools.zoo.distance import Distance
 from tools.zoo.results import OURS, STATUSES, Result
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.ties import Ties
+from tools.zoo.verdict import kind, verdict
 
 _INTRODUCTION = """\
 # The zoo
@@ -18,8 +20,6 @@ columns.
 _ENGINES = (OURS, "onnx_runtime", "open_vino", "litert", "pytorch")
 _ABSENT = "-"
 _SHOWN_REASONS = 20
-# An output in f32 is a rounding away from the truth, whoever computes it.
-_ROUNDING = 2.0**-23
 
 _Column = Callable[[Result], str]
 
@@ -45,31 +45,9 @@ def _summary(results: Sequence[Result]) -> Iterator[str]:
     rows = [(flow, *(str(counts[flow, status]) for status in STATUSES)) for flow in flows]
     total = Counter(result.status for result in results)
     yield table(("flow", *STATUSES), [*rows, ("all", *(str(total[status]) for status in STATUSES))])
-    judged = Counter([judgement(result) for result in results if judgement(result)])
+    judged = Counter([kind(verdict(result)) for result in results if verdict(result)])
     yield from (f"- {what}: {count}" for what, count in sorted(judged.items()))
     yield ""
-
-
-def judgement(result: Result) -> str:
-    """Whether we are further from the truth than the framework is; empty where one of the distances is unknown."""
-    ours, framework = result.ours, result.framework
-    if ours is None or framework is None:
-        return ""
-    further = _further(ours, framework)
-    if not further:
-        return "as near to the truth"
-    if result.plain is not None and not _further(ours, _furthest(framework, result.plain)):
-        return "within the framework's spread"
-    return f"further from the truth ({' and '.join(further)})"
-
-
-def _further(ours: Distance, other: Distance) -> list[str]:
-    pairs = (("mean", ours.mean, other.mean), ("maximum", ours.maximum, other.maximum))
-    return [name for name, found, limit in pairs if found > limit + _ROUNDING]
-
-
-def _furthest(one: Distance, other: Distance) -> Distance:
-    return Distance(max(one.mean, other.mean), max(one.maximum, other.maximum))
 
 
 def _flows(results: Sequence[Result]) -> Iterator[str]:
@@ -129,6 +107,13 @@ def _agreement(found: Agreement | None) -> str:
     return f"{found.different} of {found.elements}{steps}"
 
 
+def _ties(found: Ties | None) -> str:
+    if found is None:
+        return _ABSENT
+    distance = f", {found.distance:.1g} of a step" if found.different else ""
+    return f"{found.different} of {found.elements}{distance}"
+
+
 def _distance(found: Distance | None) -> str:
     return _ABSENT if found is None else f"{found.mean:.3g}, {found.maximum:.3g}"
 
@@ -146,10 +131,12 @@ _COLUMNS: Mapping[str, _Column] = {
     "largest": _largest,
     "integer units": lambda result: _agreement(result.integer_units),
     "float units": lambda result: _agreement(result.float_units),
+    "units against the truth: ours": lambda result: _ties(result.our_units),
+    "framework": lambda result: _ties(result.framework_units),
     "ours to truth": lambda result: _distance(result.ours),
     "framework to truth": lambda result: _distance(result.framework),
     "unoptimized to truth": lambda result: _distance(result.plain),
-    "verdict": lambda result: judgement(result) or _ABSENT,
+    "verdict": lambda result: verdict(result) or _ABSENT,
 }
 
 

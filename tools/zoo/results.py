@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from tools.zoo.distance import Difference, Distance
 from tools.zoo.units.agreement import Agreement
+from tools.zoo.units.ties import Ties
 
 OURS = "qdialect"
 """The engine that is this compiler."""
@@ -40,6 +41,12 @@ class Result:
     """Of the units that the framework computes with an integer kernel or a table."""
     float_units: Agreement | None = None
     """Of those with float arithmetic inside."""
+    our_units: Ties | None = None
+    """Of our units with the truth, each computed from tensors of the truth."""
+    framework_units: Ties | None = None
+    """Of the framework's units with the truth, from the same tensors."""
+    flipped: Ties | None = None
+    """What brings the truth to our results, where these are further from it; see `units.flipped_ties`."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds of a call by engine."""
     notes: tuple[str, ...] = ()
@@ -58,6 +65,7 @@ _KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "difference": lambda fields: Difference(**fields),
     **dict.fromkeys(("ours", "framework", "plain"), lambda fields: Distance(**fields)),
     **dict.fromkeys(("integer_units", "float_units"), _agreement),
+    **dict.fromkeys(("our_units", "framework_units", "flipped"), lambda fields: Ties(**fields)),
 }
 
 

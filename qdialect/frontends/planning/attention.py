@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32MatmulOp, F32MaxOp, F32SumOp
+from qdialect.dialect import F32MatmulOp, F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 
@@ -54,7 +55,7 @@ def softmax(emitter: Emitter, value: ir.Value, axes: tuple[int, ...]) -> ir.Valu
     """``e^d / sum(e^d)`` over `axes`, with the distance d from the largest number."""
     s = F32Builder(emitter, shape_of(value.type))
     raised = s("exp", s("subf", value, reduced(emitter, F32MaxOp, value, axes)))
-    return s("divf", raised, reduced(emitter, F32SumOp, raised, axes))
+    return s("divf", raised, blocked_sum(emitter, raised, axes))
 
 
 def split_heads(emitter: Emitter, value: ir.Value, heads: int) -> ir.Value:

@@ -1,7 +1,7 @@
 """Normalizations in float32, as ops: sums over dimensions, and what is element-wise around them.
 
-Sums are taken in float32 one term after another, and variances from centred numbers; a framework that adds in another
-order differs in the last places.
+Sums are taken in float32 in blocks, and variances from centred numbers; a framework that adds in another order differs
+in the last places.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import math
 from collections.abc import Sequence
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32SumOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape
+from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitter
-from qdialect.frontends.planning.f32_builder import F32Builder, reduced
+from qdialect.frontends.planning.f32_builder import F32Builder
 
 
 def mean_of(emitter: Emitter, value: ir.Value, axes: Shape) -> ir.Value:
     """The means of an f32 value over `axes`, which stay as extents of 1."""
-    total = reduced(emitter, F32SumOp, value, axes)
+    total = blocked_sum(emitter, value, axes)
     count = math.prod(shape_of(value.type)[axis] for axis in axes)
     return F32Builder(emitter, shape_of(total.type))("divf", total, float(count))
 

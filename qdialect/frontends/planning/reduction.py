@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32SumOp, MeanOp, SumOp
+from qdialect.dialect import MeanOp, SumOp
 from qdialect.frontends.common import Shape
+from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitted, Emitter, Value, channels_last
-from qdialect.frontends.planning.f32_builder import reduced
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
 from qdialect.frontends.planning.tensors import EIGHT_BIT, F32Tensor, Plan, Quantized, limit, mapping
 from qdialect.quant_math.expressions import Input
@@ -49,7 +49,7 @@ class Reduced(F32Tensor):
 
         def emit(emitter: Emitter) -> Emitted:
             data, own, is_channels_last = over_axes(emitter, source, self.axes, self.keep_dims)
-            total = reduced(emitter, F32SumOp, data, own, self.keep_dims)
+            total = blocked_sum(emitter, data, own, self.keep_dims)
             is_mean = self.op_class is MeanOp
             return emitter.expression(Input() / count, total) if is_mean else total, is_channels_last
 

@@ -7,40 +7,40 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from tools.zoo.truth.quantization import Array, dequantized, quantized
+from tools.zoo.truth.quantization import Array, Quantizing, dequantized, quantized
 
 Result = tuple[Array, ...]
 
 
-def _requantized(wide: Array, scale: Array, zero_point: Array | None, like: Array) -> Array:
+def _requantized(op: Quantizing, wide: Array, scale: Array, zero_point: Array | None, like: Array) -> Array:
     """Quantized values of the type of `like` where there is no zero point."""
-    return quantized(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
+    return op.quantize(wide, scale, np.zeros((), like.dtype) if zero_point is None else zero_point)
 
 
-class QLinearAdd(OpRun):
+class QLinearAdd(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
-        return (quantized(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
+        return (self.quantize(dequantized(a, a_scale, a_zero) + dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearMul(OpRun):
+class QLinearMul(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero = inputs
-        return (quantized(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
+        return (self.quantize(dequantized(a, a_scale, a_zero) * dequantized(b, b_scale, b_zero), c_scale, c_zero),)
 
 
-class QLinearSigmoid(OpRun):
+class QLinearSigmoid(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array) -> Result:
-        return (quantized(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
+        return (self.quantize(1 / (1 + np.exp(-dequantized(x, x_scale, x_zero))), y_scale, y_zero),)
 
 
-class QLinearLeakyRelu(OpRun):
+class QLinearLeakyRelu(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(
@@ -53,10 +53,10 @@ class QLinearLeakyRelu(OpRun):
         **attributes: Any,
     ) -> Result:
         wide = dequantized(x, x_scale, x_zero)
-        return (_requantized(np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
+        return (_requantized(self, np.where(wide < 0, wide * attributes.get("alpha", 0.01), wide), y_scale, y_zero, x),)
 
 
-class QLinearSoftmax(OpRun):
+class QLinearSoftmax(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(
@@ -72,19 +72,19 @@ class QLinearSoftmax(OpRun):
         # Before operator set 13 the softmax is that of all dimensions from the axis on.
         axes = (axis,) if attributes["opset"] >= 13 else tuple(range(axis % x.ndim, x.ndim))
         powers = np.exp(wide - wide.max(axes, keepdims=True))
-        return (_requantized(powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
+        return (_requantized(self, powers / powers.sum(axes, keepdims=True), y_scale, y_zero, x),)
 
 
-class QLinearWhere(OpRun):
+class QLinearWhere(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, *inputs: Array) -> Result:
         condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
         chosen = np.where(condition, dequantized(x, x_scale, x_zero), dequantized(y, y_scale, y_zero))
-        return (quantized(chosen, z_scale, z_zero),)
+        return (self.quantize(chosen, z_scale, z_zero),)
 
 
-class QLinearAveragePool(OpRun):
+class QLinearAveragePool(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(
@@ -106,27 +106,27 @@ class QLinearAveragePool(OpRun):
         node = helper.make_node("AveragePool", ["x"], ["y"], **given)
         evaluator: Any = ReferenceEvaluator(node)
         (found,) = evaluator.run(None, {"x": np.moveaxis(wide, -1, 1) if is_last else wide})
-        return (_requantized(np.moveaxis(found, 1, -1) if is_last else found, y_scale, y_zero, x),)
+        return (_requantized(self, np.moveaxis(found, 1, -1) if is_last else found, y_scale, y_zero, x),)
 
 
-class QLinearGlobalAveragePool(OpRun):
+class QLinearGlobalAveragePool(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, x: Array, x_scale: Array, x_zero: Array, y_scale: Array, y_zero: Array, **attributes: Any) -> Result:
         axes = tuple(range(1, x.ndim - 1)) if attributes.get("channels_last") else tuple(range(2, x.ndim))
-        return (quantized(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
+        return (self.quantize(dequantized(x, x_scale, x_zero).mean(axes, keepdims=True), y_scale, y_zero),)
 
 
-class QLinearConcat(OpRun):
+class QLinearConcat(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, y_scale: Array, y_zero: Array, *inputs: Array, **attributes: Any) -> Result:
         triples = (inputs[index : index + 3] for index in range(0, len(inputs), 3))
         parts = [dequantized(data, scale, zero_point) for data, scale, zero_point in triples]
-        return (quantized(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
+        return (self.quantize(np.concatenate(parts, attributes["axis"]), y_scale, y_zero),)
 
 
-class QGemm(OpRun):
+class QGemm(Quantizing):
     op_domain = "com.microsoft"
 
     def _run(self, *inputs: Any, **attributes: Any) -> Result:
@@ -138,7 +138,7 @@ class QGemm(OpRun):
         found = left @ (right.T if attributes.get("transB") else right) * attributes.get("alpha", 1.0)
         if c is not None:
             found = found + c * attributes.get("alpha", 1.0) * np.asarray(a_scale, np.float64) * b_scale
-        return (found if scale is None else quantized(found, scale, zero_point),)
+        return (found if scale is None else self.quantize(found, scale, zero_point),)
 
 
 class MatMulIntegerToFloat(OpRun):

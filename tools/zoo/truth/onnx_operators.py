@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
 from tools.zoo.truth.contrib_operators import CONTRIB_OPERATORS
-from tools.zoo.truth.quantization import dequantized, quantized
+from tools.zoo.truth.quantization import Quantizing, dequantized, quantized
 from tools.zoo.truth.windows import convolution, maximum, padding_of
 
 Array = NDArray[Any]
@@ -29,10 +29,10 @@ class DequantizeLinear(OpRun):
         return (dequantized(x, scale, zero_point, attributes.get("axis", 1)),)
 
 
-class QuantizeLinear(OpRun):
+class QuantizeLinear(Quantizing):
     def _run(self, x: Array, scale: Array, zero_point: Array | None = None, **attributes: Any) -> Result:
         zero = np.zeros((), np.uint8) if zero_point is None else zero_point
-        return (quantized(x.astype(np.float64), scale, zero, attributes.get("axis", 1)),)
+        return (self.quantize(x.astype(np.float64), scale, zero, attributes.get("axis", 1)),)
 
 
 class DynamicQuantizeLinear(OpRun):
@@ -109,21 +109,21 @@ class MatMulInteger(OpRun):
         return (product.astype(np.int32),)
 
 
-class QLinearConv(OpRun):
+class QLinearConv(Quantizing):
     def _run(self, *inputs: Array, **attributes: Any) -> Result:
         x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = inputs
         found = _windowed(dequantized(x, x_scale, x_zero), dequantized(w, w_scale, w_zero, 0), attributes)
         if bias:
             added = bias[0].astype(np.float64) * np.asarray(x_scale, np.float64) * np.asarray(w_scale, np.float64)
             found = found + added.reshape([1, -1] + [1] * (x.ndim - 2))
-        return (quantized(found, y_scale, y_zero),)
+        return (self.quantize(found, y_scale, y_zero),)
 
 
-class QLinearMatMul(OpRun):
+class QLinearMatMul(Quantizing):
     def _run(self, *inputs: Array) -> Result:
         a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
         product = dequantized(a, a_scale, a_zero, -2) @ dequantized(b, b_scale, b_zero, -1)
-        return (quantized(product, y_scale, y_zero),)
+        return (self.quantize(product, y_scale, y_zero),)
 
 
 def _shifted(data: Array, zero_point: Array | None, axis: int) -> Array:

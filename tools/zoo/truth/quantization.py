@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear of arrays in float64."""
+"""Quantization of arrays in float64."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx.reference.op_run import OpRun
+
+from tools.zoo.truth.tracing import traced
 
 Array = NDArray[Any]
 
@@ -23,9 +26,24 @@ def dequantized(data: Array, scale: Array, zero_point: Array | None, axis: int =
     return (data.astype(np.float64) - zero) * along(np.asarray(scale, np.float64), data, axis)
 
 
+def positions(data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
+    """data / scale + zero point: where data lies among the quantized values."""
+    quotients = data / along(np.asarray(scale, np.float64), data, axis)
+    return quotients + along(zero_point.astype(np.float64), data, axis)
+
+
 def quantized(data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
     """clamp(round half to even(data / scale) + zero point)."""
     rounded = np.rint(data / along(np.asarray(scale, np.float64), data, axis))
     bounds = np.iinfo(zero_point.dtype)
     shifted = rounded + along(zero_point.astype(np.float64), data, axis)
     return np.clip(shifted, bounds.min, bounds.max).astype(zero_point.dtype)
+
+
+class Quantizing(OpRun):
+    """An operator of ONNX whose result is quantized."""
+
+    def quantize(self, data: Array, scale: Array, zero_point: Array, axis: int = 1) -> Array:
+        """As `quantized`; the tensor is noted under the name of the node's first output."""
+        name: str = self.onnx_node.output[0]
+        return traced(name, positions(data, scale, zero_point, axis), quantized(data, scale, zero_point, axis))

@@ -13,6 +13,7 @@ from tools.zoo.frameworks.pytorch import leaves, program
 from tools.zoo.frameworks.runner import Array, Runner
 from tools.zoo.packages import imported
 from tools.zoo.tensors import tensors
+from tools.zoo.truth.tracing import traced
 
 
 def load(path: str) -> Runner:
@@ -32,11 +33,24 @@ def load(path: str) -> Runner:
 class _InDouble(fx.Interpreter):
     """Runs quantizations in float64, and what names float32 with float64 instead."""
 
+    def run_node(self, n: fx.Node) -> Any:
+        """The node's result; of a quantization what the trace of the truth goes on with."""
+        if not is_quantization(n):
+            return super().run_node(n)
+        arguments: Any = self.fetch_args_kwargs_from_env(n)[0]
+        values, positions = _quantize(*arguments).numpy(), _positions(*arguments[:3]).numpy()
+        return tensors([traced(n.name, positions, values)])[0]
+
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         own = _QUANTIZATIONS.get(str(target).rpartition(".")[0])
         if own is not None:
             return own(*args, **{name: value for name, value in kwargs.items() if name != "out_dtype"})
         return super().call_function(target, _widened(args), _widened(kwargs))
+
+
+def is_quantization(node: fx.Node) -> bool:
+    """Whether a node gives a tensor that is quantized per tensor."""
+    return node.op == "call_function" and str(node.target).startswith("quantized_decomposed.quantize_per_tensor")
 
 
 def _widened(value: Any) -> Any:
@@ -55,6 +69,11 @@ def _quantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dt
     """clamp(round half to even(data / scale) + zero point, low, high), PT2E's own order."""
     rounded = torch.round(data.double() / _number(scale)) + _number(zero_point)
     return rounded.clamp(low, high).to(dtype)
+
+
+def _positions(data: Tensor, scale: Any, zero_point: Any) -> Tensor:
+    """data / scale + zero point: where data lies among the quantized values."""
+    return data.double() / _number(scale) + _number(zero_point)
 
 
 def _dequantize(data: Tensor, scale: Any, zero_point: Any, low: int, high: int, dtype: torch.dtype) -> Tensor:
@@ -81,7 +100,6 @@ def _choose(data: Tensor, low: int, high: int, smallest: float, dtype: torch.dty
 
 
 _QUANTIZATIONS: Mapping[str, Callable[..., Any]] = {
-    "quantized_decomposed.quantize_per_tensor": _quantize,
     "quantized_decomposed.dequantize_per_tensor": _dequantize,
     "quantized_decomposed.dequantize_per_channel": _dequantize_channels,
     "quantized_decomposed.choose_qparams": _choose,

@@ -1,66 +1,166 @@
-"""Unit by unit: each is computed from the framework's own tensors, so that no difference is carried on.
+"""Unit by unit: each is computed from the framework's or the truth's own tensors, so that no difference is carried on.
 
 A unit ends where the network quantizes: a QDQ group, or a quantized operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import qdialect
-from tools.zoo import frameworks
+from tools.zoo import frameworks, truth
+from tools.zoo.distance import difference
 from tools.zoo.flows.samples import Sample
-from tools.zoo.frameworks.runner import Array
-from tools.zoo.packages import imported
+from tools.zoo.frameworks.runner import Array, Runner
+from tools.zoo.truth.tracing import Exact, tracing
 from tools.zoo.units.agreement import Agreement, agreement
-from tools.zoo.units.onnx_units import cut, exposed, quantized_tensors
+from tools.zoo.units.network import Cut, Network
+from tools.zoo.units.ties import Ties, ties
 
-Both = tuple[Agreement | None, Agreement | None]
+_MODULES = {".onnx": "onnx_units", ".pt2": "torch_units"}
+# Behind the last quantized tensor floats are left, which are rounded in another order.
+_ROUNDINGS = 2.0**-16
+
+Tensors = dict[str, Array]
 
 
-def measured_units(path: Path, samples: Sequence[Sample]) -> Both:
-    """The agreement of units of integers, and of those with floats inside; None where there are no such units.
+@dataclass(frozen=True)
+class Measured:
+    """The units of a network; what there is none of, or what cannot be measured, is `None`."""
 
-    Models that are no .onnx file have no units here.  Raises whatever the framework raises for a part of the model.
+    integer: Agreement | None = None
+    """Of ours with the framework: units that it computes with an integer kernel or a table."""
+    floating: Agreement | None = None
+    """Those with float arithmetic inside."""
+    ours: Ties | None = None
+    """Of ours with the truth."""
+    framework: Ties | None = None
+    """Of the framework's with the truth."""
+
+
+def measured_units(path: Path, samples: Sequence[Sample]) -> Measured:
+    """Each unit computed from the framework's tensors, and each from those of the truth.
+
+    Raises whatever the framework raises for a part of the model.
     """
-    if path.suffix != ".onnx":
-        return None, None
-    onnx = imported("onnx")
-    model = onnx.load(str(path))
-    names = quantized_tensors(model)
-    if not names:
-        return None, None
+    network = _network(path)
+    if network is None:
+        return Measured()
     with TemporaryDirectory() as folder:
-        whole, parts = Path(folder) / "exposed.onnx", Path(folder) / "units.onnx"
-        onnx.save(exposed(model), str(whole))
-        run = frameworks.load(frameworks.OWN[path.suffix], str(whole))
-        own = [value.name for value in exposed(model).graph.output]
-        inputs = [value.name for value in model.graph.input]
-        runs = [{**dict(zip(inputs, one, strict=False)), **dict(zip(own, run(one), strict=True))} for one in samples]
-        units = cut(model, runs[0])
-        onnx.save(units.model, str(parts))
-        given = [units.inputs(tensors) for tensors in runs]
-        framework = frameworks.load(frameworks.OWN[path.suffix], str(parts))
-        wanted = [_named(names, framework(one)) for one in given]
-        executable = qdialect.compile(parts, fallback="framework")
-        found = [_named(names, _as_list(executable(*one))) for one in given]
-    integer, floating = (_agreement(found, wanted, which) for which in (units.integer, units.floating))
-    return integer, floating
+        whole, parts = (Path(folder) / f"{name}{path.suffix}" for name in ("whole", "units"))
+        network.write_exposed(whole, samples[0])
+        runs = [_run(network, _framework(whole), one) for one in samples]
+        cut = network.write_units(parts, runs[0])
+        engines = _ours(parts), _framework(parts)
+
+        def results(tensors: Mapping[str, Array]) -> tuple[Tensors, Tensors]:
+            ours, theirs = (_of_units(network, cut, engine, tensors) for engine in engines)
+            return ours, theirs
+
+        found, wanted = zip(*map(results, runs), strict=True)
+        against = _against_truth(network, path, samples, results)
+    floating = [name for name in network.quantized if name not in cut.integer]
+    agreements = [_agreement(found, wanted, names) for names in (cut.integer, floating)]
+    return Measured(*agreements, *against)
 
 
-def _named(names: Sequence[str], arrays: Sequence[Array]) -> dict[str, Array]:
-    return dict(zip(names, arrays, strict=True))
+def flipped_ties(path: Path, samples: Sequence[Sample], outputs: Sequence[Sequence[Array]]) -> Ties | None:
+    """What distinguishes `outputs`, our results for `samples`, from the truth and from the framework.
+
+    The truth is computed once more, and where it quantizes it goes on with our elements.  If it then has our results,
+    to the rounding of floats, then the elements that it would have quantized otherwise are all that distinguishes us.
+    Those of them are returned that the framework, too, quantizes otherwise from the same tensors; None is returned
+    where the results are not ours.
+    """
+    network = _network(path)
+    if network is None:
+        return None
+    exact = truth.load(str(path), path.suffix)
+    with TemporaryDirectory() as folder:
+        whole, parts = (Path(folder) / f"{name}{path.suffix}" for name in ("whole", "units"))
+        network.write_exposed(whole, samples[0])
+        engine = _ours(whole)
+        found = [_run(network, engine, one) for one in samples]
+        cut = network.write_units(parts, found[0])
+        framework = _framework(parts)
+        theirs = [_of_units(network, cut, framework, one) for one in found]
+    forced = [_forced(network, exact, one, own) for one, own in zip(samples, found, strict=True)]
+    ends, traces = zip(*forced, strict=True)
+    if difference(outputs, ends).maximum > _ROUNDINGS:
+        return None
+    return ties(found, traces, theirs)
 
 
-def _as_list(found: Array | tuple[Array, ...]) -> list[Array]:
-    return list(found) if isinstance(found, tuple) else [found]
+def _network(path: Path) -> Network | None:
+    """The model at `path`, where it has quantized tensors and its format has units."""
+    if path.suffix not in _MODULES:
+        return None
+    module: Any = import_module(f"{__name__}.{_MODULES[path.suffix]}")
+    network: Network = module.load(path)
+    return network if network.quantized else None
 
 
-def _agreement(
-    found: Sequence[Mapping[str, Array]], wanted: Sequence[Mapping[str, Array]], names: Sequence[str]
-) -> Agreement | None:
+def _framework(path: Path) -> Runner:
+    return frameworks.load(frameworks.OWN[path.suffix], str(path))
+
+
+def _ours(path: Path) -> Runner:
+    executable = qdialect.compile(path, fallback="framework")
+
+    def run(inputs: Sequence[Array]) -> list[Array]:
+        found = executable(*inputs)
+        return list(found) if isinstance(found, tuple) else [found]
+
+    return run
+
+
+def _run(network: Network, engine: Runner, sample: Sample) -> Tensors:
+    """The inputs and quantized tensors of the exposed network."""
+    found = engine(sample)[-len(network.quantized) :]
+    return {**dict(zip(network.inputs, sample, strict=False)), **dict(zip(network.quantized, found, strict=True))}
+
+
+def _of_units(network: Network, cut: Cut, engine: Runner, tensors: Mapping[str, Array]) -> Tensors:
+    """Each quantized tensor, computed from others in `tensors`."""
+    return dict(zip(network.quantized, engine([tensors[name] for name in cut.given]), strict=True))
+
+
+def _agreement(found: Sequence[Tensors], wanted: Sequence[Tensors], names: Sequence[str]) -> Agreement | None:
     if not names:
         return None
     return agreement(found, [{name: one[name] for name in names} for one in wanted])
+
+
+def _against_truth(
+    network: Network,
+    path: Path,
+    samples: Sequence[Sample],
+    results: Callable[[Mapping[str, Array]], tuple[Tensors, Tensors]],
+) -> tuple[Ties | None, Ties | None]:
+    """Of ours and the framework's units, each computed from the tensors of the truth."""
+    try:
+        exact = truth.load(str(path), path.suffix)
+    # What the truth lacks is told where it is first asked for.
+    except truth.NoTruthError:
+        return None, None
+    traces = [_forced(network, exact, one, {})[1] for one in samples]
+    given = [
+        {**dict(zip(network.inputs, one, strict=False)), **{name: trace[name].values for name in network.quantized}}
+        for one, trace in zip(samples, traces, strict=True)
+    ]
+    ours, theirs = zip(*map(results, given), strict=True)
+    return ties(ours, traces), ties(theirs, traces)
+
+
+def _forced(
+    network: Network, exact: Runner, sample: Sample, forced: Mapping[str, Array]
+) -> tuple[list[Array], dict[str, Exact]]:
+    """The outputs of the truth, and its quantized tensors, which are those of `forced` to what reads them."""
+    with tracing(forced) as trace:
+        outputs = exact(sample)
+    return outputs, {name: trace.exact[name] for name in network.quantized}

@@ -5,12 +5,15 @@ The units of a network then lie side by side in one model, and no unit's error r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 
 from tools.zoo.frameworks.runner import Array
+from tools.zoo.packages import imported
+from tools.zoo.units.network import Cut
 
 _GIVEN = ".given"
 _QUANTIZATIONS = ("QuantizeLinear", "DequantizeLinear")
@@ -33,12 +36,40 @@ class Units:
     model: ModelProto
     integer: tuple[str, ...]
     """The quantized tensors that ONNX Runtime computes with an integer kernel or a table."""
-    floating: tuple[str, ...]
-    """Those with float arithmetic inside."""
 
-    def inputs(self, tensors: Mapping[str, Array]) -> list[Array]:
-        """The arguments of the model for the tensors of a run of the whole network."""
-        return [tensors[value.name.removesuffix(_GIVEN)] for value in self.model.graph.input]
+
+@dataclass(frozen=True)
+class OnnxNetwork:
+    """A `Network` of a file."""
+
+    model: ModelProto
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its inputs."""
+        return tuple(value.name for value in self.model.graph.input)
+
+    @property
+    def quantized(self) -> tuple[str, ...]:
+        """The names of its quantized tensors."""
+        return quantized_tensors(self.model)
+
+    def write_exposed(self, path: Path, sample: Sequence[Array]) -> None:
+        """Write the network that gives its quantized tensors."""
+        del sample
+        path.write_bytes(exposed(self.model).SerializeToString())
+
+    def write_units(self, path: Path, tensors: Mapping[str, Array]) -> Cut:
+        """Write the units."""
+        units = cut(self.model, tensors)
+        path.write_bytes(units.model.SerializeToString())
+        names = tuple(value.name.removesuffix(_GIVEN) for value in units.model.graph.input)
+        return Cut(names, units.integer)
+
+
+def load(path: Path) -> OnnxNetwork:
+    """The network of an .onnx file."""
+    return OnnxNetwork(imported("onnx").load(str(path)))
 
 
 def quantized_tensors(model: ModelProto) -> tuple[str, ...]:
@@ -61,10 +92,12 @@ def _ends_unit(node: NodeProto) -> bool:
 
 
 def exposed(model: ModelProto) -> ModelProto:
-    """The same model, which gives its quantized tensors too, after its own outputs."""
+    """The same model, which gives its quantized tensors after its other outputs."""
     result = _copy(model)
-    own = {value.name for value in result.graph.output}
-    result.graph.output.extend(ValueInfoProto(name=name) for name in quantized_tensors(model) if name not in own)
+    names = quantized_tensors(model)
+    others = [value for value in model.graph.output if value.name not in names]
+    result.graph.ClearField("output")
+    result.graph.output.extend([*others, *(ValueInfoProto(name=name) for name in names)])
     return result
 
 
@@ -90,9 +123,7 @@ def cut(model: ModelProto, tensors: Mapping[str, Array]) -> Units:
             graph.initializer,
         )
     )
-    of_integers = {name for name in names if _is_integer(nodes, name, tensors)}
-    integer, floating = (tuple(name for name in names if (name in of_integers) == which) for which in (True, False))
-    return Units(result, integer, floating)
+    return Units(result, tuple(name for name in names if _is_integer(nodes, name, tensors)))
 
 
 def _copy(model: ModelProto) -> ModelProto:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from qdialect._mlir import ir
-from qdialect.dialect import F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp, F32SumOp
+from qdialect.dialect import F32MatmulOp, F32MaxOp, F32MinOp, F32ReduceOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Shape, UnsupportedError, require
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.softmax import ALONG_AXIS
+from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.broadcasting import broadcast_shape
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
@@ -57,7 +58,7 @@ def _softmax(call: Call) -> Computed:
         largest = reduced(emitter, F32MaxOp, values[0], axes)
         distance = s("subf", values[0], largest)
         raised = s("exp", distance)
-        total = reduced(emitter, F32SumOp, raised, axes)
+        total = blocked_sum(emitter, raised, axes)
         if call.node.kind == "Softmax":
             return s("divf", raised, total)
         return s("subf", distance, emitter.float_op("math.log", total))
@@ -65,15 +66,10 @@ def _softmax(call: Call) -> Computed:
     return computed(call, shape, (0,), build)
 
 
-_REDUCTIONS: dict[str, type[F32ReduceOp]] = {
-    "ReduceMax": F32MaxOp,
-    "ReduceMean": F32SumOp,
-    "ReduceMin": F32MinOp,
-    "ReduceSum": F32SumOp,
-}
+_EXTREMES: dict[str, type[F32ReduceOp]] = {"ReduceMax": F32MaxOp, "ReduceMin": F32MinOp}
 
 
-@imports_f32(*_REDUCTIONS)
+@imports_f32(*_EXTREMES, "ReduceMean", "ReduceSum")
 def _reduction(call: Call) -> Computed:
     call.count(1, 2)
     shape, rank = call.f32(0).shape, len(call.f32(0).shape)
@@ -91,8 +87,10 @@ def _reduction(call: Call) -> Computed:
 
     def emit(emitter: Emitter) -> Emitted:
         data, own, is_channels_last = over_axes(emitter, source, axes, keep_dims)
-        total = reduced(emitter, _REDUCTIONS[call.node.kind], data, own, keep_dims)
-        if call.node.kind != "ReduceMean":
+        if call.node.kind in _EXTREMES:
+            return reduced(emitter, _EXTREMES[call.node.kind], data, own, keep_dims), is_channels_last
+        total = blocked_sum(emitter, data, own, keep_dims)
+        if call.node.kind == "ReduceSum":
             return total, is_channels_last
         return F32Builder(emitter, shape_of(total.type))("divf", total, count), is_channels_last
 

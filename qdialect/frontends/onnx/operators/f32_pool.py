@@ -7,11 +7,12 @@ from functools import reduce
 
 import numpy as np
 
-from qdialect.dialect import F32MaxOp, F32SumOp
+from qdialect.dialect import F32MaxOp
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.frontends.common import Array, Shape, require
 from qdialect.frontends.onnx.operators.registry import Call, imports_f32
 from qdialect.frontends.onnx.operators.window import declared_window, pool_window
+from qdialect.frontends.planning.blocked_sum import blocked_sum
 from qdialect.frontends.planning.emitter import Emitted, Emitter
 from qdialect.frontends.planning.f32_builder import F32Builder, reduced
 from qdialect.frontends.planning.f32_pool import Pool
@@ -85,9 +86,9 @@ def _global_pool(call: Call) -> Computed:
     def emit(emitter: Emitter) -> Emitted:
         data, is_channels_last = emitter.either(value)
         axes = tuple(range(1, rank - 1)) if is_channels_last else tuple(range(2, rank))
-        found = reduced(emitter, F32SumOp if is_average else F32MaxOp, data, axes)
         if not is_average:
-            return found, is_channels_last
+            return reduced(emitter, F32MaxOp, data, axes), is_channels_last
+        found = blocked_sum(emitter, data, axes)
         count = float(math.prod(source.shape[2:]))
         return F32Builder(emitter, shape_of(found.type))("divf", found, count), is_channels_last
 

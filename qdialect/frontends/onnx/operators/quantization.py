@@ -7,6 +7,7 @@ import numpy as np
 from qdialect.dialect.type_constraints import ELEMENT_RANGES, NUMPY_DTYPES
 from qdialect.frontends.common import check_scales, require
 from qdialect.frontends.onnx.model import element_name
+from qdialect.frontends.onnx.operators.narrow_weights import dequantized_blocks, widened
 from qdialect.frontends.onnx.operators.registry import Call, imports
 from qdialect.frontends.onnx.tensors import Quantized
 from qdialect.frontends.planning.quantized_tensor_type import QuantizedTensorType
@@ -70,7 +71,9 @@ def dequantized(call: Call, values: int, scale: int, axis: int) -> Quantized:
 @imports("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def _dequantize_linear(call: Call) -> Tensor:
     call.count(2, 3)
-    require(call.attribute("block_size", 0) == 0, "blocks are not supported")
+    call = widened(call, (0, 2))
+    if call.attribute("block_size", 0) != 0:
+        return Constant(dequantized_blocks(call))
     wide = wide_scale_of(call.tensor(1))
     if wide is not None:
         value = call.value(0)

@@ -1,0 +1,53 @@
+"""How quantized results agree with those of exact arithmetic, and how near to a tie those lie that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tools.zoo.frameworks.runner import Array
+from tools.zoo.truth.tracing import Exact
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Of the quantized tensors of a network, held against the truth."""
+
+    units: int
+    """Tensors with elements that are not equal."""
+    different: int
+    elements: int
+    distance: float
+    """How far the truth would have to move to round as it was found, in steps of its quantization, at most."""
+
+
+def ties(
+    found: Sequence[Mapping[str, Array]],
+    exact: Sequence[Mapping[str, Exact]],
+    known: Sequence[Mapping[str, Array]] | None = None,
+) -> Ties:
+    """Of the results of some samples, by the names of tensors, to those of exact arithmetic.
+
+    Elements that are as in `known` count as equal.
+    """
+    different, elements, furthest, units = 0, 0, 0.0, set[str]()
+    for one, other, also in zip(found, exact, known or [{}] * len(found), strict=True):
+        for name, truth in other.items():
+            array = one[name]
+            far = _distances(array, truth, also.get(name))
+            elements += array.size
+            if far.size:
+                units.add(name)
+                different += far.size
+                furthest = max(furthest, float(far.max()))
+    return Ties(len(units), different, elements, furthest)
+
+
+def _distances(found: Array, exact: Exact, known: Array | None) -> Array:
+    """Of the elements that differ, how far each position is from the nearest one that rounds to what was found."""
+    apart = found.astype(np.int64) - exact.values
+    at = np.nonzero(apart if known is None else (apart != 0) & (found != known))
+    nearest = found[at] - 0.5 * np.sign(apart[at])
+    return np.abs(exact.positions[at] - nearest)
