@@ -14,7 +14,8 @@ from qdialect.lowering.x86.narrow_contraction import dot_of
 from qdialect.target import Target
 
 _MAX_NOTES = 10
-_FUSED_PRODUCTS = ("llvm.intr.fma", "llvm.intr.fmuladd")
+_FUSED_PRODUCTS = ("vector.contract", "vector.fma", "vector.outerproduct")
+"""What upstream lowers to fused multiply-adds, where its elements are floating-point numbers."""
 
 Problem = Callable[[ir.Operation], str | None]
 
@@ -44,24 +45,33 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute."""
+    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute.
+
+    Every product of floats is rounded before it is added; `math.fma` alone, which algorithms ask for, is rounded once.
+    """
     patterns = instruction_patterns(target)
 
     def problem(op: ir.Operation) -> str | None:
+        if op.name in _FUSED_PRODUCTS and _is_float(op.results[0]):
+            return "adds a product that is not rounded"
         if not (target.has_vnni and dot_of(op)) and not (target.has_vbmi and is_table_read(op)):
             return None
         return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
 
-    if target.has_vnni:
-        _check(module, "x86", problem)
+    _check(module, "x86", problem)
+
+
+def _is_float(value: ir.Value) -> bool:
+    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+    return isinstance(element, ir.FloatType)
 
 
 def check_llvm(module: ir.Module) -> None:
-    """llvm: the LLVM dialect alone, every product rounded before it is added."""
+    """llvm: the LLVM dialect alone; whether a product is rounded before it is added never depends on the CPU."""
     unknown = _unknown_op(("llvm.", "builtin.module"))
 
     def problem(op: ir.Operation) -> str | None:
-        return "adds a product that is not rounded" if op.name in _FUSED_PRODUCTS else unknown(op)
+        return "adds a product that may be rounded or not" if op.name == "llvm.intr.fmuladd" else unknown(op)
 
     _check(module, "llvm", problem)
 
