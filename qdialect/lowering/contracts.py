@@ -45,18 +45,24 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute.
-
-    Every product of floats is rounded before it is added; `math.fma` alone, which algorithms ask for, is rounded once.
-    """
+    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute."""
     patterns = instruction_patterns(target)
 
     def problem(op: ir.Operation) -> str | None:
-        if op.name in _FUSED_PRODUCTS and _is_float(op.results[0]):
-            return "adds a product that is not rounded"
         if not (target.has_vnni and dot_of(op)) and not (target.has_vbmi and is_table_read(op)):
             return None
         return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
+
+    if target.has_vnni:
+        _check(module, "x86", problem)
+
+
+def check_products(module: ir.Module) -> None:
+    """x86: a product of floats is rounded before it is added, but for `math.fma`, which algorithms ask for by name."""
+
+    def problem(op: ir.Operation) -> str | None:
+        is_fused = op.name in _FUSED_PRODUCTS and _is_float(op.results[0])
+        return "adds a product that is not rounded" if is_fused else None
 
     _check(module, "x86", problem)
 
@@ -67,11 +73,11 @@ def _is_float(value: ir.Value) -> bool:
 
 
 def check_llvm(module: ir.Module) -> None:
-    """llvm: the LLVM dialect alone; whether a product is rounded before it is added never depends on the CPU."""
+    """llvm: the LLVM dialect alone, and no product that one CPU rounds before it is added and another does not."""
     unknown = _unknown_op(("llvm.", "builtin.module"))
 
     def problem(op: ir.Operation) -> str | None:
-        return "adds a product that may be rounded or not" if op.name == "llvm.intr.fmuladd" else unknown(op)
+        return "adds a product that is not rounded" if op.name == "llvm.intr.fmuladd" else unknown(op)
 
     _check(module, "llvm", problem)
 
