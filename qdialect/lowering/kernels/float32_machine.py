@@ -8,6 +8,9 @@ from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math.float32 import ALGORITHMS
 from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
 
+SCALED = "qnn.scaled"
+"""On a product with a power of two that is in range: an instruction may compute it from the exponent."""
+
 _F, _I = "f32", "i32"
 
 
@@ -57,11 +60,13 @@ class Float32Machine:
         """See `Machine`."""
         return self._exponent(self._bits(biased))
 
-    def powers_of_two(self, biased: Value) -> tuple[Value, Value]:
+    def scale(self, value: Value, biased: Value) -> Value:
         """See `Machine`."""
         bits = self._bits(biased)
         half = self._body.binary("arith.shrsi", bits, self._body.constant(1, _I))
-        return self._exponent(half), self._exponent(self._body.subtract(bits, half))
+        first = self.multiply(value, self._exponent(half))
+        second = self._exponent(self._body.subtract(bits, half))
+        return self._body.op(f"arith.mulf {first}, {second} {{{SCALED}}} : {_F}", _F)
 
     def split(self, a: Value, least: float) -> tuple[Value, Value, Value]:
         """See `Machine`."""

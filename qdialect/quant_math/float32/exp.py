@@ -28,10 +28,9 @@ def exp(m: Machine[V], x: V) -> V:
     """
     x = at_most(m, at_least(m, x, _LOWEST), _HIGHEST)
     biased, r = reduced(m, x, 2 * EXPONENT_BIAS)
-    first, second = m.powers_of_two(biased)
     one = m.constant(1.0)
     value = m.multiply_add(m.multiply_add(polynomial(m, r, EXPONENTIAL), r, one), r, one)
-    return m.multiply(m.multiply(value, first), second)
+    return m.scale(value, biased)
 
 
 def reduced(m: Machine[V], x: V, bias: int, near: V | None = None) -> tuple[V, V]:

@@ -24,5 +24,4 @@ def exp2(m: Machine[V], x: V) -> V:
     biased = m.add(x, rounder)
     r = m.subtract(x, m.subtract(biased, rounder))
     value = m.multiply_add(polynomial(m, r, POWER_OF_TWO), r, m.constant(1.0))
-    first, second = m.powers_of_two(biased)
-    return m.multiply(m.multiply(value, first), second)
+    return m.scale(value, biased)

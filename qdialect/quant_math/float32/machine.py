@@ -60,8 +60,11 @@ class Machine(Protocol[V]):
         """2^k of `biased` = k + 127 + `ROUNDER`, for k in [-126, 127]."""
         ...
 
-    def powers_of_two(self, biased: V) -> tuple[V, V]:
-        """Two powers whose product is 2^k, of `biased` = k + 254 + `ROUNDER`, for k in [-252, 254]."""
+    def scale(self, value: V, biased: V) -> V:
+        """value * 2^k, rounded once, of `biased` = k + 254 + `ROUNDER`, for k in [-252, 254] and a value near 1.
+
+        It is the product with two powers; the one with the first is exact. NaN stays, whatever k.
+        """
         ...
 
     def split(self, a: V, least: float) -> tuple[V, V, V]:

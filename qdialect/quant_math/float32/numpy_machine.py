@@ -75,11 +75,12 @@ class NumpyMachine:
         """See `Machine`."""
         return (_bits(biased) << FRACTION_BITS).view(np.float32)
 
-    def powers_of_two(self, biased: Any) -> tuple[Any, Any]:
+    def scale(self, value: Any, biased: Any) -> Any:
         """See `Machine`."""
         bits = _bits(biased)
         half = bits >> 1
-        return (half << FRACTION_BITS).view(np.float32), ((bits - half) << FRACTION_BITS).view(np.float32)
+        first, second = half << FRACTION_BITS, (bits - half) << FRACTION_BITS
+        return value * first.view(np.float32) * second.view(np.float32)
 
     def split(self, a: Any, least: float) -> tuple[Any, Any, Any]:
         """See `Machine`."""
