@@ -27,7 +27,7 @@ _COMPARED = 64
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
-_TRUTHS: Mapping[str, Callable[[F64], F64]] = {
+TRUTHS: Mapping[str, Callable[[F64], F64]] = {
     "erf": lambda x: transcendental.erf(NumpyMachine(), x),
     "exp": np.exp,
     "exp2": np.exp2,
@@ -66,7 +66,7 @@ def kernel(name: str) -> Callable[[F32], F32]:
 
 def measure(name: str) -> bool:
     """Print what was found of a function; whether all is well."""
-    function, truth = kernel(name), _TRUTHS[name]
+    function, truth = kernel(name), TRUTHS[name]
     largest, where, differing = 0.0, 0.0, 0
     for block in range((1 << 32) // _BLOCK):
         bits = np.arange(block * _BLOCK, (block + 1) * _BLOCK, dtype=np.uint64).astype(np.uint32)
@@ -87,7 +87,7 @@ def measure(name: str) -> bool:
 
 def main(names: Sequence[str]) -> int:
     """Measure the functions with these names, all without any; the exit status."""
-    return 0 if all([measure(name) for name in names or _TRUTHS]) else 1
+    return 0 if all([measure(name) for name in names or TRUTHS]) else 1
 
 
 if __name__ == "__main__":

@@ -28,9 +28,7 @@ def exp(m: Machine[V], x: V) -> V:
     """
     x = at_most(m, at_least(m, x, _LOWEST), _HIGHEST)
     biased, r = reduced(m, x, 2 * EXPONENT_BIAS)
-    one = m.constant(1.0)
-    value = m.multiply_add(m.multiply_add(polynomial(m, r, EXPONENTIAL), r, one), r, one)
-    return m.scale(value, biased)
+    return m.scale(exponential(m, r), biased)
 
 
 def reduced(m: Machine[V], x: V, bias: int, near: V | None = None) -> tuple[V, V]:
@@ -40,6 +38,12 @@ def reduced(m: Machine[V], x: V, bias: int, near: V | None = None) -> tuple[V, V
     k = m.subtract(biased, rounder)
     r = m.multiply_add(k, m.constant(-LN2_HIGH), x)
     return biased, m.multiply_add(k, m.constant(-LN2_LOW), r)
+
+
+def exponential(m: Machine[V], r: V) -> V:
+    """e^r for |r| <= ln(2) / 2."""
+    one = m.constant(1.0)
+    return m.multiply_add(m.multiply_add(polynomial(m, r, EXPONENTIAL), r, one), r, one)
 
 
 def grown(m: Machine[V], r: V) -> V:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdialect.quant_math.float32.exp import reduced
+from qdialect.quant_math.float32.exp import exponential, reduced
 from qdialect.quant_math.float32.machine import EXPONENT_BIAS, Machine, V, at_least, at_most, polynomial
 
 # (e^r - 1 - r) / r^2 for |r| <= 0.42; the largest error is 2^-26.9 of e^r - 1.
@@ -18,8 +18,8 @@ _LOWEST, _HIGHEST = -18.0, 89.0
 """Beyond them e^x - 1 rounds to -1 and infinity."""
 _NEAR = 0.42
 """Below it k is 0: what 2^k - 1 and 2^k g have in common would be lost."""
-_ODD = (16.0, 18.4)
-"""Between them 2^(k-1) - 1/2 has more bits than float32, and 1/2 more than a quarter of a last bit."""
+_ODD, _LARGE = 16.0, 18.4
+"""Between them 2^(k-1) - 1/2 has more bits than float32; beyond them 1/2 is less than a quarter of a last bit."""
 _LINEAR = 2.0**-25
 """Below it e^x - 1 rounds to x."""
 
@@ -27,7 +27,7 @@ _LINEAR = 2.0**-25
 def expm1(m: Machine[V], x: V) -> V:
     """``2 (2^(k-1) g + (2^(k-1) - 1/2))`` with g = e^r - 1 for x = k ln 2 + r; accurate near zero too.
 
-    2^(k-1) is a number of float32 where 2^k is not.
+    2^(k-1) is a number of float32 where 2^k is not.  Where x is large, the result is e^x.
     """
     limited = at_most(m, at_least(m, x, _LOWEST), _HIGHEST)
     size = m.absolute(x)
@@ -35,7 +35,7 @@ def expm1(m: Machine[V], x: V) -> V:
     half = m.power_of_two(biased)
     grown = m.multiply_add(polynomial(m, r, EXPM1), m.multiply(r, r), r)
     value = m.multiply_add(half, grown, m.subtract(half, m.constant(0.5)))
-    far = m.add(m.multiply_add(half, grown, m.constant(-0.5)), half)
-    far = m.where_less(x, m.constant(_ODD[1]), far, value)
-    value = m.where_less(m.constant(_ODD[0]), x, far, value)
+    odd = m.add(m.multiply_add(half, grown, m.constant(-0.5)), half)
+    value = m.where_less(m.constant(_ODD), x, odd, value)
+    value = m.where_less(m.constant(_LARGE), x, m.multiply(exponential(m, r), half), value)
     return m.where_less(size, m.constant(_LINEAR), x, m.add(value, value))
