@@ -36,8 +36,8 @@ class Agreement:
         return self.different == 0 or (self.share < _TIES and self.largest <= _LARGEST)
 
 
-def agreement(wanted: Sequence[Array], found: Sequence[Array]) -> Agreement:
-    """Compare lists of outputs."""
+def agreement(wanted: Sequence[Array], found: Sequence[Array], tolerance: float = 0.0) -> Agreement:
+    """Compare lists of outputs; a difference within `tolerance` of the right number, or of 1, is none."""
     elements = sum(array.size for array in wanted)
     shapes = [array.shape for array in wanted]
     if [array.shape for array in found] != shapes:
@@ -47,7 +47,7 @@ def agreement(wanted: Sequence[Array], found: Sequence[Array]) -> Agreement:
         with np.errstate(invalid="ignore"):
             gaps = np.abs(right.astype(np.float64) - array.astype(np.float64))
         # Equal infinities have no difference.
-        gaps[right == array] = 0
+        gaps[(right == array) | (gaps <= tolerance * np.maximum(np.abs(right), 1))] = 0
         different += int(np.count_nonzero(gaps))
         largest = max(largest, float(np.max(gaps, initial=0)))
     return Agreement(elements, different, largest)

@@ -36,7 +36,7 @@ class Case:
 
     name: str
     kind: str
-    """``layer``, ``chain``, ``network``, ``model`` or ``call``."""
+    """``layer``, ``chain``, ``network``, ``model``, ``function`` or ``call``."""
     text: str
     """What it is, in a few words."""
     macs: int
@@ -49,6 +49,8 @@ class Case:
     """By name; engines know the names they can read."""
     parameters: str = ""
     """An .npz file with the numbers of a layer, for engines without model files."""
+    tolerance: float = 0.0
+    """How far a float may be from the right one, as a share of it or of 1, whichever is larger."""
 
     def to_json(self) -> str:
         """The case as text, for a worker."""

@@ -66,13 +66,20 @@ class GraphWriter:
         """Add scale and zero point."""
         return self.constant(np.float32(of.params.scale)), self.constant(np.uint8(of.params.zero_point))
 
-    def finish(self, source: tuple[str, Sequence[int]], result: tuple[str, Sequence[int]]) -> bytes:
-        """The model's file; input and output are uint8, each with name and shape."""
+    def finish(
+        self,
+        source: tuple[str, Sequence[int]],
+        result: tuple[str, Sequence[int]],
+        element: str = "UINT8",
+        opset: int = _OPSET,
+    ) -> bytes:
+        """The model's file; input and output are tensors of `element`, each with name and shape."""
         from onnx import TensorProto, helper
 
-        infos = [helper.make_tensor_value_info(name, TensorProto.UINT8, shape) for name, shape in (source, result)]
+        type_ = TensorProto.DataType.Value(element)
+        infos = [helper.make_tensor_value_info(name, type_, shape) for name, shape in (source, result)]
         graph = helper.make_graph(self._nodes, "network", infos[:1], infos[1:], self._constants)
-        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(CONTRIB, 1)]
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid(CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString()
 
 

@@ -16,6 +16,7 @@ _TITLES = {
     "chain": "Chains of layers",
     "network": "Whole networks, random weights",
     "model": "Real networks",
+    "function": "Float functions",
     "call": "The smallest call",
 }
 _INTRODUCTION = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qdialect.bench.cases import Source
 from qdialect.bench.drawn import layer_sources, network_sources
+from qdialect.bench.float_functions import function_sources
 from qdialect.bench.model_networks import model_sources
 from qdialect.bench.smallest_call import call_sources
 
@@ -11,4 +12,4 @@ from qdialect.bench.smallest_call import call_sources
 def all_sources() -> tuple[list[Source], dict[str, str]]:
     """Every workload, in the order of the report, and the reasons why others are absent."""
     models, absent = model_sources()
-    return [*layer_sources(), *network_sources(), *models, *call_sources()], absent
+    return [*layer_sources(), *network_sources(), *models, *function_sources(), *call_sources()], absent

@@ -67,7 +67,7 @@ class Worker:
             try:
                 session = self._engine.load(case, variant, self._threads)
                 session.call()
-                agreed = agreement(case.forms[form].outputs(), session.outputs())
+                agreed = agreement(case.forms[form].outputs(), session.outputs(), case.tolerance)
             # Whatever a package raises; the reader of the results is told.
             except Exception as error:
                 found[variant] = {"error": _one_line(error)}

@@ -1,7 +1,7 @@
 """Reductions and contractions of f32 values, for what a network leaves unquantized.
 
-Element-wise functions of f32 values are upstream ops.  Sums are taken in float32 one term after another, products
-rounded before they are added: the order is part of the definition.
+Element-wise functions of f32 values are upstream ops.  Sums are taken in float32, products rounded before they are
+added: the order is part of the definition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ class F32ReduceOp(QnnOp):
 
 
 class F32SumOp(F32ReduceOp, name="f32_sum"):
-    """Sum over `axes` in row-major order, from zero."""
+    """Sum over `axes`, from zero: in row-major order or, along rows of 32 and more, in 16 partial sums.
+
+    Term i of a row of n joins partial sum i modulo 16 while i < n - n mod 16; the partial sums are added in order, the
+    other terms too, then both sums.
+    """
 
 
 class F32MaxOp(F32ReduceOp, name="f32_max"):

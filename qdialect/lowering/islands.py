@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from qdialect._mlir import ir
 from qdialect.dialect import BroadcastOp, DequantizeOp, InterpolatedLutOp, QuantizeOp
 from qdialect.dialect.type_constraints import element_of
+from qdialect.lowering.kernels.body_machine import SHARED
 from qdialect.lowering.kernels.scalar_ops import SCALAR_OPS
 
 _MAX_OPS = 64
 """Of one kernel: more keep more numbers alive than there are registers."""
+_OPS = dict.fromkeys(SHARED, 40)
+"""What counts as several ops.  Two transcendental functions, one of the other, are a chain so long that a processor
+does not look ahead to the next vector: apart, with what lies between them stored, they take half the time."""
 
 _QUANTIZE, _BROADCAST = QuantizeOp.OPERATION_NAME, BroadcastOp.OPERATION_NAME
 _READS = (DequantizeOp.OPERATION_NAME, _BROADCAST)
@@ -58,14 +62,17 @@ class Islands:
             return
         self._roots[op] = roots
         for root in roots:
-            self._sizes[root] = self._sizes.get(root, 1) + 1
+            self._sizes[root] = self._size(root) + _OPS.get(op.name, 1)
+
+    def _size(self, root: ir.Operation) -> int:
+        return self._sizes.get(root, _OPS.get(root.name, 1))
 
     def _belongs_inside(self, op: ir.Operation, users: Sequence[ir.Operation], roots: frozenset[ir.Operation]) -> bool:
         if op.name == _QUANTIZE or not users or any(user.name not in _READERS for user in users):
             return False
         if op.name in _READS:
             return True
-        is_full = any(self._sizes.get(root, 1) >= _MAX_OPS for root in roots)
+        is_full = any(self._size(root) + _OPS.get(op.name, 1) > _MAX_OPS for root in roots)
         if is_full or any(user.name == _BROADCAST for user in users):
             return False
         return len(roots) == 1 or element_of(op.results[0].type) == "i1"

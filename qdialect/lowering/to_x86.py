@@ -15,6 +15,7 @@ from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
+from qdialect.lowering.x86.scale_exponent import ScaleExponent
 from qdialect.target import Target
 
 
@@ -49,5 +50,5 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:
-    patterns: list[InstructionPattern[Any]] = [HighWord(), RoundConvert()] if target.has_vnni else []
+    patterns: list[InstructionPattern[Any]] = [HighWord(), RoundConvert(), ScaleExponent()] if target.has_vnni else []
     return [*patterns, ByteStore(), ByteTable()] if target.has_vbmi else patterns

@@ -134,4 +134,4 @@ Operands of a sum or product may stand either way round.
 
 def activate(activation: Activation, alpha: float, x: NDArray[np.float32]) -> NDArray[np.float32]:
     """`activation` of float32 numbers, every operation rounded to float32; `alpha` is the function's parameter."""
-    return STAGE_ACTIVATIONS[activation](x, alpha=alpha).astype(np.float32)
+    return STAGE_ACTIVATIONS[activation].in_kernel(x, alpha=alpha).astype(np.float32)

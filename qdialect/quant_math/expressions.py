@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from qdialect.quant_math.affine import FloatArray
-from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, ArrayFunction
+from qdialect.quant_math.scalar_functions import FLOAT_FUNCTIONS, TABLE_FUNCTIONS, ArrayFunction
 
 T = TypeVar("T")
 
@@ -28,11 +28,15 @@ class Expression:
         return Node(op, (self, *(_expression(other) for other in others)))
 
     def __call__(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
-        """The function of arrays of one float type, which the result has too; every operation is rounded to it."""
-        dtype = inputs[0].dtype
-        with np.errstate(all="ignore"):
-            numbers = np.asarray(alpha, dtype)
-            return fold(self, inputs, numbers, lambda value: np.asarray(value, dtype), _evaluate)
+        """The function of arrays of one float type, which the result has too; every operation is rounded to it.
+
+        Transcendental functions are rounded from float64: this is what tables hold.
+        """
+        return _evaluated(self, inputs, alpha, TABLE_FUNCTIONS)
+
+    def in_kernel(self, *inputs: FloatArray, alpha: float = 0.0) -> FloatArray:
+        """The function of float32 arrays with the bits that a kernel computes (see `qdialect.quant_math.float32`)."""
+        return _evaluated(self, inputs, alpha, FLOAT_FUNCTIONS)
 
     def of(self, *inputs: Expression) -> Expression:
         """The function of `inputs`."""
@@ -137,11 +141,17 @@ def has_parameter(expression: Expression) -> bool:
     return isinstance(expression, Alpha)
 
 
-_FUNCTIONS: Mapping[str, ArrayFunction] = {**FLOAT_FUNCTIONS, "arith.cmpf": np.greater}
+def _evaluated(
+    expression: Expression, inputs: Sequence[FloatArray], alpha: float, functions: Mapping[str, ArrayFunction]
+) -> FloatArray:
+    dtype = inputs[0].dtype
 
+    def apply(op: str, operands: Sequence[Any]) -> Any:
+        return np.greater(*operands) if op == "arith.cmpf" else functions[op](*operands)
 
-def _evaluate(op: str, operands: Sequence[Any]) -> Any:
-    return _FUNCTIONS[op](*operands)
+    with np.errstate(all="ignore"):
+        numbers = np.asarray(alpha, dtype)
+        return fold(expression, inputs, numbers, lambda value: np.asarray(value, dtype), apply)
 
 
 def _expression(value: Expression | float) -> Expression:

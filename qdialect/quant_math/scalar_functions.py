@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qdialect.quant_math import real_functions
+from qdialect.quant_math import float32, real_functions
 from qdialect.quant_math.affine import round_f32
 from qdialect.quant_math.choices import FloatRounding
 
@@ -98,14 +99,8 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.copysign": np.copysign,
     "math.cos": real_functions.cos,
     "math.ctlz": _leading_zeros,
-    "math.erf": real_functions.erf,
-    "math.exp": real_functions.exp,
-    "math.exp2": real_functions.exp2,
-    "math.expm1": real_functions.expm1,
     "math.floor": np.floor,
-    "math.log": real_functions.log,
     "math.log10": real_functions.log10,
-    "math.log1p": real_functions.log1p,
     "math.log2": real_functions.log2,
     "math.powf": real_functions.power,
     "math.round": _half_away,
@@ -113,11 +108,22 @@ FLOAT_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "math.rsqrt": real_functions.rsqrt,
     "math.sin": real_functions.sin,
     "math.sqrt": real_functions.sqrt,
-    "math.tanh": real_functions.tanh,
     "math.trunc": np.trunc,
     "tensor.bitcast": np.asarray,
+    **{op: partial(float32.evaluate, op) for op in float32.ALGORITHMS},
 }
-"""Of floats, and of bits whatever their sign."""
+"""Of floats, and of bits whatever their sign: what a kernel computes."""
+TABLE_FUNCTIONS: Mapping[str, ArrayFunction] = {
+    **FLOAT_FUNCTIONS,
+    "math.erf": real_functions.erf,
+    "math.exp": real_functions.exp,
+    "math.exp2": real_functions.exp2,
+    "math.expm1": real_functions.expm1,
+    "math.log": real_functions.log,
+    "math.log1p": real_functions.log1p,
+    "math.tanh": real_functions.tanh,
+}
+"""The same with transcendental functions that are rounded from float64: what tables are built from."""
 SIGNED_FUNCTIONS: Mapping[str, ArrayFunction] = {
     "arith.addi": np.add,
     "arith.ceildivsi": _raised_quotient,

@@ -8,15 +8,14 @@ import numpy as np
 
 from qdialect.dialect import F32Conv2DOp, F32MatmulOp, F32MaxOp, F32MinOp, F32ProdOp, F32ReduceOp, F32SumOp
 from qdialect.dialect.type_constraints import shape_of
+from qdialect.quant_math.float32.row_sum import row_sum
 from qdialect.reference.evaluators import Array, Arrays, evaluates
 
 
 @evaluates(F32SumOp)
 def _sum(op: F32SumOp, operands: Arrays) -> Array:
-    rows = _rows(operands[0], op.axes)
     with np.errstate(all="ignore"):
-        # From zero: a sum of minus zeros is plus zero.
-        return _shaped(op, np.add.accumulate(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0))
+        return _shaped(op, row_sum(operands[0], op.axes))
 
 
 @evaluates(F32ProdOp)

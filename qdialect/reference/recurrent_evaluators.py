@@ -33,8 +33,8 @@ def _lstm(op: F32LstmOp, operands: Arrays) -> Array:
         hidden, cell = state[:, :width], state[:, width:]
         own = product(hidden, recurrence) if scales is None else _rounded_product(hidden, recurrence, scales)
         i, f, g, o = np.split(own + gates, 4, axis=1)
-        after = lstm_cell(gate, candidate)(i, f, g, cell)
-        return np.concatenate([lstm_hidden(gate, op.output_activation)(o, after), after], axis=1)
+        after = lstm_cell(gate, candidate).in_kernel(i, f, g, cell)
+        return np.concatenate([lstm_hidden(gate, op.output_activation).in_kernel(o, after), after], axis=1)
 
     return _states(op, operands, step)
 
@@ -47,11 +47,12 @@ def _gru(op: F32GruOp, operands: Arrays) -> Array:
 
     def step(gates: Array, state: Array) -> Array:
         z, r = (
-            gate(one) for one in np.split(product(state, recurrence[:, : 2 * width]) + gates[:, : 2 * width], 2, axis=1)
+            gate.in_kernel(one)
+            for one in np.split(product(state, recurrence[:, : 2 * width]) + gates[:, : 2 * width], 2, axis=1)
         )
         own, last = gates[:, 2 * width :], recurrence[:, 2 * width :]
         inner = r * (product(state, last) + bias) if op.reset_after else product(r * state, last)
-        return gru_hidden(candidate)(z, inner + own, state)
+        return gru_hidden(candidate).in_kernel(z, inner + own, state)
 
     return _states(op, operands, step)
 
@@ -59,7 +60,7 @@ def _gru(op: F32GruOp, operands: Arrays) -> Array:
 @evaluates(F32RnnOp)
 def _rnn(op: F32RnnOp, operands: Arrays) -> Array:
     gate = gate_function(op.activation, op.clip)
-    return _states(op, operands, lambda gates, state: gate(product(state, operands[1]) + gates))
+    return _states(op, operands, lambda gates, state: gate.in_kernel(product(state, operands[1]) + gates))
 
 
 def product(rows: Array, matrix: Array) -> Array:

@@ -7,7 +7,7 @@ import pytest
 from qdialect._mlir import ir
 from qdialect.context import make_context, parse
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_vector, check_x86
+from qdialect.lowering.contracts import check_fused, check_linalg, check_llvm, check_products, check_vector, check_x86
 from qdialect.target import TARGETS
 
 FOREIGN = """\
@@ -151,6 +151,22 @@ def test_products_are_rounded() -> None:
   llvm.return %0 : f32
 }"""
     assert notes(failure(check_llvm, text)) == [(2, "'llvm.intr.fmuladd' op adds a product that is not rounded")]
+
+
+def test_products_of_floats_are_not_left_to_upstream() -> None:
+    maps = "affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>"
+    text = f"""func.func @f(%a: vector<4x2xf32>, %b: vector<2xf32>, %c: vector<4xf32>) {{
+  %0 = vector.contract {{indexing_maps = [{maps}], iterator_types = ["parallel", "reduction"]}} %a, %b, %c
+    : vector<4x2xf32>, vector<2xf32> into vector<4xf32>
+  %1 = vector.outerproduct %c, %c : vector<4xf32>, vector<4xf32>
+  %2 = math.fma %c, %c, %c : vector<4xf32>
+  return
+}}"""
+    assert notes(failure(check_products, text)) == [
+        (2, "'vector.contract' op adds a product that is not rounded"),
+        (4, "'vector.outerproduct' op adds a product that is not rounded"),
+    ]
+    check_products(module_of(text.replace("f32", "i32").replace("math.fma %c, %c", "arith.addi %c").replace(", %c : v", " , %c : v")))
 
 
 def test_not_every_unsupported_op_of_many_is_listed() -> None:

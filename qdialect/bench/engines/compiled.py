@@ -10,7 +10,7 @@ import qdialect
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, known_forms
 
-_FORMS = ("qdq", "qdq_nhwc", "onnx", "call_qnn")
+_FORMS = ("qdq", "qdq_nhwc", "onnx", "function_onnx", "call_qnn")
 
 
 class CompiledSession:

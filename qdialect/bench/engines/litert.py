@@ -9,7 +9,7 @@ from typing import Any
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign, known_forms
 
-_FORMS = ("tflite", "tflite_f32", "call_tflite")
+_FORMS = ("tflite", "tflite_f32", "function_tflite", "call_tflite")
 
 
 class LiteRtSession:

@@ -8,7 +8,7 @@ from typing import Any
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign, known_forms
 
-_FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", "onnx", "call_onnx")
+_FORMS = ("qdq", "qdq_nhwc", "qop", "qop_nhwc", "qop_three_roundings_nhwc", "onnx", "function_onnx", "call_onnx")
 _ERRORS_ONLY = 3
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from qdialect.bench.cases import Case
 from qdialect.bench.engines.base import Array, foreign, known_forms
 
-_FORMS = ("qdq", "qdq_one_rounding", "onnx")
+_FORMS = ("qdq", "qdq_one_rounding", "onnx", "function_onnx")
 _LAYOUT = "qdq_layout"
 
 

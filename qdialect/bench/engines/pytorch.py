@@ -65,6 +65,8 @@ class PyTorch:
     def variants(self, case: Case) -> Mapping[str, str]:
         if case.kind == "call":
             return {"leaky_relu": "call_onnx"}
+        if case.kind == "function":
+            return {"eager": "function_onnx"}
         if not case.parameters:
             return {}
         # Tensors are NCHW in name, whatever their layout in memory.
@@ -77,6 +79,9 @@ class PyTorch:
             source, (wanted,) = self._quantized(form.inputs()[0], 1.0, 0), form.outputs()
             operator = self._torch.ops.quantized.leaky_relu
             return TorchSession(lambda: operator(source, LEAKY_SLOPE, False, 1.0, 0), wanted)
+        if case.kind == "function":
+            form = case.forms["function_onnx"]
+            return TorchSession(self._float_function(case, form.inputs()[0]), form.outputs()[0])
         form = case.forms["qdq"]
         with np.load(case.parameters, allow_pickle=False) as archive:
             layer = _Layer(self._torch, {key: archive[key] for key in archive.files})
@@ -89,6 +94,24 @@ class PyTorch:
         else:
             function = layer.convolution(data, library, channels_last)
         return TorchSession(function, form.outputs()[0])
+
+    def _float_function(self, case: Case, data: Array) -> Callable[[], Any]:
+        """The operator of PyTorch; QuickGelu is two."""
+        torch, x = self._torch, self._torch.from_numpy(data)
+        with np.load(case.parameters, allow_pickle=False) as archive:
+            kind = str(archive["function"])
+            numbers = [torch.from_numpy(archive[key]) for key in archive.files if key != "function"]
+        functions: Mapping[str, Callable[[], Any]] = {
+            "Gelu": lambda: torch.nn.functional.gelu(x),
+            "Erf": lambda: torch.erf(x),
+            "Exp": lambda: torch.exp(x),
+            "Tanh": lambda: torch.tanh(x),
+            "Sigmoid": lambda: torch.sigmoid(x),
+            "Softmax": lambda: torch.softmax(x, -1),
+            "com.microsoft.QuickGelu": lambda: x * torch.sigmoid(x * 1.702),
+            "LayerNormalization": lambda: torch.nn.functional.layer_norm(x, x.shape[-1:], *numbers),
+        }
+        return functions[kind]
 
     def _quantized(self, data: Array, scale: float, zero_point: int) -> Any:
         return self._torch._make_per_tensor_quantized_tensor(self._torch.from_numpy(data), scale, zero_point)

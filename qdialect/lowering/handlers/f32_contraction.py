@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from qdialect.lowering.kernels.reduction import Fold, Reduced, Reduction, emit_r
 from qdialect.lowering.program import Kernel
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.lowering.strides import row_major
+from qdialect.quant_math.float32.row_sum import partial_sums
 
 _LANES, _ROWS = 16, 8
 
@@ -52,8 +54,10 @@ def _total(_: Body, total: Value, __: Sequence[Value]) -> Value:
 
 
 def _reduce(lowering: GraphLowering, op: F32ReduceOp) -> None:
-    over = OverAxes(op.input, op.output, op.axes, op.keep_dims)
-    over.emit(lowering, Kernel(lowering.program), _FOLDS[type(op)], _total, _LANES, op.operation.name)
+    over, fold = OverAxes(op.input, op.output, op.axes, op.keep_dims), _FOLDS[type(op)]
+    if not isinstance(op, F32ProdOp):
+        fold = replace(fold, lanes=partial_sums(shape_of(op.input.type), op.axes))
+    over.emit(lowering, Kernel(lowering.program), fold, _total, _LANES, op.operation.name)
 
 
 for _op_class in _FOLDS:

@@ -6,28 +6,24 @@ from collections.abc import Callable
 
 import numpy as np
 
+from qdialect.lowering.kernels.float32_machine import emit_float32
 from qdialect.lowering.scalar_body import Body, Value
 from qdialect.quant_math import transcendental
+from qdialect.quant_math.float32 import ALGORITHMS
 from qdialect.quant_math.transcendental import EXPONENT_BIAS, FRACTION_MASK, ROOT_HALF_BITS, ROUNDER
 
 _F, _I = "f64", "i64"
 _FRACTION_BITS = 52
 _ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
-SHARED: dict[str, Callable[[BodyMachine, Value], Value]] = {
+_IN_FLOAT64: dict[str, Callable[[BodyMachine, Value], Value]] = {
     "math.cos": transcendental.cos,
-    "math.erf": transcendental.erf,
-    "math.exp": transcendental.exp,
-    "math.exp2": transcendental.exp2,
-    "math.expm1": transcendental.expm1,
-    "math.log": transcendental.log,
     "math.log10": transcendental.log10,
-    "math.log1p": transcendental.log1p,
     "math.log2": transcendental.log2,
     "math.sin": transcendental.sin,
-    "math.tanh": transcendental.tanh,
 }
-"""By op name."""
+SHARED = (*ALGORITHMS, *_IN_FLOAT64)
+"""Names of the ops that kernels and the reference compute by the same algorithms."""
 
 
 class BodyMachine:
@@ -91,9 +87,11 @@ class BodyMachine:
 
 
 def emit_shared(body: Body, name: str, x: Value) -> Value:
-    """The function of the op `name` of the float32 number `x`, as a float32 number."""
+    """The function of the op `name`, one of `SHARED`, of the float32 number `x`, as a float32 number."""
+    if name in ALGORITHMS:
+        return emit_float32(body, name, x)
     wide = body.cast("arith.extf", x, _F)
-    return body.cast("arith.truncf", SHARED[name](BodyMachine(body), wide), "f32")
+    return body.cast("arith.truncf", _IN_FLOAT64[name](BodyMachine(body), wide), "f32")
 
 
 def emit_power(body: Body, x: Value, y: Value) -> Value:

@@ -29,6 +29,12 @@ class Fold:
     """Joins two accumulators."""
     is_ordered: bool = False
     """Whether the result depends on the order, so that there must be one accumulator for all elements."""
+    lanes: int = 1
+    """Accumulators along the last reduced axis, side by side: they are joined in order, then joins what is left over.
+
+    Element i of that axis goes to accumulator i modulo their number; those after the last whole group of so many are
+    folded in order by themselves. The axis is then not joined with others, and vectors never run along kept axes.
+    """
 
 
 @dataclass(frozen=True)
@@ -84,12 +90,15 @@ class _Emitter:
         operands = [*(r.source for r in op.inputs), *op.extras, op.output]
         self.declared = [declare_operand(kernel, f"operand{i}", operand) for i, operand in enumerate(operands)]
         kept = [Axis(size, tuple(o.strides[i] for o in operands)) for i, size in enumerate(op.kept)]
-        self.is_vertical = bool(kept) and kept[-1].strides[0] == 1 and kept[-1].strides[-1] == 1
+        is_side_by_side = bool(kept) and kept[-1].strides[0] == 1 and kept[-1].strides[-1] == 1
+        self.is_vertical = is_side_by_side and op.fold.lanes == 1
         lanes = [kept.pop()] if self.is_vertical else []
         rows = collapse(kept) or [Axis(1, (0,) * len(operands))]
         self.kept = [*rows, *lanes]
         taps = [Axis(size, tuple(r.strides[i] for r in op.inputs)) for i, size in enumerate(op.reduced)]
-        self.taps = collapse(taps) or [Axis(1, (0,) * len(op.inputs))]
+        # Which accumulator an element goes to depends on its index along the last axis alone.
+        joined = collapse(taps) if op.fold.lanes == 1 else [*collapse(taps[:-1]), taps[-1]]
+        self.taps = joined or [Axis(1, (0,) * len(op.inputs))]
 
     def emit(self) -> None:
         for part in self._parts():
@@ -138,7 +147,9 @@ class _Emitter:
             return [(self.taps, 0)]
         *outer, last = self.taps
         tile = min(self.op.width, last.size)
-        if self.op.fold.is_ordered:
+        if self.op.fold.lanes > 1:
+            tile = self.op.fold.lanes
+        elif self.op.fold.is_ordered:
             tile = max(n for n in range(1, tile + 1) if last.size % n == 0)
         return [([*outer, *_split_axis(last, size, tile)], start) for start, size, tile in split(last.size, tile)]
 
@@ -146,6 +157,8 @@ class _Emitter:
         self, micro_kernel: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
     ) -> Tensor:
         kernel, fold = self.kernel, self.op.fold
+        if fold.lanes > 1 and taps[-1].size == fold.lanes:
+            return self._accumulate_lanes(micro_kernel, role, part, loops, taps, start)
         reduction = tuple(f"k{i}" for i in range(len(taps)))
         pairs, steps = list(zip(part.axes, loops, strict=True)), list(zip(taps, reduction, strict=True))
         inputs = [self._reduced_operand(part, pairs, steps, start, index) for index in range(len(self.op.inputs))]
@@ -158,6 +171,32 @@ class _Emitter:
         tiles = (0,) * len(loops) + (1,) * (len(taps) - 1) + (1 if self.is_vertical else 0,)
         tag = Tag(micro_kernel, role, tiles if any(tiles) else ())
         return kernel.generic(Loops(loops, reduction), inputs, output, body, value, tag)
+
+    def _accumulate_lanes(
+        self, micro_kernel: int, role: str, part: _Part, loops: tuple[str, ...], taps: Sequence[Axis], start: int
+    ) -> Tensor:
+        """A vector of accumulators for each result, joined at the end."""
+        kernel, fold = self.kernel, self.op.fold
+        *outer, lane = taps
+        names, sizes = (*loops, "lane"), tuple(a.size for a in part.axes)
+        reduction = tuple(f"k{i}" for i in range(len(outer)))
+        steps = list(zip(outer, reduction, strict=True))
+        inputs = [
+            self._operand(i, part.offsets[i] + start * lane.strides[i], [*zip(part.axes, loops, strict=True), *steps, (lane, "lane")], fixed=steps)
+            for i in range(len(self.op.inputs))
+        ]
+        first = kernel.filled((*sizes, fold.lanes), fold.element, fold.start, Tag(micro_kernel, f"{role}_lanes_fill"))
+        output = Operand(first, names)
+        body = kernel.body(inputs, output)
+        value = fold.emit(body, body.output, body.inputs)
+        tag = Tag(micro_kernel, f"{role}_lanes", (0,) * len(names) + (1,) * len(outer))
+        lanes = kernel.generic(Loops(names, reduction), inputs, output, body, value, tag)
+        total = Operand(kernel.filled(sizes, fold.element, fold.start, Tag(micro_kernel, f"{role}_fill")), loops)
+        body = kernel.body([Operand(lanes, names)], total)
+        value = fold.join(body, body.output, body.inputs[0])
+        return kernel.generic(
+            Loops(loops, ("lane",)), [Operand(lanes, names)], total, body, value, Tag(micro_kernel, role)
+        )
 
     def _kept_operand(self, part: _Part, loops: tuple[str, ...], index: int) -> Operand:
         return self._operand(index, part.offsets[index], list(zip(part.axes, loops, strict=True)))

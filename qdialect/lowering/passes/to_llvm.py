@@ -23,5 +23,6 @@ class ToLlvmPass(PhasePass):
     end: ClassVar[Phase] = Phase.LLVM
 
     def lower(self, module: ir.Module) -> None:
+        contracts.check_products(module)
         to_llvm(module)
         contracts.check_llvm(module)

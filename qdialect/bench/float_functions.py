@@ -1,0 +1,116 @@
+"""Float functions of transformers on rows of float32 numbers: F1 to F8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+from numpy.typing import NDArray
+
+from qdialect.bench.cases import Case, Form, Source, save
+from qdialect.bench.onnx_writer import CONTRIB, GraphWriter
+from qdialect.frontends.tflite.writer import ModelWriter
+from qdialect.quant_math import transcendental
+from qdialect.quant_math.transcendental import NumpyMachine
+
+KIND = "function"
+ROWS, COLUMNS = 64, 512
+TOLERANCE = 4e-6
+"""How far a number may be from the float64 answer, as a share of it or of 1, whichever is larger."""
+
+_ALPHA, _EPSILON = 1.702, 1e-5
+
+F64 = NDArray[np.float64]
+Parameters = tuple[NDArray[np.float32], ...]
+
+
+@dataclass(frozen=True)
+class FloatFunction:
+    """A function in the words of ONNX, of TFLite where it has it, and of NumPy in float64."""
+
+    operator: str
+    answer: Callable[..., F64]
+    attributes: Mapping[str, Any]
+    parameters: int = 0
+    """Vectors of numbers, one for each column, that are inputs of the operator."""
+    builtin: int | None = None
+    """Of `tflite.BuiltinOperator`."""
+
+
+def _logistic(x: F64) -> F64:
+    return 1 / (1 + np.exp(-x))
+
+
+def _softmax(x: F64) -> F64:
+    raised = np.exp(x - x.max(axis=-1, keepdims=True))
+    return raised / raised.sum(axis=-1, keepdims=True)
+
+
+def _erf(x: F64) -> F64:
+    return transcendental.erf(NumpyMachine(), x)
+
+
+def _normalized(x: F64, scale: F64, bias: F64) -> F64:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + _EPSILON) * scale + bias
+
+
+FUNCTIONS: Mapping[str, FloatFunction] = {
+    "F1": FloatFunction(
+        "Gelu", lambda x: x / 2 * (1 + _erf(x * np.sqrt(0.5))), {}, builtin=tflite.BuiltinOperator.GELU
+    ),
+    "F2": FloatFunction("Erf", _erf, {}),
+    "F3": FloatFunction("Exp", np.exp, {}, builtin=tflite.BuiltinOperator.EXP),
+    "F4": FloatFunction("Tanh", np.tanh, {}, builtin=tflite.BuiltinOperator.TANH),
+    "F5": FloatFunction("Sigmoid", _logistic, {}, builtin=tflite.BuiltinOperator.LOGISTIC),
+    "F6": FloatFunction("Softmax", _softmax, {"axis": -1}),
+    "F7": FloatFunction(f"{CONTRIB}.QuickGelu", lambda x: x * _logistic(_ALPHA * x), {"alpha": _ALPHA}),
+    "F8": FloatFunction("LayerNormalization", _normalized, {"axis": -1, "epsilon": _EPSILON}, parameters=2),
+}
+"""By the name of the workload."""
+
+
+def function_sources() -> list[Source]:
+    """Each function of a tensor of `ROWS` x `COLUMNS`."""
+    return [Source(name, KIND, partial(prepare, name, (ROWS, COLUMNS))) for name in FUNCTIONS]
+
+
+def prepare(name: str, shape: tuple[int, int], folder: Path) -> Case:
+    """Write the workload for a tensor of `shape` into `folder`."""
+    function, rng = FUNCTIONS[name], np.random.default_rng(int(name[1:]))
+    data = rng.normal(size=shape).astype(np.float32)
+    parameters: Parameters = tuple(rng.normal(size=shape[1]).astype(np.float32) for _ in range(function.parameters))
+    wanted = function.answer(*(array.astype(np.float64) for array in (data, *parameters))).astype(np.float32)
+    files = {"function_onnx": ("onnx", write_onnx(function, shape, parameters))}
+    if function.builtin is not None:
+        files["function_tflite"] = ("tflite", _tflite(function.builtin, shape))
+    forms: dict[str, Form] = {}
+    for form, (suffix, content) in files.items():
+        path = folder / f"{name}_{form}.{suffix}"
+        path.write_bytes(content)
+        forms[form] = Form(str(path), save(folder / f"{name}_{form}.npz", [data], [wanted]))
+    text = f"{function.operator.rpartition('.')[2]} of float32 {shape[0]} x {shape[1]}"
+    numbers = folder / f"{name}_parameters.npz"
+    arrays = {f"parameter_{i}": array for i, array in enumerate(parameters)}
+    np.savez(numbers, allow_pickle=False, function=function.operator, **arrays)
+    return Case(name, KIND, text, 0, 2 * data.nbytes, 0, forms, str(numbers), TOLERANCE)
+
+
+def write_onnx(function: FloatFunction, shape: tuple[int, int], parameters: Parameters) -> bytes:
+    """The function as a model of one node."""
+    writer = GraphWriter()
+    inputs = ["x", *(writer.constant(array) for array in parameters)]
+    result = writer.node(function.operator, inputs, **function.attributes)
+    return writer.finish(("x", shape), (result, shape), element="FLOAT", opset=20)
+
+
+def _tflite(builtin: int, shape: tuple[int, int]) -> bytes:
+    writer = ModelWriter("float function")
+    source, result = (writer.tensor(name, shape, np.float32) for name in ("x", "y"))
+    writer.operator(builtin, [source], result)
+    return writer.finish([source], [result])

@@ -1,0 +1,93 @@
+"""The algorithms of `qdialect.quant_math.float32` as scalar bodies, in the operations of NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qdialect.lowering.scalar_body import Body, Value
+from qdialect.quant_math.float32 import ALGORITHMS
+from qdialect.quant_math.float32.machine import EXPONENT_BIAS, FRACTION_BITS
+
+SCALED = "qnn.scaled"
+"""On a product with a power of two that is in range: an instruction may compute it from the exponent."""
+
+_F, _I = "f32", "i32"
+
+
+class Float32Machine:
+    """Computes on the f32 values of a body."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    def constant(self, value: float) -> Value:
+        """See `Machine`."""
+        return self._body.constant(float(np.float32(value)), _F)
+
+    def add(self, a: Value, b: Value) -> Value:
+        """See `Machine`."""
+        return self._body.add(a, b)
+
+    def subtract(self, a: Value, b: Value) -> Value:
+        """See `Machine`."""
+        return self._body.subtract(a, b)
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        """See `Machine`."""
+        return self._body.multiply(a, b)
+
+    def divide(self, a: Value, b: Value) -> Value:
+        """See `Machine`."""
+        return self._body.divide(a, b)
+
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        """See `Machine`."""
+        return self._body.op(f"math.fma {a}, {b}, {c} : {_F}", _F)
+
+    def absolute(self, a: Value) -> Value:
+        """See `Machine`."""
+        return self._body.unary("math.absf", a)
+
+    def with_sign(self, size: Value, a: Value) -> Value:
+        """See `Machine`."""
+        return self._body.binary("math.copysign", size, a)
+
+    def where_less(self, a: Value, b: Value, then: Value, other: Value) -> Value:
+        """See `Machine`."""
+        return self._body.select(self._body.compare("olt", a, b), then, other)
+
+    def power_of_two(self, biased: Value) -> Value:
+        """See `Machine`."""
+        return self._exponent(self._bits(biased))
+
+    def scale(self, value: Value, biased: Value) -> Value:
+        """See `Machine`."""
+        bits = self._bits(biased)
+        half = self._body.binary("arith.shrsi", bits, self._body.constant(1, _I))
+        first = self.multiply(value, self._exponent(half))
+        second = self._exponent(self._body.subtract(bits, half))
+        return self._body.op(f"arith.mulf {first}, {second} {{{SCALED}}} : {_F}", _F)
+
+    def split(self, a: Value, least: float) -> tuple[Value, Value, Value]:
+        """See `Machine`."""
+        body = self._body
+        first = body.constant(int(np.float32(least).view(np.int32)), _I)
+        bits, count = self._bits(a), body.constant(FRACTION_BITS, _I)
+        exponent = body.binary("arith.shrsi", body.subtract(bits, first), count)
+        shifted = body.binary("arith.shli", exponent, count)
+        power = body.subtract(body.constant(EXPONENT_BIAS << FRACTION_BITS, _I), shifted)
+        fraction = body.cast("arith.bitcast", body.subtract(bits, shifted), _F)
+        return body.cast("arith.sitofp", exponent, _F), fraction, body.cast("arith.bitcast", power, _F)
+
+    def _bits(self, a: Value) -> Value:
+        return self._body.cast("arith.bitcast", a, _I)
+
+    def _exponent(self, biased: Value) -> Value:
+        """The number whose exponent the low bits of an integer are."""
+        shifted = self._body.binary("arith.shli", biased, self._body.constant(FRACTION_BITS, _I))
+        return self._body.cast("arith.bitcast", shifted, _F)
+
+
+def emit_float32(body: Body, name: str, x: Value) -> Value:
+    """The function of the op `name`, one of `ALGORITHMS`, of the float32 number `x`."""
+    return ALGORITHMS[name](Float32Machine(body), x)

@@ -1,0 +1,81 @@
+"""A product with a power of two in one `vscalefps`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qdialect._mlir import arith, ir
+from qdialect.lowering.kernels.float32_machine import SCALED
+from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.passes.pattern import MatchFailure
+from qdialect.quant_math.float32.machine import EXPONENT_BIAS, ROUNDER
+
+SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
+"""(vector<16xf32>, exponents vector<16xf32>, pass-through vector<16xf32>, mask i16, rounding i32) -> vector<16xf32>."""
+
+_LANES = 16
+# Half to even, exceptions suppressed.
+_ROUNDING = 8
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """``value * 2^k`` with `biased` = k + 254 + `ROUNDER`."""
+
+    value: ir.Value
+    biased: ir.Value
+
+
+class ScaleExponent(InstructionPattern[_Scaled]):
+    """``value * 2^h * 2^(k - h)`` of [..., 16] float32 numbers, the first product exact: tagged where k is in range."""
+
+    name: ClassVar[str] = "scale-exponent"
+    root: ClassVar[str] = "arith.mulf"
+
+    def check(self, op: ir.Operation) -> _Scaled | MatchFailure | None:
+        if SCALED not in op.attributes:
+            return None
+        first = b.defining(op.operands[0], "arith.mulf")
+        rest = _exponent(op.operands[1], "arith.subi")
+        biased = _biased(rest)
+        if first is None or biased is None:
+            return MatchFailure("must be the product of a number and two powers of two")
+        shape = b.shape_of(op.results[0]) if isinstance(op.results[0].type, ir.VectorType) else [1]
+        if shape[-1] != _LANES:
+            return MatchFailure(f"vectors must have 16 lanes, but got {shape[-1]}")
+        return _Scaled(first.operands[0], biased)
+
+    def rewrite(self, op: ir.Operation, match: _Scaled) -> ir.Value:
+        type_ = ir.VectorType(op.results[0].type)
+        offset = ir.FloatAttr.get(type_.element_type, ROUNDER + 2 * EXPONENT_BIAS)
+        exponents = arith.subf(match.biased, arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, offset)))
+        result = match.value
+        for position in np.ndindex(*list(type_.shape)[:-1]):
+            parts = (b.extract(value, position) if position else value for value in (match.value, exponents))
+            scaled = _scale(*parts)
+            result = b.insert(scaled, result, position) if position else scaled
+        return result
+
+
+def _exponent(value: ir.Value, name: str) -> ir.Operation | None:
+    """The op `name` whose result is the exponent of `value`."""
+    cast = b.defining(value, "arith.bitcast")
+    shifted = b.defining(cast.operands[0], "arith.shli") if cast else None
+    return b.defining(shifted.operands[0], name) if shifted else None
+
+
+def _biased(rest: ir.Operation | None) -> ir.Value | None:
+    """What is halved, as a float32 number."""
+    cast = b.defining(rest.operands[0], "arith.bitcast") if rest else None
+    return cast.operands[0] if cast else None
+
+
+def _scale(value: ir.Value, exponents: ir.Value) -> ir.Value:
+    i16, i32 = ir.IntegerType.get_signless(16), ir.IntegerType.get_signless(32)
+    every_lane = arith.constant(i16, ir.IntegerAttr.get(i16, -1))
+    rounding = arith.constant(i32, ir.IntegerAttr.get(i32, _ROUNDING))
+    return b.intrinsic(SCALE, value.type, value, exponents, value, every_lane, rounding)

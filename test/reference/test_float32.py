@@ -1,0 +1,216 @@
+"""The float32 functions of kernels: fused multiply-adds that are exact, polynomials as derived, errors within one ulp."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qdialect.quant_math import activations, float32, transcendental
+from qdialect.quant_math.expressions import Expression
+from qdialect.quant_math.float32.erf import ERF, ERFC_LOGARITHM
+from qdialect.quant_math.float32.exp import EXPONENTIAL
+from qdialect.quant_math.float32.exp2 import POWER_OF_TWO
+from qdialect.quant_math.float32.expm1 import EXPM1
+from qdialect.quant_math.float32.log import LOGARITHM
+from qdialect.quant_math.float32.numpy_machine import multiply_add
+from qdialect.quant_math.float32.row_sum import row_sum
+from qdialect.quant_math.float32.tanh import TANH
+from qdialect.quant_math.transcendental import NumpyMachine
+from tools.float_coefficients import approximations, derive
+from tools.float_errors import TRUTHS, errors
+
+F32 = np.float32
+NAMES = [name.removeprefix("math.") for name in float32.ALGORITHMS]
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 1e-40, 2**-126, 3.4e38, -3.4e38], F32)
+TABLES = {
+    "EXPONENTIAL": EXPONENTIAL,
+    "EXPM1": EXPM1,
+    "POWER_OF_TWO": POWER_OF_TWO,
+    "TANH": TANH,
+    "ERF": ERF,
+    "ERFC_LOGARITHM": ERFC_LOGARITHM,
+    "LOGARITHM": LOGARITHM,
+}
+
+
+def any_floats(count: int, seed: int) -> Any:
+    """Float32 numbers of every size, drawn by their bits."""
+    return np.random.default_rng(seed).integers(0, 2**32, count, dtype=np.uint32).view(F32)
+
+
+def nearest(exact: Fraction) -> Any:
+    """The float32 number nearest to a number, ties to even; an infinity beyond the largest."""
+    if exact == 0:
+        return F32(0)
+    size = abs(exact)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    unit = Fraction(2) ** (max(exponent, -126) - 23)
+    with np.errstate(over="ignore"):
+        return F32(np.copysign(float(round(size / unit) * unit), float(np.sign(exact))))
+
+
+def triples() -> Any:
+    """Factors and addends: any, those of one size, and those whose sum lies next to a tie."""
+    rng = np.random.default_rng(4)
+    drawn = any_floats(3 * 2000, 1).reshape(3, -1)
+    alike = rng.normal(size=(3, 2000)).astype(F32)
+    small = (rng.normal(size=(3, 1000)) * 1e-23).astype(F32)
+    small[2] *= F32(1e-20)
+    # a * b is 1 + 2^-24 and a little more or less: c moves it across the tie only where nothing was lost before.
+    near = np.array([[1 + 2**-12, 1 - 2**-12, 1.0], [1 + 2**-12, 1 + 2**-12, 1 + 2**-23]], F32)
+    near = np.concatenate([np.repeat(near, 4, axis=1), np.tile(F32([2**-24, -(2**-24), 2**-60, -(2**-60)]), 3)[None]])
+    return np.concatenate([drawn, alike, small, near], axis=1)
+
+
+def test_a_fused_multiply_add_is_rounded_once() -> None:
+    a, b, c = triples()
+    is_finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    a, b, c = (array[is_finite] for array in (a, b, c))
+    with np.errstate(all="ignore"):
+        found = multiply_add(a, b, c)
+    wanted = [nearest(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))) for x, y, z in zip(a, b, c)]
+    np.testing.assert_array_equal(found, np.array(wanted, F32))
+    # Rounding the float64 sum again would have been another number.
+    twice = (a.astype(np.float64) * b + c).astype(F32)
+    assert (found != twice).any()
+
+
+def test_a_fused_multiply_add_of_special_numbers() -> None:
+    a, b, c = np.array(
+        [
+            (np.inf, 1, -np.inf, np.nan),
+            (np.inf, 0, 1, np.nan),
+            (np.inf, 2, 1, np.inf),
+            (1, 1, -np.inf, -np.inf),
+            (np.nan, 1, 1, np.nan),
+            (3e38, 3e38, -np.inf, -np.inf),
+            (3e38, 3e38, -1, np.inf),
+            (-0.0, 1, -0.0, -0.0),
+            (-0.0, 1, 0.0, 0.0),
+            (1, 1, -1, 0.0),
+            (1e-45, 1e-45, -0.0, 0.0),
+            (1e-45, -1e-45, 0.0, -0.0),
+            (1e-45, 0.5, 1e-45, 3e-45),
+        ],
+        F32,
+    ).T[:3]
+    wanted = F32([np.nan, np.nan, np.inf, -np.inf, np.nan, -np.inf, np.inf, -0.0, 0.0, 0.0, 0.0, -0.0, 3e-45])
+    with np.errstate(all="ignore"):
+        found = multiply_add(a, b, c)
+    np.testing.assert_array_equal(found, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
+
+
+@pytest.mark.parametrize("wanted", approximations(), ids=lambda wanted: wanted.name)
+def test_polynomials_are_those_that_the_tool_derives(wanted: Any) -> None:
+    np.testing.assert_array_equal(np.array(TABLES[wanted.name], F32), np.array(derive(wanted), F32))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_within_one_unit_of_the_last_place(name: str) -> None:
+    rng = np.random.default_rng(2)
+    ranges = [(-105, 90), (-4, 4), (-1, 1), (-0.5, 0.5), (0.7, 1.5), (15, 19), (-1e-6, 1e-6)]
+    drawn = [rng.uniform(low, high, 15_000).astype(F32) for low, high in ranges]
+    x = np.concatenate([*drawn, any_floats(60_000, 3), SPECIAL])
+    with np.errstate(all="ignore"):
+        distance = errors(float32.evaluate(f"math.{name}", x), TRUTHS[name](x.astype(np.float64)))
+    assert distance.max() <= 1, x[np.argmax(distance)]
+
+
+@pytest.mark.parametrize("name", ["expm1", "tanh", "erf", "log1p"])
+def test_small_numbers_keep_their_sign_and_size(name: str) -> None:
+    x = np.array([0.0, -0.0, 1e-45, -1e-45, 1e-40, -1e-40], F32)
+    found = float32.evaluate(f"math.{name}", x)
+    wanted = TRUTHS[name](x.astype(np.float64)).astype(F32)
+    np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
+
+
+def test_errors_are_counted_at_the_ends() -> None:
+    """A number on one side alone, a sign that is lost, and one unit of a subnormal number."""
+    found = F32([np.inf, 0.0, 2e-45, np.nan, 1.0])
+    truth = np.array([1.0, -0.0, 1.401298464324817e-45, np.nan, 1.0 + 2**-23])
+    assert errors(found, truth).tolist() == [np.inf, np.inf, 0.0, 0.0, 1.0]
+
+
+def gelu(x: Any) -> Any:
+    return x / 2 * (1 + transcendental.erf(NumpyMachine(), x * np.sqrt(0.5)))
+
+
+FORMULAS: list[tuple[Expression, Callable[[Any], Any]]] = [
+    (activations.gelu, gelu),
+    (activations.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    (activations.silu, lambda x: x / (1 + np.exp(-x))),
+    (activations.tanh, np.tanh),
+]
+
+
+def lost(found: Any, truth: Any, scale: float) -> int:
+    """Quantized values that are not those of the float64 truth."""
+    return int(np.count_nonzero(np.rint(found.astype(np.float64) / scale) != np.rint(truth / scale)))
+
+
+@pytest.mark.parametrize(("formula", "exact"), FORMULAS, ids=["gelu", "sigmoid", "silu", "tanh"])
+def test_no_more_ties_are_lost_than_with_functions_rounded_from_float64(formula: Expression, exact: Any) -> None:
+    x = np.random.default_rng(0).normal(size=200_000).astype(F32)
+    truth = exact(x.astype(np.float64))
+    scale = float(np.abs(truth).max() / 127)
+    assert lost(formula.in_kernel(x), truth, scale) <= lost(formula(x), truth, scale) <= 3
+    assert np.abs(formula.in_kernel(x) - truth).mean() <= 1.05 * np.abs(formula(x) - truth).mean()
+
+
+def test_partial_sums_are_nearer_to_the_truth_than_sums_in_order() -> None:
+    """Of a softmax and of a layer normalization, in 8 bits and as floats."""
+
+    def in_order(rows: Any) -> Any:
+        return np.add.accumulate(rows, axis=-1, dtype=F32)[:, -1]
+
+    def softmax(x: Any, total: Any, raise_: Any) -> Any:
+        raised = raise_(x - x.max(axis=-1, keepdims=True))
+        return raised / total(raised)[:, None]
+
+    def normalized(x: Any, total: Any, _: Any) -> Any:
+        centred = x - (total(x) / x.dtype.type(512))[:, None]
+        variance = total(centred * centred) / x.dtype.type(512)
+        return centred / np.sqrt(variance + x.dtype.type(1e-5))[:, None]
+
+    x = np.random.default_rng(0).normal(size=(400, 512)).astype(F32)
+    for function in (softmax, normalized):
+        truth = function(x.astype(np.float64), lambda rows: rows.sum(axis=-1), np.exp)
+        before = function(x, in_order, lambda d: activations.exp(d))
+        after = function(x, lambda rows: row_sum(rows, (1,)), lambda d: float32.evaluate("math.exp", d))
+        scale = float(np.abs(truth).max() / 127)
+        assert lost(after, truth, scale) <= lost(before, truth, scale)
+        assert np.abs(after - truth).mean() < 0.5 * np.abs(before - truth).mean()
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((3, 32), (1,)), ((2, 5, 37), (0, 2)), ((2, 3, 70), (1, 2))])
+def test_terms_of_a_row_join_sixteen_partial_sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).normal(size=shape).astype(F32)
+    kept = [i for i in range(x.ndim) if i not in axes]
+    found, columns = row_sum(x, axes), shape[-1]
+    for place in np.ndindex(*(shape[i] for i in kept)):
+        chosen: list[Any] = [slice(None)] * x.ndim
+        for axis, index in zip(kept, place, strict=True):
+            chosen[axis] = index
+        rows = x[tuple(chosen)].reshape(-1, columns)
+        partial, rest = np.zeros(16, F32), F32(0)
+        for row in rows:
+            for i in range(columns // 16 * 16):
+                partial[i % 16] += row[i]
+            for i in range(columns // 16 * 16, columns):
+                rest += row[i]
+        total = F32(0)
+        for one in partial:
+            total += one
+        assert found[place] == (total + rest if columns % 16 else total)
+
+
+def test_short_rows_and_other_axes_are_summed_in_order() -> None:
+    x = np.random.default_rng(1).normal(size=(3, 31, 40)).astype(F32)
+    np.testing.assert_array_equal(row_sum(x, (1,)), np.add.accumulate(x, axis=1)[:, -1])
+    np.testing.assert_array_equal(row_sum(x[:, :, :31], (2,)), np.add.accumulate(x[:, :, :31], axis=2)[..., -1])
+    assert not np.signbit(row_sum(np.full((1, 40), -0.0, F32), (1,))).any()
