@@ -17,6 +17,7 @@ from typing import NoReturn
 import qdialect
 from qdialect.cli.opt_printing import PrintingArguments, add_printing_flags
 from qdialect.cli.split_input import MARKER
+from qdialect.cli.target_arguments import add_target_arguments, target_list
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.context import available_dialects
 from qdialect.diagnostics import PipelineError, QDialectError
@@ -96,6 +97,7 @@ class Arguments(PrintingArguments):
     allow_unregistered: bool
     phase: str | None
     target: str
+    mattr: str | None
     threads: int
     answer: Callable[[], str] | None
     """What to print instead of doing anything, where the command line asks for it."""
@@ -226,6 +228,7 @@ def _parser() -> _Parser:
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
         (("--list-passes",), _pass_list, "list our passes and those of plugins, with their options"),
+        (("--print-targets",), target_list, "list the CPUs that code can be made for, and the kind that each gets"),
         (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
         parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
@@ -273,7 +276,7 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
         help="run a Python file that registers passes of your own",
     )
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
-    add("--target", default="host", help="the CPU to lower for (default: %(default)s)")
+    add_target_arguments(add)
     add_threads_argument(add)
     add(
         "--verify-each",
