@@ -22,7 +22,7 @@ import numpy as np
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86 import unpacked_lanes
-from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up, shuffle
+from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
 from qdialect.lowering.x86.value_range import interval
@@ -139,7 +139,7 @@ def _by_row(group: list[Position], packed: ir.Value) -> Iterator[tuple[Position,
 
 
 def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
-    return shuffle(packed, packed, list(range(start, end)))
+    return b.shuffle(packed, packed, list(range(start, end)))
 
 
 def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool) -> str | None:

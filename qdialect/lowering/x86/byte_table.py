@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, vector
+from qdialect._mlir import arith, ir
 from qdialect.lowering.strides import static_strides
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
@@ -118,13 +118,13 @@ def _look_up_any(table: Table, indices: ir.Value, lanes: int) -> ir.Value:
         return table.look_up(indices)
     total = math.ceil(lanes / _WIDTH) * _WIDTH
     parts = [
-        table.look_up(shuffle(indices, indices, [min(start + i, lanes - 1) for i in range(_WIDTH)]))
+        table.look_up(b.shuffle(indices, indices, [min(start + i, lanes - 1) for i in range(_WIDTH)]))
         for start in range(0, total, _WIDTH)
     ]
     joined = parts[0]
     for count, part in enumerate(parts[1:], start=1):
         joined = insert_slice(part, b.splat(b.vector_type((count + 1) * _WIDTH, 8), 0), joined, count * _WIDTH)
-    return shuffle(joined, joined, list(range(lanes)))
+    return b.shuffle(joined, joined, list(range(lanes)))
 
 
 def insert_slice(part: ir.Value, fresh: ir.Value, head: ir.Value, offset: int) -> ir.Value:
@@ -141,8 +141,3 @@ def _strided(value: ir.Value, destination: ir.Value, offset: int) -> ir.Value:
     operands = [value, destination]
     name = "vector.insert_strided_slice"
     return ir.Operation.create(name, results=[destination.type], operands=operands, attributes=attributes).result
-
-
-def shuffle(first: ir.Value, second: ir.Value, mask: list[int]) -> ir.Value:
-    """Lanes of two vectors in the order of `mask`."""
-    return vector.shuffle(first, second, ir.DenseI64ArrayAttr.get(mask))
