@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
@@ -79,6 +80,8 @@ class Strategy:
     """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
     interleaved_rows: int
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
+    lanes: int = 16
+    """Contraction: channels of a vector."""
 
     def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
@@ -87,18 +90,19 @@ class Strategy:
         """
         size = lanes_total * depth
         rows = next(tiles.rows for tiles in self.tiles if depth <= tiles.taps and size < tiles.size)
-        if lanes_total < 16:
+        lanes = self.lanes
+        if lanes_total < lanes:
             return [ChannelBlock(0, 1, 1, lanes_total, rows[1])]
         widest = max(rows)
-        vectors, tail = divmod(lanes_total, 16)
+        vectors, tail = divmod(lanes_total, lanes)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, 16, rows[widest]))
+            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest]))
         if rest:
-            blocks.append(ChannelBlock(full * widest * 16, 1, rest, 16, rows[rest]))
+            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest]))
         if tail:
-            blocks.append(ChannelBlock(vectors * 16, 1, 1, tail, rows[1]))
+            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1]))
         return blocks
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
@@ -129,9 +133,21 @@ STRATEGIES = {
 
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
-    found = STRATEGIES["avx512" if target.has_vnni else "generic"]
-    # Interleaved rows are put back in order by the byte permutation of VBMI.
-    return found if target.has_vbmi else replace(found, interleaved_rows=0)
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return STRATEGIES["generic"]
+    if instructions.interleaves:
+        return STRATEGIES["avx512"]
+    has_vnni = "avxvnni" in target.kind.features
+    rows = {2: 6, 1: 12} if has_vnni else {2: 4, 1: 8}
+    short = {2: 4, 1: 8}
+    return Strategy(
+        (Tiles(short, taps=192), Tiles(rows)),
+        depthwise_pixels=6,
+        sum_rows=8,
+        interleaved_rows=0,
+        lanes=instructions.lanes,
+    )
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:
