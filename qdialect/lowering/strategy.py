@@ -26,6 +26,8 @@ from qdialect.target import Target
 _LONG = 8
 _ANY = 1 << 62
 
+_ROWS_FOR_WORDS = 4
+
 LANES = 64
 """Bytes of the widest vector."""
 
@@ -82,6 +84,12 @@ class Strategy:
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
     lanes: int = 16
     """Contraction: channels of a vector."""
+    multiplies_words: bool = False
+    """Contraction: whether the target's dot products are of words, so that bytes are widened."""
+
+    def are_words(self, rows: int) -> bool:
+        """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
+        return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
     def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
@@ -147,6 +155,7 @@ def strategy_of(target: Target) -> Strategy:
         sum_rows=8,
         interleaved_rows=0,
         lanes=instructions.lanes,
+        multiplies_words=not has_vnni,
     )
 
 

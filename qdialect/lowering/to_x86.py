@@ -16,6 +16,7 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
+from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
 
@@ -49,11 +50,8 @@ def _contractions(target: Target) -> list[InstructionPattern[Any]]:
     instructions = instruction_set_of(target)
     if instructions is None:
         return [UnitContraction()]
-    return [
-        UnitContraction(),
-        DotProduct(instructions),
-        *([InterleavedDot(instructions)] if instructions.interleaves else []),
-    ]
+    interleaved = [InterleavedDot(instructions)] if instructions.interleaves else []
+    return [UnitContraction(), DotProduct(instructions), WidenedDot(instructions), *interleaved]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:

@@ -24,7 +24,7 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.memory import Read
-from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, Side, narrow_contraction
 from qdialect.passes.pattern import MatchFailure
 
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -60,6 +60,8 @@ class DotProduct(InstructionPattern[_Dots]):
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
+        if found.factors is WIDENED:
+            return None
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
         known = sorted(found.factors.dots(self._instructions))
@@ -141,7 +143,12 @@ def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int,
 
 def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
     """The same taps for every lane."""
-    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, read.position([*position, 0])))
+    return broadcast_taps(buffer, read.position([*position, 0]), lanes, taps)
+
+
+def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, taps: int) -> ir.Value:
+    """The taps at `indices`, which fill 32 bits, for every lane."""
+    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, indices))
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     i32 = ir.IntegerType.get_signless(32)
     word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result

@@ -21,8 +21,10 @@ class Factors:
     """Factors of `bits`, of which as many as fill 32 bits are summed in each lane."""
 
     bits: int
+    """Of the first factor."""
     data: str
     """The op that makes 32 bits of the first factor; that of the second is signed."""
+    weight_bits: int
 
     @property
     def taps(self) -> int:
@@ -34,10 +36,12 @@ class Factors:
         return instructions.byte_dots if self.bits == BYTES.bits else instructions.word_dots
 
 
-BYTES = Factors(8, _UNSIGNED)
+BYTES = Factors(8, _UNSIGNED, 8)
 """An unsigned and a signed byte."""
-WORDS = Factors(16, _SIGNED)
+WORDS = Factors(16, _SIGNED, 16)
 """Two signed words."""
+WIDENED = Factors(8, _UNSIGNED, 16)
+"""An unsigned byte and a signed word."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def factors_of(op: ir.Operation) -> Factors | None:
     if op.name != "vector.contract" or not b.is_vector_of(op.operands[2], 32):
         return None
     found = [_extension(value) for value in list(op.operands)[:2]]
-    return next((kind for kind in (BYTES, WORDS) if _fits(found, kind)), None)
+    return next((kind for kind in (BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
 
 
 def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | None:
@@ -83,7 +87,7 @@ def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | N
         factors.reverse()
     (first, data_loops), (second, weight_loops) = factors
     data = integer_read(b.looked_through(first, kind.data), "data", kind.bits)
-    weights = integer_read(b.looked_through(second, _SIGNED), "weights", kind.bits)
+    weights = integer_read(b.looked_through(second, _SIGNED), "weights", kind.weight_bits)
     if isinstance(data, MatchFailure):
         return data
     if isinstance(weights, MatchFailure):
@@ -92,7 +96,7 @@ def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | N
 
 
 def _fits(found: Sequence[tuple[str, int] | None], kind: Factors) -> bool:
-    wanted = [(kind.data, kind.bits), (_SIGNED, kind.bits)]
+    wanted = [(kind.data, kind.bits), (_SIGNED, kind.weight_bits)]
     return list(found) == wanted or list(reversed(found)) == wanted
 
 

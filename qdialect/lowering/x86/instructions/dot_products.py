@@ -99,15 +99,22 @@ def word_dot(lanes: int) -> EmitDot:
     return lambda acc, x, w: arith.addi(acc, VPMADDWD[lanes].emit(x, w))
 
 
+def widened(data: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Unsigned bytes as words: the even ones of them, and the odd ones."""
+    words = b.vector_type(b.shape_of(data)[0] // 2, 16)
+    pairs = vector.bitcast(words, data)
+    return arith.andi(pairs, b.splat(words, 255)), arith.shrui(pairs, b.splat(words, 8))
+
+
 def byte_dot(lanes: int) -> EmitDot:
     """``vpdpbusd`` by ``vpmaddwd``."""
 
     def emit(acc: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
         words = b.vector_type(2 * lanes, 16)
-        x, w = vector.bitcast(words, x), vector.bitcast(words, w)
-        eight = b.splat(words, 8)
-        even = VPMADDWD[lanes].emit(arith.andi(x, b.splat(words, 255)), arith.shrsi(arith.shli(w, eight), eight))
-        odd = VPMADDWD[lanes].emit(arith.shrui(x, eight), arith.shrsi(w, eight))
-        return arith.addi(arith.addi(acc, even), odd)
+        even, odd = widened(x)
+        w, eight = vector.bitcast(words, w), b.splat(words, 8)
+        first = VPMADDWD[lanes].emit(even, arith.shrsi(arith.shli(w, eight), eight))
+        second = VPMADDWD[lanes].emit(odd, arith.shrsi(w, eight))
+        return arith.addi(arith.addi(acc, first), second)
 
     return emit
