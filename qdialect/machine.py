@@ -24,6 +24,8 @@ class Machine:
     vector_registers: int
     dot_products: float
     """Dot products that start in a cycle."""
+    vector_instructions: int
+    """Instructions of any kind on vectors that start in a cycle."""
     dot_latency: int
     """Cycles from the operands of a dot product to its sums."""
     loads: int
@@ -35,18 +37,18 @@ class Machine:
     """Bytes that arrive from the second level in a cycle, while loads go on."""
 
 
-_SSE = Machine(128, 16, 1, 5, 1, 32 * _KB, 256 * _KB, 16)
-_HASWELL = Machine(256, 16, 1, 5, 2, 32 * _KB, 256 * _KB, 32)
+_SSE = Machine(128, 16, 1, 3, 5, 1, 32 * _KB, 256 * _KB, 32)
+_HASWELL = Machine(256, 16, 1, 3, 5, 2, 32 * _KB, 256 * _KB, 64)
 _SKYLAKE = replace(_HASWELL, dot_products=2)
-_ALDER_LAKE = Machine(256, 16, 2, 5, 3, 48 * _KB, 1280 * _KB, 32)
-_SKYLAKE_X = Machine(512, 32, 2, 5, 2, 32 * _KB, _MB, 32)
+_ALDER_LAKE = Machine(256, 16, 2, 3, 5, 3, 48 * _KB, 1280 * _KB, 64)
+_SKYLAKE_X = Machine(512, 32, 2, 2, 5, 2, 32 * _KB, _MB, 64)
 _ICE_LAKE = replace(_SKYLAKE_X, l1_bytes=48 * _KB, l2_bytes=1280 * _KB)
 _SAPPHIRE_RAPIDS = replace(_ICE_LAKE, l2_bytes=2 * _MB)
-_ZEN_1 = Machine(256, 16, 0.5, 3, 1, 32 * _KB, 512 * _KB, 32)
-_ZEN_2 = replace(_ZEN_1, dot_products=1, loads=2)
+_ZEN_1 = Machine(256, 16, 0.5, 2, 3, 1, 32 * _KB, 512 * _KB, 32)
+_ZEN_2 = replace(_ZEN_1, dot_products=1, vector_instructions=4, loads=2)
 _ZEN_3 = replace(_ZEN_2, dot_products=2)
-_ZEN_4 = Machine(512, 32, 1, 4, 1, 32 * _KB, _MB, 32)
-_ZEN_5 = replace(_ZEN_4, dot_products=2, loads=2, l1_bytes=48 * _KB)
+_ZEN_4 = Machine(512, 32, 1, 2, 4, 1, 32 * _KB, _MB, 32)
+_ZEN_5 = Machine(512, 32, 2, 4, 4, 2, 48 * _KB, _MB, 64)
 
 MACHINES: Mapping[str, Machine] = {
     "haswell": _HASWELL,

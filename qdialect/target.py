@@ -26,9 +26,7 @@ from qdialect.diagnostics import CompileError
 from qdialect.machine import Machine, machine_of
 from qdialect.suggestions import did_you_mean
 
-__all__ = [
-    *("GENERIC", "TARGETS", "Target", "host", "host_features", "host_machine", "kind_of", "named", "resolve"),
-]
+__all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "named", "resolve"]
 
 _BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
 _VNNI = _BW | {"avx512vnni"}

@@ -1,32 +1,24 @@
-"""Tile sizes as a table: target in, register tiles by op and shape out.
+"""Tile sizes: target in, tiles by op and shape out.
 
-A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
-AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
-
-A K group of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for
-R dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
-quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
-4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
-
-Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
-vector instructions ahead.  After a short reduction a tile is small, so that the next one's products start meanwhile: 8
-accumulators, two for each cycle that a product takes to arrive.
+Those of contractions are computed from the target's machine, see `register_tiles`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from qdialect.lowering.register_tiles import TileModel, Tiles
 from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
-_ANY = 1 << 62
 
 _ROWS_FOR_WORDS = 4
+# Of 32 registers of 16 lanes.
+_DEPTHWISE_PIXELS, _INTERLEAVED_ROWS, _WIDE = 8, 3, 16
 
 LANES = 64
 """Bytes of the widest vector."""
@@ -59,15 +51,6 @@ class ChannelBlock:
     def channels(self) -> int:
         """Channels of the block."""
         return self.tiles * self.vectors * self.lanes
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
-
-    rows: Mapping[int, int]
-    taps: int = _ANY
-    size: int = _ANY
 
 
 @dataclass(frozen=True)
@@ -122,41 +105,33 @@ class Strategy:
         return split(extent, min(extent, self.interleaved_rows))
 
 
-STRATEGIES = {
-    "avx512": Strategy(
-        tiles=(
-            Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15),
-            Tiles({2: 4, 1: 8}, taps=192),
-            Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
-            Tiles({2: 14, 1: 16}),
-        ),
-        depthwise_pixels=8,
-        sum_rows=16,
-        interleaved_rows=3,
-    ),
-    "generic": Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0),
-}
-"""Strategies by kind of target."""
+# Vector code alone: 16 registers of 8 lanes, so that a vector fills two.
+_GENERIC = Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0)
 
 
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
+    model, instructions = tile_model(target), instruction_set_of(target)
+    if model is None or instructions is None:
+        return _GENERIC
+    registers = target.machine.vector_registers
+    return Strategy(
+        tuple(choice.tiles for choice in model.choices()),
+        # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
+        depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
+        sum_rows=registers // 2,
+        interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
+        lanes=instructions.lanes,
+        multiplies_words=model.multiplies_words,
+    )
+
+
+def tile_model(target: Target) -> TileModel | None:
+    """What the register tiles of `target` are chosen by; None where it is vector code alone."""
     instructions = instruction_set_of(target)
     if instructions is None:
-        return STRATEGIES["generic"]
-    if instructions.interleaves:
-        return STRATEGIES["avx512"]
-    has_vnni = "avxvnni" in target.kind.features
-    rows = {2: 6, 1: 12} if has_vnni else {2: 4, 1: 8}
-    short = {2: 4, 1: 8}
-    return Strategy(
-        (Tiles(short, taps=192), Tiles(rows)),
-        depthwise_pixels=6,
-        sum_rows=8,
-        interleaved_rows=0,
-        lanes=instructions.lanes,
-        multiplies_words=not has_vnni,
-    )
+        return None
+    return TileModel(target.machine, instructions.lanes, instructions.multiplies_words)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:

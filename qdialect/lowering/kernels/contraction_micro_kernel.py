@@ -156,10 +156,14 @@ class ContractionMicroKernel:
         micro_kernel = kernel.next_micro_kernel()
         loops = Loops((*self.groups, *segment.loops, *_TILE))
         channel_loops = self.channel_loops
-        inputs = [Operand(self._contract(micro_kernel, segment, buffers[0]), loops.parallel)]
+        data = self._data(segment, buffers[0], self.columns.are_words)
+        inputs = [Operand(self._contract(micro_kernel, segment, buffers[0], data), loops.parallel)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.zero_points:
-            inputs += [Operand(self.zero_points, channel_loops), self._window_sum(micro_kernel, segment, buffers[0])]
+            inputs += [
+                Operand(self.zero_points, channel_loops),
+                self._window_sum(micro_kernel, segment, buffers[0], data),
+            ]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
         inputs += self.stages.row_operands(kernel, segment, len(buffers))
@@ -169,7 +173,7 @@ class ContractionMicroKernel:
         root = Tag(micro_kernel, "root", (*(1 for _ in self.groups), *segment.tiles, 1, 0, 0))
         kernel.store(kernel.generic(loops, inputs, Operand(destination, loops.parallel), body, value, root), where)
 
-    def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer) -> Tensor:
+    def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
         kernel, axes = self.kernel, self.axes
         loops = Loops((*self.groups, *segment.loops, *_TILE), axes.loops)
@@ -183,20 +187,19 @@ class ContractionMicroKernel:
         if not self.columns.are_words:
             weights = Operand(self.columns.weights, (*k_groups, "nl", "k4"))
             tag = Tag(micro_kernel, "contraction", axes.tiles)
-            return accumulate(kernel, tag, loops, (self._data(segment, buffer), weights), start)
+            return accumulate(kernel, tag, loops, (data, weights), start)
         weights = Operand(self.columns.weights, (*k_groups, "kq", "nl", "kp"))
         tag = Tag(micro_kernel, "contraction", (*axes.tiles, 0))
-        data = Operand(
-            kernel.read(buffer, _in_pairs(self._input_view(segment))),
-            (*self.groups, *segment.loops, *axes.outer, "kk", "kp", "kq"),
-        )
         loops = Loops(loops.parallel, (*axes.outer, "kk", "kp", "kq"))
         return accumulate(kernel, tag, loops, (data, weights), start)
 
-    def _data(self, segment: Segment, buffer: Buffer) -> Operand:
-        """The windows, K group by K group."""
-        view = self._input_view(segment)
-        return Operand(self.kernel.read(buffer, view), (*self.groups, *segment.loops, *self.axes.loops))
+    def _data(self, segment: Segment, buffer: Buffer, in_pairs: bool) -> Operand:
+        """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""
+        view, loops = self._input_view(segment), (*self.groups, *segment.loops, *self.axes.loops)
+        if not in_pairs:
+            return Operand(self.kernel.read(buffer, view), loops)
+        pairs = View((*view.sizes[:-1], 2, 2), (*view.strides[:-1], 2, 1), view.offset)
+        return Operand(self.kernel.read(buffer, pairs), (*loops[:-1], "kp", "kq"))
 
     def _add_remainder(
         self, micro_kernel: int, segment: Segment, buffer: Buffer, remainder: Remainder, role: str, start: Tensor
@@ -211,7 +214,7 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
         return accumulate(self.kernel, Tag(micro_kernel, role, (0,)), loops, (data, weights), start)
 
-    def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer) -> Operand:
+    def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.sums is not None:
             view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
@@ -224,7 +227,8 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *own), self.axes.loops)
         start = self.kernel.filled(sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         tag = Tag(micro_kernel, "sum", self.axes.tiles)
-        acc = accumulate(self.kernel, tag, loops, (self._data(segment, buffer), Operand(self._ones, columns)), start)
+        bytes_ = self._data(segment, buffer, in_pairs=False) if self.columns.are_words else data
+        acc = accumulate(self.kernel, tag, loops, (bytes_, Operand(self._ones, columns)), start)
         return Operand(acc, loops.parallel)
 
     def _epilogue(self, body: Body, with_residual: bool) -> Value:
@@ -263,11 +267,6 @@ class ContractionMicroKernel:
         correction = self.columns.correction
         assert correction is not None, "zero points are declared with it"
         return self.constant("ones", correction.ones, is_weight=True)
-
-
-def _in_pairs(view: View) -> View:
-    """Windows whose K groups of four taps are pairs of taps two apart."""
-    return View((*view.sizes[:-1], 2, 2), (*view.strides[:-1], 2, 1), view.offset)
 
 
 def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.memory import Read
-from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, Side, factors_of, narrow_contraction
 from qdialect.passes.pattern import MatchFailure
 
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -57,11 +57,11 @@ class DotProduct(InstructionPattern[_Dots]):
         self._instructions = instructions
 
     def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
+        if factors_of(op) is WIDENED:
+            return None
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
-        if found.factors is WIDENED:
-            return None
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
         known = sorted(found.factors.dots(self._instructions))

@@ -20,6 +20,8 @@ class InstructionSet:
     """By lanes: four products of an unsigned by a signed byte, added to each."""
     word_dots: Mapping[int, EmitDot]
     """By lanes: two products of signed words, added to each."""
+    multiplies_words: bool
+    """Whether dot products are of words, so that bytes are widened."""
     has_byte_permutes: bool
     """Whether `vpermi2b` looks up tables."""
     has_byte_shuffles: bool
@@ -67,6 +69,7 @@ def instruction_set_of(target: Target) -> InstructionSet | None:
         widest,
         {lanes: VPDPBUSD[lanes].emit if has_vnni else byte_dot(lanes) for lanes in sizes},
         {lanes: VPDPWSSD[lanes].emit if has_vnni else word_dot(lanes) for lanes in sizes},
+        not has_vnni,
         kind.has_vbmi,
         kind.name != "x86-64",
     )

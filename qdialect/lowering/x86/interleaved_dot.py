@@ -22,7 +22,14 @@ from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.dot_products import EmitDot
 from qdialect.lowering.x86.memory import elements_behind
-from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import (
+    BYTES,
+    WIDENED,
+    NarrowContraction,
+    Side,
+    factors_of,
+    narrow_contraction,
+)
 from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
 from qdialect.passes.pattern import MatchFailure
 
@@ -50,6 +57,8 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         self._dot = instructions.byte_dots[_LANES]
 
     def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
+        if factors_of(op) is WIDENED:
+            return None
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found

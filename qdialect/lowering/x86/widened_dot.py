@@ -20,7 +20,7 @@ from qdialect.lowering.x86.dot_product import broadcast_taps
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.instructions.dot_products import widened
-from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, factors_of, narrow_contraction
 from qdialect.passes.pattern import MatchFailure
 
 _PAIR = 2
@@ -45,11 +45,11 @@ class WidenedDot(InstructionPattern[_Widened]):
         self._dots = instructions.word_dots
 
     def check(self, op: ir.Operation) -> _Widened | MatchFailure | None:
+        if factors_of(op) is not WIDENED:
+            return None
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
-        if found.factors is not WIDENED:
-            return None
         lanes = found.loops.extents[found.loops.result[-1]]
         if lanes not in self._dots:
             wanted = ", ".join(map(str, sorted(self._dots)))
