@@ -1,24 +1,37 @@
-"""What the CPU can do: detected, or named on a command line."""
+"""What code is compiled for: a CPU by LLVM's name, its features, and the kind of code that these allow.
+
+A target is named as LLVM's tools name it: a CPU, then features that it has more or less, as in ``haswell``,
+``x86-64-v3`` or ``haswell,+avxvnni,-fma``.  Its kind is the first of these whose features it has:
+
+  avx512vbmi  dot products of bytes in 512 bits, tables by byte permutes
+  avx512vnni  dot products of bytes in 512 bits
+  avxvnni     dot products of bytes in 256 bits
+  avx512bw    dot products of words in 512 bits
+  avx2        dot products of words in 256 bits
+  sse4.1      dot products of words in 128 bits
+  x86-64      the same with what every x86-64 CPU has
+
+``generic`` is vector code without an instruction of any CPU, which LLVM makes fit.  The kinds are targets themselves.
+"""
 
 from __future__ import annotations
 
-import platform
-import re
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+from qdialect.cpu_features import NEEDS, V2, V3, V4, host_features, with_needed, without
+from qdialect.cpu_names import CPUS
 from qdialect.diagnostics import CompileError
+from qdialect.machine import Machine, machine_of
+from qdialect.suggestions import did_you_mean
 
-# Kernel names of the features the x86 step needs, as LLVM spells them.
-_LINUX_NAMES = {
-    "avx512f": "avx512f",
-    "avx512bw": "avx512bw",
-    "avx512vl": "avx512vl",
-    "avx512_vnni": "avx512vnni",
-    "avx512vbmi": "avx512vbmi",
-}
-_VNNI = frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"})
+__all__ = ["GENERIC", "TARGETS", "Target", "host", "host_features", "kind_of", "named", "resolve"]
+
+_BW = frozenset({"avx512f", "avx512bw", "avx512vl"})
+_VNNI = _BW | {"avx512vnni"}
 _VBMI = _VNNI | {"avx512vbmi"}
+_GENERIC = "generic"
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class Target:
 
     @property
     def has_vnni(self) -> bool:
-        """Whether `vpdpbusd` and what goes with it can be used."""
+        """Whether `vpdpbusd` on 512 bits and what goes with it can be used."""
         return self.features >= _VNNI
 
     @property
@@ -40,43 +53,95 @@ class Target:
         """Whether `vpermi2b` can be used."""
         return self.features >= _VBMI
 
+    @property
+    def is_generic(self) -> bool:
+        """Whether no instruction of a CPU is asked for."""
+        return self.name == _GENERIC
 
-GENERIC = Target("generic", frozenset())
+    @cached_property
+    def kind(self) -> Target:
+        """The target whose code this one gets: the best of `TARGETS` whose features it has."""
+        return self if self.is_generic else kind_of(self.features)
+
+    @property
+    def code_features(self) -> frozenset[str]:
+        """All features that code may use beside those of every x86-64 CPU."""
+        # Kinds name only what tells them apart.
+        return with_needed(self.features) | _LEVELS[self.name] if self.name in _LEVELS else self.features
+
+    @property
+    def machine(self) -> Machine:
+        """The core that tiles are chosen for."""
+        return machine_of(self.cpu, self.features)
+
+
+GENERIC = Target(_GENERIC, frozenset())
 """No intrinsics: vector code that LLVM makes fit."""
 
-TARGETS = {
+TARGETS: dict[str, Target] = {
     "generic": GENERIC,
     "avx512vnni": Target("avx512vnni", _VNNI, "cascadelake"),
     "avx512vbmi": Target("avx512vbmi", _VBMI, "znver4"),
+    "avx512bw": Target("avx512bw", _BW, "skylake-avx512"),
+    "avxvnni": Target("avxvnni", frozenset({"avx2", "avxvnni"}), "alderlake"),
+    "avx2": Target("avx2", frozenset({"avx2"}), "haswell"),
+    "sse4.1": Target("sse4.1", frozenset({"sse4.1"}), "nehalem"),
+    "x86-64": Target("x86-64", frozenset()),
 }
-"""Targets by name; ``host`` is detected."""
+"""The kinds of code by name; ``host`` is detected."""
+
+_ORDER = ("avx512vbmi", "avx512vnni", "avxvnni", "avx512bw", "avx2", "sse4.1", "x86-64")
+# Every CPU with the features of a kind has these.
+_LEVELS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("avx512vbmi", "avx512vnni", "avx512bw"), V4),
+    **dict.fromkeys(("avxvnni", "avx2"), V3),
+    "sse4.1": V2,
+    **dict.fromkeys(("generic", "x86-64"), frozenset()),
+}
+
+
+def kind_of(features: frozenset[str]) -> Target:
+    """The best kind of code for a CPU with `features`."""
+    return next(TARGETS[name] for name in _ORDER if TARGETS[name].features <= features)
 
 
 def host() -> Target:
-    """The best target that this machine's CPU has."""
+    """The best kind of code that this machine's CPU has."""
     found = host_features()
-    return max(TARGETS.values(), key=lambda target: len(target.features) if target.features <= found else -1)
+    return kind_of(found) if found else GENERIC
 
 
-def host_features() -> frozenset[str]:
-    """The features of this machine's CPU, of those that matter here."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return frozenset()
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return frozenset()
-    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    names = flags[1].split() if flags else []
-    return frozenset(_LINUX_NAMES[name] for name in names if name in _LINUX_NAMES)
+def named(cpu: str, attributes: str = "") -> Target:
+    """The target of a CPU and of features as ``--mattr`` has them: ``+f`` for one more, ``-f`` for one less.
+
+    Raises `CompileError` for a name or a feature that is not known.
+    """
+    found = host() if cpu == "host" else _by_name(cpu)
+    for attribute in attributes.split(",") if attributes else ():
+        sign, feature = attribute[:1], attribute[1:]
+        if sign not in ("+", "-") or feature not in NEEDS:
+            hint = did_you_mean(feature or attribute, NEEDS)
+            raise CompileError(f"feature must be '+' or '-' and one of {', '.join(NEEDS)}, but got '{attribute}'{hint}")
+        own = found.code_features
+        features = with_needed(own | {feature}) if sign == "+" else without(own, feature)
+        found = replace(found, name=f"{found.name},{attribute}", features=features)
+    return found
 
 
 def resolve(name: str | Target) -> Target:
-    """The target of a name; ``host`` is this machine. Raises `CompileError` for an unknown name."""
+    """The target of a name; ``host`` is this machine. Raises `CompileError` for an unknown name or feature."""
     if isinstance(name, Target):
         return name
-    if name == "host":
-        return host()
-    if name not in TARGETS:
-        raise CompileError(f"target must be one of host, {', '.join(TARGETS)}, but got '{name}'")
-    return TARGETS[name]
+    cpu, _, attributes = name.partition(",")
+    return named(cpu, attributes)
+
+
+def _by_name(name: str) -> Target:
+    if name in TARGETS:
+        return TARGETS[name]
+    if name in CPUS:
+        return Target(name, CPUS[name], name)
+    hint = did_you_mean(name, [*TARGETS, *CPUS])
+    raise CompileError(
+        f"target must be one of host, {', '.join(TARGETS)} or a CPU that --print-targets lists, but got '{name}'{hint}"
+    )

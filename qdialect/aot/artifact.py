@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from qdialect._mlir import ir, llvm
-from qdialect.aot.cpus import features_of
 from qdialect.aot.linking import shared_library
 from qdialect.aot.module import module_of
 from qdialect.aot.network import Network, Version, checked_name
@@ -67,5 +66,5 @@ def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]
 
 
 def _version(target: Target, lowered: Lowered) -> Version:
-    features = tuple(sorted(features_of(target)))
+    features = tuple(sorted(target.code_features))
     return Version(target.name, features, lowered.arena_bytes, lowered.constants.size, lowered.calls)

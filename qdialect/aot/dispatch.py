@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qdialect.aot.cpus import BITS, features_of, state_of
+from qdialect.aot.cpus import BITS, state_of
 from qdialect.target import Target
 
-_LEAVES = (1, 7, 0x80000001)
+_LEAVES = ((1, 0), (7, 0), (7, 1), (0x80000001, 0))
 _REGISTERS = ("eax", "ebx", "ecx", "edx")
 _OSXSAVE = 1 << 27
 _CPUID = '"cpuid", "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"'
@@ -23,7 +23,7 @@ _PAIR = "!llvm.struct<(i32, i32)>"
 
 def choose(symbol: str, targets: Sequence[Target]) -> str:
     """A function that returns the index of the first of `targets` that the CPU can run, and their number for none."""
-    fallback = next((i for i, target in enumerate(targets) if not features_of(target)), len(targets))
+    fallback = next((i for i, target in enumerate(targets) if not target.code_features), len(targets))
     asked = list(enumerate(targets[:fallback]))
     lines = [
         f"llvm.func internal @{symbol}() -> i32 {{",
@@ -38,7 +38,7 @@ def choose(symbol: str, targets: Sequence[Target]) -> str:
         "^old:",
         "  llvm.return %none : i32",
         "^ask:",
-        *(line for leaf in _LEAVES for line in _cpuid(f"leaf{leaf}", leaf)),
+        *(line for leaf, subleaf in _LEAVES for line in _cpuid(f"leaf{leaf}_{subleaf}", leaf, subleaf)),
         "  %zero = llvm.mlir.constant(0 : i32) : i32",
         f"  %state_pair = llvm.inline_asm has_side_effects {_XGETBV} %zero : (i32) -> {_PAIR}",
         f"  %state = llvm.extractvalue %state_pair[0] : {_PAIR}",
@@ -74,20 +74,20 @@ def resolver(symbol: str, choice: str, functions: Sequence[str]) -> str:
     return "\n".join([*lines, f"  llvm.return {found} : !llvm.ptr", "}"])
 
 
-def masks_of(target: Target) -> Mapping[tuple[int, str], int]:
-    """The bits that must be set in each register of each leaf."""
-    found: dict[tuple[int, str], int] = {}
-    for feature in sorted(features_of(target)):
+def masks_of(target: Target) -> Mapping[tuple[int, int, str], int]:
+    """The bits that must be set in each register of each leaf and subleaf."""
+    found: dict[tuple[int, int, str], int] = {}
+    for feature in sorted(target.code_features):
         bit = BITS[feature]
-        key = bit.leaf, bit.register
+        key = bit.leaf, bit.subleaf, bit.register
         found[key] = found.get(key, 0) | 1 << bit.number
     return found
 
 
-def _cpuid(name: str, leaf: int) -> list[str]:
+def _cpuid(name: str, leaf: int, subleaf: int = 0) -> list[str]:
     return [
         f"  %{name}_asked = llvm.mlir.constant({_signed(leaf)} : i32) : i32",
-        f"  %{name}_subleaf = llvm.mlir.constant(0 : i32) : i32",
+        f"  %{name}_subleaf = llvm.mlir.constant({subleaf} : i32) : i32",
         f"  %{name} = llvm.inline_asm has_side_effects {_CPUID} %{name}_asked, %{name}_subleaf : (i32, i32) -> {_FOUR}",
         *(f"  %{name}_{of} = llvm.extractvalue %{name}[{i}] : {_FOUR}" for i, of in enumerate(_REGISTERS)),
     ]
@@ -95,7 +95,7 @@ def _cpuid(name: str, leaf: int) -> list[str]:
 
 def _fits(index: int, target: Target) -> list[str]:
     """Whether the CPU, and the operating system for it, have all that `target` needs."""
-    wanted = [(f"%leaf{leaf}_{register}", mask) for (leaf, register), mask in masks_of(target).items()]
+    wanted = [(f"%leaf{leaf}_{sub}_{register}", mask) for (leaf, sub, register), mask in masks_of(target).items()]
     wanted.append(("%state", state_of(target)))
     lines: list[str] = []
     for number, (register, mask) in enumerate(wanted):

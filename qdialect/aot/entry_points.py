@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdialect.aot import dispatch
+from qdialect.aot.cpus import symbol_part
 from qdialect.aot.errors import UNKNOWN, Error, messages
 from qdialect.aot.network import ALIGNMENT, Network
 from qdialect.target import Target
@@ -56,7 +57,7 @@ def _run_symbols(network: Network, kind: str, targets: Sequence[Target]) -> list
     """The function of each version and, where every CPU may lack something, one that says so."""
     if not network.is_chosen:
         return [f"{network.name}_{kind}"]
-    found = [f"{network.name}.{target.name}.{kind}" for target in targets]
+    found = [f"{network.name}.{symbol_part(target)}.{kind}" for target in targets]
     return found if network.runs_everywhere else [*found, f"{network.name}.none.{kind}"]
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qdialect._mlir import ir
 from qdialect.aot import entry_points, record
-from qdialect.aot.cpus import features_of
+from qdialect.aot.cpus import symbol_part
 from qdialect.aot.entry_points import Body
 from qdialect.aot.network import ALIGNMENT, Network
 from qdialect.lowering.lowered import Lowered
@@ -50,7 +50,7 @@ class _Builder:
 
     def add_version(self, target: Target, lowered: Lowered) -> Body:
         """Add the functions and constants of a version, by names of its own."""
-        prefix = f"{self.network.name}.{target.name}"
+        prefix = f"{self.network.name}.{symbol_part(target)}"
         # Its functions are known by their names, which change here.
         was_divided = is_divided(lowered.module)
         functions = list(_named(lowered.module))
@@ -133,7 +133,7 @@ def _rename(op: ir.Operation, renamed: dict[str, str]) -> None:
 
 def _name_cpu(function: ir.Operation, target: Target) -> None:
     """Say what the code of a function may use, and which CPU it is timed for."""
-    names = [f"+{name}" for name in sorted(features_of(target))] or ["+sse2"]
+    names = [f"+{name}" for name in sorted(target.code_features)] or ["+sse2"]
     attribute = f"#llvm.target_features<{names}>".replace("'", '"')
     function.attributes["target_cpu"] = ir.StringAttr.get(_CPU)
     function.attributes["tune_cpu"] = ir.StringAttr.get(target.cpu)

@@ -12,13 +12,14 @@ from qdialect._mlir import ir
 from qdialect.aot.artifact import Artifact, artifact_of
 from qdialect.aot.c_header import c_header
 from qdialect.aot.cpp_header import cpp_header
-from qdialect.aot.cpus import CPUS, versions_of
+from qdialect.aot.cpus import KNOWN, versions_of
 from qdialect.aot.disassembly import disassembly
 from qdialect.aot.linking import c_compiler
 from qdialect.aot.network import checked_name, name_of_file
 from qdialect.cli import terminal
 from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_import_arguments, import_options
+from qdialect.cli.target_arguments import add_features_argument
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import InputError
 from qdialect.files import write_files
@@ -51,6 +52,7 @@ class Arguments(argparse.Namespace):
     output: str
     emit: str
     mcpu: str | None
+    mattr: str | None
     targets: list[str] | None
     threads: int
     name: str | None
@@ -71,10 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_import_arguments(parser)
     cpus = parser.add_mutually_exclusive_group()
-    cpus.add_argument("--mcpu", metavar="NAME", help=f"the CPU: host (default) or one of {', '.join(CPUS)}")
+    cpus.add_argument("--mcpu", metavar="NAME", help=f"the CPU: host (default) or one of {', '.join(KNOWN)}")
     cpus.add_argument(
         "--targets", type=_names, metavar="NAME,NAME,...", help="several CPUs: the best version runs on each"
     )
+    add_features_argument(parser.add_argument)
     add_threads_argument(parser.add_argument)
     parser.add_argument("--name", metavar="SYMBOL", help="what C functions begin with (default: the stem of FILE)")
     return parser
@@ -115,6 +118,10 @@ def _check_output(options: Arguments, path: Path) -> None:
 
 
 def _targets(options: Arguments, module: ir.Module) -> tuple[Target, ...]:
+    if options.mattr:
+        if options.targets:
+            raise InputError("--mattr must be given without --targets")
+        return versions_of([f"{options.mcpu or 'host'},{options.mattr}"])
     if options.mcpu is None and options.targets is None:
         # A module that was lowered knows what for.
         return versions_of([target_name_of(module) or "host"])

@@ -11,6 +11,7 @@ from qdialect import observers, roundtrip
 from qdialect._mlir import ir
 from qdialect.cli import expected, split_input, terminal
 from qdialect.cli.opt_arguments import PROGRAM, Arguments, parse
+from qdialect.cli.target_arguments import target_name
 from qdialect.context import captured_diagnostics, make_context
 from qdialect.context import parse as parse_module
 from qdialect.diagnostics import Diagnostic, QDialectError
@@ -106,7 +107,7 @@ def _content(module: ir.Module, name: str, arguments: Arguments) -> tuple[str | 
         # Most uses of this command run nothing.
         from qdialect.cli.opt_compare import comparison
 
-        return comparison(module, arguments.compared_inputs, arguments.target, arguments.threads)
+        return comparison(module, arguments.compared_inputs, target_name(arguments), arguments.threads)
     return (bytecode(module) if arguments.emit_bytecode else arguments.printing.text(module, name)), True
 
 
@@ -120,7 +121,7 @@ def _lowered(module: ir.Module, arguments: Arguments) -> ir.Module:
     # Most uses of this command need no lowering.
     from qdialect.lowering.pipeline import Phase, compile_to, target_of, threads_of
 
-    target, threads = target_of(module, arguments.target), threads_of(module, arguments.threads)
+    target, threads = target_of(module, target_name(arguments)), threads_of(module, arguments.threads)
     return compile_to(module, Phase(arguments.phase), target, threads)
 
 

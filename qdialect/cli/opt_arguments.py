@@ -17,6 +17,7 @@ from typing import NoReturn
 import qdialect
 from qdialect.cli.opt_printing import PrintingArguments, add_printing_flags
 from qdialect.cli.split_input import MARKER
+from qdialect.cli.target_arguments import add_target_arguments, target_list, target_name
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.context import available_dialects
 from qdialect.diagnostics import PipelineError, QDialectError
@@ -96,6 +97,8 @@ class Arguments(PrintingArguments):
     allow_unregistered: bool
     phase: str | None
     target: str
+    mattr: str | None
+    explain_strategy: bool
     threads: int
     answer: Callable[[], str] | None
     """What to print instead of doing anything, where the command line asks for it."""
@@ -106,6 +109,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     found, rest = _parser().parse_known_args(_normalised(argv), Arguments())
     for path in found.plugins:
         _load(path)
+    if found.explain_strategy:
+        found.answer = lambda: _explanation(found)
     if found.answer:
         return found
     for name in found.print_before | found.print_after:
@@ -121,6 +126,18 @@ def parse(argv: Sequence[str]) -> Arguments:
     found.input = inputs[0] if inputs else "-"
     found.passes = _passes(found, [argument for argument in rest if argument not in inputs])
     return found
+
+
+def _explanation(arguments: Arguments) -> str:
+    # Most uses of this command need no lowering.
+    from qdialect.lowering.register_tiles import explained
+    from qdialect.lowering.strategy import tile_model
+    from qdialect.target import resolve
+
+    target = resolve(target_name(arguments))
+    model = tile_model(target)
+    text = explained(model) if model else "vector code alone, one vector of 16 sums and up to 6 rows"
+    return f"{target.name}: code for {target.kind.name}\n{text}\n"
 
 
 def _passes(arguments: Arguments, flags: Sequence[str]) -> PassManager:
@@ -226,6 +243,7 @@ def _parser() -> _Parser:
         (("-h", "--help"), parser.format_help, "print this text"),
         (("--version",), _versions, "print the versions of qdialect and of the MLIR bindings"),
         (("--list-passes",), _pass_list, "list our passes and those of plugins, with their options"),
+        (("--print-targets",), target_list, "list the CPUs that code can be made for, and the kind that each gets"),
         (("--show-dialects",), _dialect_list, "list the dialects that can be read"),
     ):
         parser.add_argument(*names, dest="answer", action="store_const", const=answer, help=text)
@@ -273,7 +291,8 @@ def _add_pass_flags(add: Callable[..., object]) -> None:
         help="run a Python file that registers passes of your own",
     )
     add("--compile-to", dest="phase", choices=PHASES, help="lower to this phase after the passes")
-    add("--target", default="host", help="the CPU to lower for (default: %(default)s)")
+    add_target_arguments(add)
+    add("--explain-strategy", action="store_true", help="print the register tiles for the CPU, and what bounds each")
     add_threads_argument(add)
     add(
         "--verify-each",

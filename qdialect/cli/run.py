@@ -19,6 +19,7 @@ from qdialect.cli.command_parser import CommandParser
 from qdialect.cli.import_arguments import add_fallback_argument, add_import_arguments, import_options
 from qdialect.cli.npy import read_npy
 from qdialect.cli.profile_table import profile_table
+from qdialect.cli.target_arguments import add_target_arguments, target_name
 from qdialect.cli.threads_argument import add_threads_argument
 from qdialect.diagnostics import CompileError, ImportModelError, InputError, QDialectError, printable
 from qdialect.fallback import Fallback, compile_refused, summary
@@ -31,7 +32,6 @@ from qdialect.runtime.comparison import differing
 from qdialect.runtime.partitioned import PartitionedExecutable
 from qdialect.runtime.profile import profile_ops
 from qdialect.runtime.region_times import region_times
-from qdialect.target import TARGETS
 
 PROGRAM = "qdialect-run"
 Array = NDArray[Any]
@@ -70,6 +70,7 @@ class Arguments(argparse.Namespace):
     profile_ops: bool
     profile_chart: str | None
     target: str
+    mattr: str | None
     threads: int
     fallback: Fallback | None
 
@@ -109,9 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help=f"with --profile-ops: a picture of it, as {' or '.join(profile_chart.SUFFIXES)}",
     )
-    parser.add_argument(
-        "--target", default="host", help=f"host (default: all this CPU has), {', '.join(TARGETS)}: what code may use"
-    )
+    add_target_arguments(parser.add_argument)
     add_threads_argument(parser.add_argument)
     add_fallback_argument(parser, "the framework, where it is installed; a line on stderr says what it runs")
     return parser
@@ -173,9 +172,9 @@ def _compiled(options: Arguments) -> tuple[ir.Module | None, Executable]:
     try:
         module = read_model(options.model, how)
         _check_reference(module, options)
-        return module, compile_module(module, target=options.target, threads=options.threads)
+        return module, compile_module(module, target=target_name(options), threads=options.threads)
     except (ImportModelError, CompileError) as error:
-        target, threads, choice = options.target, options.threads, options.fallback
+        target, threads, choice = target_name(options), options.threads, options.fallback
         path = Path(options.model)
         executable = compile_refused(path, how, error, target=target, threads=threads, fallback=choice)
     for option, is_given in (("--reference", options.reference), ("--profile-ops", options.profile_ops)):
@@ -242,7 +241,7 @@ def _print_speed(macs: int, speed: workload.Speed) -> None:
 
 def _profile(module: ir.Module, inputs: Sequence[Array], options: Arguments) -> None:
     _progress("measuring every kernel")
-    found = profile_ops(module, inputs, target=options.target)
+    found = profile_ops(module, inputs, target=target_name(options))
     print(f"\n{profile_table(found)}")
     path = options.profile_chart
     if path is not None:

@@ -10,7 +10,8 @@ from qdialect.lowering.program import CLOCK
 from qdialect.lowering.to_x86 import instruction_patterns
 from qdialect.lowering.x86.byte_table import is_table_read
 from qdialect.lowering.x86.instruction_pattern import reasons
-from qdialect.lowering.x86.narrow_contraction import dot_of
+from qdialect.lowering.x86.instruction_set import instruction_set_of
+from qdialect.lowering.x86.narrow_contraction import factors_of
 from qdialect.target import Target
 
 _MAX_NOTES = 10
@@ -45,15 +46,16 @@ def check_vector(module: ir.Module) -> None:
 
 
 def check_x86(module: ir.Module, target: Target) -> None:
-    """x86: with VNNI every contraction of bytes or words is dot products, with VBMI every table read a permute."""
-    patterns = instruction_patterns(target)
+    """x86: every contraction of bytes or words is dot products, every table read an instruction if there is one."""
+    patterns, instructions = instruction_patterns(target), instruction_set_of(target)
 
     def problem(op: ir.Operation) -> str | None:
-        if not (target.has_vnni and dot_of(op)) and not (target.has_vbmi and is_table_read(op)):
+        is_left = instructions is not None and instructions.looks_up_tables and is_table_read(op)
+        if not is_left and not factors_of(op):
             return None
         return "; ".join(["is left", *(f"[{name}] {found.reason}" for name, found in reasons(op, patterns))])
 
-    if target.has_vnni:
+    if instructions is not None:
         _check(module, "x86", problem)
 
 

@@ -121,6 +121,16 @@ def pack_k_groups(taps: NDArray[T], lanes: int, vectors: int, k_group: int = 4) 
     return np.ascontiguousarray(split.transpose(order))
 
 
+def widened_k_groups(packed: NDArray[np.int8]) -> NDArray[np.int16]:
+    """Packed K groups [..., lanes, 4] as words [..., 2, lanes, 2]: of each lane taps 0 and 2, then taps 1 and 3.
+
+    What multiplies words makes words of the data's bytes in a register, where a lane holds four of them: of the even
+    ones by a mask, of the odd ones by a shift.
+    """
+    pairs = packed.astype(np.int16).reshape(*packed.shape[:-1], 2, 2)
+    return np.ascontiguousarray(np.moveaxis(pairs, -1, -3))
+
+
 def pad_channels(values: NDArray[Any], lanes: int, fill: int = 0) -> NDArray[Any]:
     """A per-channel array as one of `lanes` entries; a single entry is repeated for each channel."""
     padded = np.full(lanes, fill, dtype=values.dtype)

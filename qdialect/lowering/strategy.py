@@ -1,29 +1,24 @@
-"""Tile sizes as a table: target in, register tiles by op and shape out.
+"""Tile sizes: target in, tiles by op and shape out.
 
-A register tile of R rows and V vectors of channels needs R * V accumulators, V weight vectors and one broadcast row.
-AVX-512 has 32 registers of 16 lanes; other targets are taken to have 16 of 8 lanes, so that a vector fills two.
-
-A K group of four taps takes R * V dot products, one a cycle, and R + V loads.  It eats 64 V bytes of weights, each for
-R dot products.  Weights that stay in the second-level cache arrive at 32 bytes a cycle; what lies beyond comes at a
-quarter of that and less, so large weights are met by tall tiles: 14 rows of 2 vectors want 4.6 bytes a cycle, 6 rows of
-4 vectors 10.7.  A single vector is bound by the broadcasts: more than 16 rows gain nothing.
-
-Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
-vector instructions ahead.  After a short reduction a tile is small, so that the next one's products start meanwhile: 8
-accumulators, two for each cycle that a product takes to arrive.
+Those of contractions are computed from the target's machine, see `register_tiles`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from qdialect.lowering.register_tiles import TileModel, Tiles
+from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.target import Target
 
 # From this many tiles on, one smaller tile for the rest costs less than smaller tiles all along.
 _LONG = 8
-_ANY = 1 << 62
+
+_ROWS_FOR_WORDS = 4
+# Of 32 registers of 16 lanes.
+_DEPTHWISE_PIXELS, _INTERLEAVED_ROWS, _WIDE = 8, 3, 16
 
 LANES = 64
 """Bytes of the widest vector."""
@@ -59,15 +54,6 @@ class ChannelBlock:
 
 
 @dataclass(frozen=True)
-class Tiles:
-    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
-
-    rows: Mapping[int, int]
-    taps: int = _ANY
-    size: int = _ANY
-
-
-@dataclass(frozen=True)
 class Strategy:
     """The register tiles of one kind of target."""
 
@@ -79,6 +65,14 @@ class Strategy:
     """Sums of windows by dot products: most rows of a tile, each a vector of sums; 0 where the target has none."""
     interleaved_rows: int
     """Depthwise by dot products: most rows of a tile, each four accumulators; 0 where the target has none."""
+    lanes: int = 16
+    """Contraction: channels of a vector."""
+    multiplies_words: bool = False
+    """Contraction: whether the target's dot products are of words, so that bytes are widened."""
+
+    def are_words(self, rows: int) -> bool:
+        """Whether constant weights that meet `rows` rows are stored as words: twice the bytes, and nothing to widen."""
+        return self.multiplies_words and rows >= _ROWS_FOR_WORDS
 
     def channel_blocks(self, lanes_total: int, depth: int) -> list[ChannelBlock]:
         """Split `lanes_total` channels (4, or a multiple of 8) into whole vectors: as many a tile as go, an 8 tail.
@@ -87,18 +81,19 @@ class Strategy:
         """
         size = lanes_total * depth
         rows = next(tiles.rows for tiles in self.tiles if depth <= tiles.taps and size < tiles.size)
-        if lanes_total < 16:
+        lanes = self.lanes
+        if lanes_total < lanes:
             return [ChannelBlock(0, 1, 1, lanes_total, rows[1])]
         widest = max(rows)
-        vectors, tail = divmod(lanes_total, 16)
+        vectors, tail = divmod(lanes_total, lanes)
         full, rest = divmod(vectors, widest)
         blocks: list[ChannelBlock] = []
         if full:
-            blocks.append(ChannelBlock(0, full, widest, 16, rows[widest]))
+            blocks.append(ChannelBlock(0, full, widest, lanes, rows[widest]))
         if rest:
-            blocks.append(ChannelBlock(full * widest * 16, 1, rest, 16, rows[rest]))
+            blocks.append(ChannelBlock(full * widest * lanes, 1, rest, lanes, rows[rest]))
         if tail:
-            blocks.append(ChannelBlock(vectors * 16, 1, 1, tail, rows[1]))
+            blocks.append(ChannelBlock(vectors * lanes, 1, 1, tail, rows[1]))
         return blocks
 
     def depthwise_segments(self, extent: int) -> list[tuple[int, int, int]]:
@@ -110,28 +105,33 @@ class Strategy:
         return split(extent, min(extent, self.interleaved_rows))
 
 
-STRATEGIES = {
-    "avx512": Strategy(
-        tiles=(
-            Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15),
-            Tiles({2: 4, 1: 8}, taps=192),
-            Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
-            Tiles({2: 14, 1: 16}),
-        ),
-        depthwise_pixels=8,
-        sum_rows=16,
-        interleaved_rows=3,
-    ),
-    "generic": Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0),
-}
-"""Strategies by kind of target."""
+# Vector code alone: 16 registers of 8 lanes, so that a vector fills two.
+_GENERIC = Strategy(tiles=(Tiles({1: 6}),), depthwise_pixels=6, sum_rows=0, interleaved_rows=0)
 
 
 def strategy_of(target: Target) -> Strategy:
     """The strategy for `target`."""
-    found = STRATEGIES["avx512" if target.has_vnni else "generic"]
-    # Interleaved rows are put back in order by the byte permutation of VBMI.
-    return found if target.has_vbmi else replace(found, interleaved_rows=0)
+    model, instructions = tile_model(target), instruction_set_of(target)
+    if model is None or instructions is None:
+        return _GENERIC
+    registers = target.machine.vector_registers
+    return Strategy(
+        tuple(choice.tiles for choice in model.choices()),
+        # A vector of 16 sums or inputs takes as many registers as the target's are shorter.
+        depthwise_pixels=_DEPTHWISE_PIXELS if instructions.lanes == _WIDE else _DEPTHWISE_PIXELS - 2,
+        sum_rows=registers // 2,
+        interleaved_rows=_INTERLEAVED_ROWS if instructions.interleaves else 0,
+        lanes=instructions.lanes,
+        multiplies_words=model.multiplies_words,
+    )
+
+
+def tile_model(target: Target) -> TileModel | None:
+    """What the register tiles of `target` are chosen by; None where it is vector code alone."""
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return None
+    return TileModel(target.machine, instructions.lanes, instructions.multiplies_words)
 
 
 def depthwise_blocks(lanes_total: int) -> list[ChannelBlock]:

@@ -13,9 +13,11 @@ from qdialect.lowering.x86.dot_product import DotProduct
 from qdialect.lowering.x86.flat_lanes import flatten_lanes
 from qdialect.lowering.x86.high_word import HighWord
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern, apply_instructions
+from qdialect.lowering.x86.instruction_set import instruction_set_of
 from qdialect.lowering.x86.interleaved_dot import InterleavedDot
 from qdialect.lowering.x86.round_convert import RoundConvert
 from qdialect.lowering.x86.scale_exponent import ScaleExponent
+from qdialect.lowering.x86.widened_dot import WidenedDot
 from qdialect.target import Target
 
 
@@ -46,9 +48,18 @@ def _gathers_to_loads(module: ir.Value) -> None:
 
 
 def _contractions(target: Target) -> list[InstructionPattern[Any]]:
-    return [UnitContraction(), *([DotProduct(), InterleavedDot()] if target.has_vnni else [])]
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return [UnitContraction()]
+    interleaved = [InterleavedDot(instructions)] if instructions.interleaves else []
+    return [UnitContraction(), DotProduct(instructions), WidenedDot(instructions), *interleaved]
 
 
 def _conversions(target: Target) -> list[InstructionPattern[Any]]:
-    patterns: list[InstructionPattern[Any]] = [HighWord(), RoundConvert(), ScaleExponent()] if target.has_vnni else []
-    return [*patterns, ByteStore(), ByteTable()] if target.has_vbmi else patterns
+    instructions = instruction_set_of(target)
+    if instructions is None:
+        return []
+    rounding = [RoundConvert()] if instructions.rounds_to_integers else []
+    scaling = [ScaleExponent()] if instructions.scales_by_exponents else []
+    tables = [ByteTable(instructions)] if instructions.looks_up_tables else []
+    return [HighWord(), *rounding, *scaling, ByteStore(instructions), *tables]

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from qdialect import target as targets
+from qdialect.lowering.code_attributes import keep_to_target
+from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import Lowered
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp, saving
@@ -45,6 +48,7 @@ class CompiledExecutable(NativeExecutable):
         self._blocks = [constants, arena, *clock]
         self._kept = saving.kept(lowered.module)
         self._is_divided = is_divided(lowered.module)
+        keep_to_target(lowered.module, targets.resolve(target_name_of(lowered.module) or targets.GENERIC))
         self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
         self._prepare()
 

@@ -8,7 +8,7 @@ import pytest
 
 from qdialect import target
 from qdialect._mlir import ir
-from qdialect.aot.cpus import BITS, CPUS, features_of, target_of_cpu, versions_of
+from qdialect.aot.cpus import BITS, KNOWN, target_of_cpu, versions_of
 from qdialect.aot.dispatch import choose, masks_of
 from qdialect.context import make_context
 from qdialect.diagnostics import CompileError
@@ -19,17 +19,19 @@ REGISTERS = ("eax", "ebx", "ecx", "edx")
 ASKED = re.compile(r'llvm\.inline_asm has_side_effects "(cpuid|xgetbv)", "[^"]*" ([^:]*) :')
 EVERYTHING = frozenset(BITS)
 OSXSAVE = 27
+SUBLEAF = 1 << 16
 ZMM_STATE, YMM_STATE = 0xE7, 0x7
 
 
 def answers(features: frozenset[str], *, saves: bool = True, leaves: int = 0x20) -> dict[int, dict[str, int]]:
-    """What CPUID says on a CPU, by leaf and register."""
-    found: dict[int, dict[str, int]] = {leaf: dict.fromkeys(REGISTERS, 0) for leaf in (0, 1, 7, 0x80000001)}
+    """What CPUID says on a CPU, by leaf and register; of subleaf 1 at the leaf plus `SUBLEAF`."""
+    asked = (0, 1, 7, 7 + SUBLEAF, 0x80000001)
+    found: dict[int, dict[str, int]] = {leaf: dict.fromkeys(REGISTERS, 0) for leaf in asked}
     found[0]["eax"] = leaves
     found[1]["ecx"] = saves << OSXSAVE
     for feature in features:
         bit = BITS[feature]
-        found[bit.leaf][bit.register] |= 1 << bit.number
+        found[bit.leaf + SUBLEAF * bit.subleaf][bit.register] |= 1 << bit.number
     return found
 
 
@@ -40,7 +42,7 @@ def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int 
     cases = "".join(
         f"""
           %leaf{leaf} = llvm.mlir.constant({signed(leaf)} : i32) : i32
-          %is{leaf} = llvm.icmp "eq" %leaf, %leaf{leaf} : i32
+          %is{leaf} = llvm.icmp "eq" %asked, %leaf{leaf} : i32
           %answer{leaf} = llvm.mlir.constant(dense<[{", ".join(str(signed(words[r])) for r in REGISTERS)}]>
             : vector<4xi32>) : vector<4xi32>
           %found{leaf} = llvm.select %is{leaf}, %answer{leaf}, %found{before} : i1, vector<4xi32>"""
@@ -55,7 +57,10 @@ def chosen(names: list[str], cpuid: Mapping[int, Mapping[str, int]], state: int 
     )
     module = f"""
       llvm.func @cpuid(%leaf: i32, %subleaf: i32) -> {words_type} {{
-          %found = llvm.mlir.zero : vector<4xi32>{cases}
+          %found = llvm.mlir.zero : vector<4xi32>
+          %shift = llvm.mlir.constant({SUBLEAF.bit_length() - 1} : i32) : i32
+          %high = llvm.shl %subleaf, %shift : i32
+          %asked = llvm.or %leaf, %high : i32{cases}
           %part0 = llvm.mlir.undef : {words_type}{parts}
           llvm.return %part4 : {words_type}
       }}
@@ -86,17 +91,17 @@ ALL = ["x86-64", "znver4", "cascadelake"]
 
 
 def test_the_best_version_that_fits_is_chosen() -> None:
-    assert [one.name for one in versions_of(ALL)] == ["avx512vbmi", "avx512vnni", "generic"]
+    assert [one.name for one in versions_of(ALL)] == ["avx512vbmi", "avx512vnni", "x86-64"]
     assert chosen(ALL, answers(EVERYTHING)) == 0
     assert chosen(ALL, answers(EVERYTHING - {"avx512vbmi"})) == 1
     assert chosen(ALL, answers(EVERYTHING - {"avx512vnni"})) == 2
     assert chosen(ALL, answers(frozenset())) == 2
 
 
-@pytest.mark.parametrize("feature", sorted(features_of(TARGETS["avx512vbmi"])))
+@pytest.mark.parametrize("feature", sorted(TARGETS["avx512vbmi"].code_features))
 def test_every_feature_that_code_may_use_is_asked_for(feature: str) -> None:
     assert chosen(["znver4"], answers(EVERYTHING - {feature})) == 1
-    assert chosen(["znver4"], answers(features_of(TARGETS["avx512vbmi"]))) == 0
+    assert chosen(["znver4"], answers(TARGETS["avx512vbmi"].code_features)) == 0
 
 
 def test_the_operating_system_must_save_the_registers() -> None:
@@ -113,23 +118,33 @@ def test_old_cpus_are_not_asked_what_they_do_not_know() -> None:
 def test_masks_are_those_of_the_manuals() -> None:
     assert masks_of(TARGETS["generic"]) == {}
     assert masks_of(TARGETS["avx512vbmi"]) == {
-        (1, "ecx"): 0x30D82201 | 1 << 12 | 1 << 22,
-        (7, "ebx"): 0xD0030128,
-        (7, "ecx"): 0x802,
-        (0x80000001, "ecx"): 0x21,
+        (1, 0, "ecx"): 0x30D82201 | 1 << 12 | 1 << 22,
+        (7, 0, "ebx"): 0xD0030128,
+        (7, 0, "ecx"): 0x802,
+        (0x80000001, 0, "ecx"): 0x21,
     }
+    assert masks_of(TARGETS["avxvnni"])[7, 1, "eax"] == 0x10
 
 
 def test_code_may_use_what_its_target_has() -> None:
     for one in TARGETS.values():
-        assert one.features <= features_of(one) <= EVERYTHING
+        assert one.features <= one.code_features <= EVERYTHING
 
 
 def test_a_version_is_made_once_for_names_of_one_kind() -> None:
-    assert versions_of(["znver4", "sapphirerapids", "haswell", "x86-64", "generic"]) == (
+    assert versions_of(["znver4", "haswell", "sapphirerapids", "x86-64-v3", "x86-64", "k8"]) == (
         TARGETS["avx512vbmi"],
-        TARGETS["generic"],
+        TARGETS["avx2"],
+        TARGETS["x86-64"],
     )
+
+
+def test_versions_of_all_kinds_are_told_apart() -> None:
+    names = ["znver4", "cascadelake", "alderlake", "skx", "haswell", "nehalem", "x86-64"]
+    kinds = versions_of(names)
+    assert {one.name for one in kinds} == {*TARGETS} - {"generic"}
+    for index, one in enumerate(kinds):
+        assert chosen(names, answers(one.code_features)) == index
 
 
 def test_host_is_the_machine_that_compiles() -> None:
@@ -139,6 +154,6 @@ def test_host_is_the_machine_that_compiles() -> None:
 def test_an_unknown_cpu_is_an_error_that_names_the_known() -> None:
     with pytest.raises(CompileError) as error:
         target_of_cpu("znver44")
-    known = ", ".join(CPUS)
+    known = ", ".join(KNOWN)
     assert error.value.message == f"CPU must be one of host, {known}, but got 'znver44', did you mean 'znver4'?"
-    assert {"generic", "x86-64", "haswell", "cascadelake", "sapphirerapids", "znver4"} <= set(CPUS)
+    assert {"generic", "x86-64", "haswell", "cascadelake", "sapphirerapids", "znver4"} <= set(KNOWN)

@@ -81,7 +81,7 @@ def test_the_header_says_what_the_network_takes(tmp_path: Path) -> None:
     )
     versions = re.findall(r"version \d: .*", header)
     assert versions[0].startswith("version 0: avx512vbmi, which needs a CPU with avx, avx2, avx512bw, ")
-    assert versions[1:] == ["version 1: generic, which needs any x86-64 CPU"]
+    assert versions[1:] == ["version 1: x86-64, which needs any x86-64 CPU"]
     assert "#define CLIP_INPUT_1_SIZE 4u" in header
 
 

@@ -1,7 +1,6 @@
 """Tile sizes: everything is covered once, and a tile fits the registers."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -9,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qdialect.cpu_names import CPUS
+from qdialect.lowering.register_tiles import Tiles, explained
 from qdialect.lowering.storage import lanes_for
 from qdialect.lowering.strategy import (
     LANES,
-    STRATEGIES,
     ChannelBlock,
     Strategy,
     depthwise_blocks,
@@ -21,10 +21,11 @@ from qdialect.lowering.strategy import (
     rows_for,
     split,
     strategy_of,
+    tile_model,
 )
-from qdialect.target import TARGETS
+from qdialect.target import TARGETS, resolve
 
-AVX512, GENERIC = STRATEGIES["avx512"], STRATEGIES["generic"]
+AVX512, GENERIC = strategy_of(TARGETS["avx512vbmi"]), strategy_of(TARGETS["generic"])
 # Registers, and how many of them one vector of 16 lanes takes.
 BUDGETS = [(AVX512, 32, 1), (GENERIC, 16, 2)]
 CHANNELS = st.integers(1, 600).map(lanes_for)
@@ -136,9 +137,54 @@ def test_depthwise_pixels_are_covered_by_tiles_that_fit_the_registers(
     assert all(size % pixels == 0 and width * (pixels + 2) <= registers for _, size, pixels in segments)
 
 
-def test_a_target_with_dot_products_has_the_large_tiles() -> None:
-    found = {name: strategy_of(target) for name, target in TARGETS.items()}
-    assert found == {"generic": GENERIC, "avx512vnni": replace(AVX512, interleaved_rows=0), "avx512vbmi": AVX512}
+def test_register_tiles_of_zen_4() -> None:
+    wanted = Strategy(
+        tiles=(
+            Tiles({4: 2, 3: 3, 2: 4, 1: 8}, taps=192, size=1 << 15),
+            Tiles({2: 4, 1: 8}, taps=192),
+            Tiles({4: 6, 3: 9, 2: 14, 1: 16}, size=1 << 18),
+            Tiles({2: 14, 1: 16}),
+        ),
+        depthwise_pixels=8,
+        sum_rows=16,
+        interleaved_rows=3,
+        lanes=16,
+        multiplies_words=False,
+    )
+    assert wanted == AVX512
+    assert wanted == strategy_of(resolve("znver5"))
+
+
+def test_register_tiles_of_words() -> None:
+    haswell = strategy_of(resolve("haswell"))
+    assert (haswell.lanes, haswell.multiplies_words) == (8, True)
+    assert [tiles.rows for tiles in haswell.tiles] == [{4: 2, 3: 2, 2: 3, 1: 4}] * 2
+    assert strategy_of(resolve("skx")).tiles[0].rows == {4: 4, 3: 5, 2: 7, 1: 9}
+
+
+def test_tiles_fit_the_registers_of_every_machine() -> None:
+    for name in (*TARGETS, *CPUS):
+        target = resolve(name)
+        model = tile_model(target)
+        for choice in model.choices() if model else ():
+            for vectors, rows in choice.tiles.rows.items():
+                beside = 2 * rows + 3 if model and model.multiplies_words else vectors + 1
+                assert rows * vectors + beside <= target.machine.vector_registers
+
+
+def test_the_best_candidate_takes_least_for_a_sum() -> None:
+    model = tile_model(resolve("znver4"))
+    assert model
+    choices = list(model.choices())
+    for choice in choices:
+        costs = [one.cost for one in choice.candidates]
+        assert costs == sorted(costs)
+        assert choice.candidates[0].vectors == max(choice.tiles.rows)
+    # 14 x 2 dot products, one a cycle; 128 bytes of weights at 8 a cycle are less.
+    best = choices[-1].candidates[0]
+    assert (best.rows, best.vectors, best.bound) == (14, 2, "products")
+    assert (best.cycles["products"], best.cycles["weights"]) == (28, 16)
+    assert "14 rows x 2 vectors: 28.0 cycles for 28 sums, 1.00 each, bound by products" in explained(model)
 
 
 @given(EXTENTS, st.integers(1, 70))

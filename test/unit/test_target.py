@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from qdialect import target
+from qdialect import cpu_features
 from qdialect.diagnostics import CompileError
-from qdialect.target import TARGETS, Target, host, host_features, resolve
+from qdialect.target import TARGETS, Target, host, host_features, named, resolve
 
 VNNI = "fpu avx512f avx512bw avx512vl avx512_vnni"
 CPUS = {
@@ -14,9 +14,12 @@ CPUS = {
     "no-vbmi": (VNNI, "avx512vnni"),
     # The second generation of VBMI has another name and does not stand for the first.
     "vbmi2-alone": (f"{VNNI} avx512_vbmi2", "avx512vnni"),
-    "no-vnni": ("fpu avx512f avx512bw avx512vl avx512vbmi", "generic"),
+    "no-vnni": ("fpu avx512f avx512bw avx512vl avx512vbmi", "avx512bw"),
     # 256-bit VNNI without AVX-512.
-    "avx-vnni": ("fpu avx2 avx_vnni", "generic"),
+    "avx-vnni": ("fpu avx2 avx_vnni", "avxvnni"),
+    "avx2": ("fpu sse4_1 avx avx2", "avx2"),
+    "sse4": ("fpu pni ssse3 sse4_1", "sse4.1"),
+    "old": ("fpu sse2 pni", "x86-64"),
     "no-avx": ("fpu sse2", "generic"),
 }
 
@@ -30,7 +33,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, machine: str, cpuinfo: str | None) 
             raise FileNotFoundError
         return cpuinfo
 
-    monkeypatch.setattr(target.platform, "machine", lambda: machine)
+    monkeypatch.setattr(cpu_features.platform, "machine", lambda: machine)
     monkeypatch.setattr(Path, "read_text", read_text)
 
 
@@ -70,11 +73,57 @@ def test_targets_by_name() -> None:
 
 
 def test_what_targets_have() -> None:
-    has = {name: (found.has_vnni, found.has_vbmi) for name, found in TARGETS.items()}
-    assert has == {"generic": (False, False), "avx512vnni": (True, False), "avx512vbmi": (True, True)}
+    assert [name for name, found in TARGETS.items() if found.has_vnni] == ["avx512vnni", "avx512vbmi"]
+    assert [name for name, found in TARGETS.items() if found.has_vbmi] == ["avx512vbmi"]
+    assert all(found.kind is found and found.features <= found.code_features for found in TARGETS.values())
     assert not Target("half", TARGETS["avx512vnni"].features - {"avx512vl"}).has_vnni
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(CompileError, match=r"target must be one of host, generic, avx512vnni, .*, but got 'neon'"):
         resolve("neon")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("haswell", "avx2"),
+        ("core-avx2", "avx2"),
+        ("x86-64-v3", "avx2"),
+        ("znver3", "avx2"),
+        ("znver5", "avx512vbmi"),
+        ("skylake-avx512", "avx512bw"),
+        ("cascadelake", "avx512vnni"),
+        ("lunarlake", "avxvnni"),
+        ("sandybridge", "sse4.1"),
+        ("k8", "x86-64"),
+        ("haswell,+avxvnni", "avxvnni"),
+        ("haswell,-avx", "sse4.1"),
+        ("znver4,-avx512vbmi,-avx512vnni", "avx512bw"),
+        ("avx512vnni,+avx512vbmi", "avx512vbmi"),
+        ("x86-64,+avx512vbmi", "avx2"),
+    ],
+)
+def test_a_cpu_gets_the_best_kind_of_code_whose_features_it_has(name: str, kind: str) -> None:
+    found = resolve(name)
+    assert (found.name, found.kind.name) == (name, kind)
+    assert resolve(found.name) == found
+    assert found.kind.features <= found.code_features
+
+
+def test_features_come_and_go_with_what_needs_them() -> None:
+    assert resolve("x86-64,+avx2").code_features == {"avx2", "avx", "sse4.2", "sse4.1", "ssse3", "sse3"}
+    assert resolve("haswell,-avx").code_features == resolve("haswell").features - {"avx", "avx2", "fma", "f16c"}
+
+
+@pytest.mark.parametrize("attribute", ["avx2", "+avx3", "", "*avx2"])
+def test_unknown_features_are_refused(attribute: str) -> None:
+    with pytest.raises(CompileError, match=r"feature must be '\+' or '-' and one of sse3, .*, but got"):
+        named("haswell", f"+fma,{attribute}")
+
+
+def test_the_nearest_name_is_proposed() -> None:
+    with pytest.raises(CompileError, match=r"but got 'haswel', did you mean 'haswell'\?"):
+        resolve("haswel")
+    with pytest.raises(CompileError, match=r"but got '\+avxvni', did you mean 'avxvnni'\?"):
+        resolve("haswell,+avxvni")

@@ -47,6 +47,8 @@ class DeclaredColumns:
     correction: ZeroPointCorrection | None
     remainder: Sequence[Remainder] = ()
     """The clipped weight remainder; empty where every weight fits s8."""
+    are_words: bool = False
+    """Whether weights of bytes are words, as `widened_k_groups` orders them."""
 
 
 class Columns(Protocol):
@@ -154,14 +156,14 @@ class ContractionMicroKernel:
         micro_kernel = kernel.next_micro_kernel()
         loops = Loops((*self.groups, *segment.loops, *_TILE))
         channel_loops = self.channel_loops
-        data = Operand(
-            kernel.read(buffers[0], self._input_view(segment)),
-            (*self.groups, *segment.loops, *self.axes.loops),
-        )
+        data = self._data(segment, buffers[0], self.columns.are_words)
         inputs = [Operand(self._contract(micro_kernel, segment, buffers[0], data), loops.parallel)]
         inputs += [Operand(parameter, channel_loops) for parameter in self.parameters]
         if self.zero_points:
-            inputs += [Operand(self.zero_points, channel_loops), self._window_sum(micro_kernel, segment, data)]
+            inputs += [
+                Operand(self.zero_points, channel_loops),
+                self._window_sum(micro_kernel, segment, buffers[0], data),
+            ]
         if len(buffers) > 2:
             inputs.append(Operand(kernel.read(buffers[2], self._output_view(segment, 2)), loops.parallel))
         inputs += self.stages.row_operands(kernel, segment, len(buffers))
@@ -173,17 +175,31 @@ class ContractionMicroKernel:
 
     def _contract(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Tensor:
         """The accumulators, which start at the bias."""
-        kernel = self.kernel
-        loops = Loops((*self.groups, *segment.loops, *_TILE), self.axes.loops)
+        kernel, axes = self.kernel, self.axes
+        loops = Loops((*self.groups, *segment.loops, *_TILE), axes.loops)
         sizes = self._spread(segment)
         empty = Operand(kernel.empty(sizes, "i32"), loops.parallel)
         tag = Tag(micro_kernel, "contraction_fill")
         start = kernel.copy(Loops(loops.parallel), self.columns.bias, empty, tag)
         for index, remainder in enumerate(self.columns.remainder):
             start = self._add_remainder(micro_kernel, segment, buffer, remainder, f"remainder{index}", start)
-        weights = Operand(self.columns.weights, (*self.groups, "nt", *self.axes.outer, "kk", "nv", "nl", "k4"))
-        tag = Tag(micro_kernel, "contraction", self.axes.tiles)
-        return accumulate(self.kernel, tag, loops, (data, weights), start)
+        k_groups = (*self.groups, "nt", *axes.outer, "kk", "nv")
+        if not self.columns.are_words:
+            weights = Operand(self.columns.weights, (*k_groups, "nl", "k4"))
+            tag = Tag(micro_kernel, "contraction", axes.tiles)
+            return accumulate(kernel, tag, loops, (data, weights), start)
+        weights = Operand(self.columns.weights, (*k_groups, "kq", "nl", "kp"))
+        tag = Tag(micro_kernel, "contraction", (*axes.tiles, 0))
+        loops = Loops(loops.parallel, (*axes.outer, "kk", "kp", "kq"))
+        return accumulate(kernel, tag, loops, (data, weights), start)
+
+    def _data(self, segment: Segment, buffer: Buffer, in_pairs: bool) -> Operand:
+        """The windows, K group by K group; `in_pairs` of taps two apart, as weights that are words are."""
+        view, loops = self._input_view(segment), (*self.groups, *segment.loops, *self.axes.loops)
+        if not in_pairs:
+            return Operand(self.kernel.read(buffer, view), loops)
+        pairs = View((*view.sizes[:-1], 2, 2), (*view.strides[:-1], 2, 1), view.offset)
+        return Operand(self.kernel.read(buffer, pairs), (*loops[:-1], "kp", "kq"))
 
     def _add_remainder(
         self, micro_kernel: int, segment: Segment, buffer: Buffer, remainder: Remainder, role: str, start: Tensor
@@ -198,7 +214,7 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *_TILE), ("k4",))
         return accumulate(self.kernel, Tag(micro_kernel, role, (0,)), loops, (data, weights), start)
 
-    def _window_sum(self, micro_kernel: int, segment: Segment, data: Operand) -> Operand:
+    def _window_sum(self, micro_kernel: int, segment: Segment, buffer: Buffer, data: Operand) -> Operand:
         """The sum of each window's data: the same in every channel, unless groups share the block."""
         if self.sums is not None:
             view = View(segment.sizes, segment.strides(-1), segment.offsets[-1])
@@ -211,7 +227,8 @@ class ContractionMicroKernel:
         loops = Loops((*self.groups, *segment.loops, *own), self.axes.loops)
         start = self.kernel.filled(sizes, "i32", 0, Tag(micro_kernel, "sum_fill"))
         tag = Tag(micro_kernel, "sum", self.axes.tiles)
-        acc = accumulate(self.kernel, tag, loops, (data, Operand(self._ones, columns)), start)
+        bytes_ = self._data(segment, buffer, in_pairs=False) if self.columns.are_words else data
+        acc = accumulate(self.kernel, tag, loops, (bytes_, Operand(self._ones, columns)), start)
         return Operand(acc, loops.parallel)
 
     def _epilogue(self, body: Body, with_residual: bool) -> Value:
@@ -253,7 +270,7 @@ class ContractionMicroKernel:
 
 
 def accumulate(kernel: Kernel, tag: Tag, loops: Loops, operands: tuple[Operand, Operand], start: Tensor) -> Tensor:
-    """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has; bytes are u8 and s8, words both s16."""
+    """``acc += x * w`` over the reduction loops, whose tile sizes `tag` has; bytes are u8, what else s8 or s16."""
     output = Operand(start, loops.parallel)
     body = kernel.body(operands, output)
     x = body.cast("arith.extui" if body.inputs[0].type == "i8" else "arith.extsi", body.inputs[0], "i32")

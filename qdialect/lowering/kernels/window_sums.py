@@ -24,7 +24,6 @@ from qdialect.lowering.strides import row_major
 from qdialect.lowering.views import Axis, View
 
 _K_GROUP = 4
-_VECTOR = 16
 # Instructions beside those for the bytes: what adds up the lanes of a vector, and the sum's way through memory.
 _OVERHEAD = 16
 
@@ -39,7 +38,7 @@ def emit_window_sums(program: Program, op: SumOfProducts, axes: Sequence[Axis]) 
     if not rows or not op.zero_points.any() or len(groups) > 1 or groups[0].count > 1 or groups[0].per_block > 1:
         return None
     reduction = op.reduction_axes(groups[0])
-    ones = _packed_ones(reduction)
+    ones = _packed_ones(reduction, program.strategy.lanes)
     reads_past_end = math.prod(ones.shape) > math.prod(reduction.extents)
     blocks = program.strategy.channel_blocks(groups[0].lanes, reduction.taps)
     is_cheap = reduction.taps // _K_GROUP * sum(block.tiles for block in blocks) <= _OVERHEAD
@@ -90,10 +89,10 @@ def _windows(op: SumOfProducts, reduction: ReductionAxes, segment: Segment, ones
     )
 
 
-def _packed_ones(reduction: ReductionAxes) -> NDArray[np.int8]:
+def _packed_ones(reduction: ReductionAxes, widest: int) -> NDArray[np.int8]:
     """[outer axes, chunks of the contiguous reduction, lanes, 4]: one where a channel has a tap."""
     taps = reduction.ordered(reduction.present[:1])[0]
-    lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes), _VECTOR)
+    lanes = next((lanes for lanes in (4, 8) if reduction.k_groups <= lanes <= widest), widest)
     chunk = lanes * _K_GROUP
     padded = np.pad(taps, [*[(0, 0)] * (taps.ndim - 1), (0, -taps.shape[-1] % chunk)])
     return padded.reshape(*taps.shape[:-1], -1, lanes, _K_GROUP)

@@ -68,6 +68,37 @@ def insert(value: ir.Value, destination: ir.Value, position: Sequence[int]) -> i
     ).result
 
 
+def shuffle(first: ir.Value, second: ir.Value, mask: Sequence[int]) -> ir.Value:
+    """Lanes of two vectors in the order of `mask`."""
+    return vector.shuffle(first, second, ir.DenseI64ArrayAttr.get(list(mask)))
+
+
+def wrapped(indices: ir.Value, count: int) -> ir.Value:
+    """Integers modulo `count`, a power of two."""
+    return arith.andi(indices, splat(ir.VectorType(indices.type), count - 1))
+
+
+def picked(source: ir.Value, indices: ir.Value) -> ir.Value:
+    """The lanes of `source` at `indices`, one by one."""
+    element = ir.VectorType(source.type).element_type
+    index = ir.IndexType.get()
+    lanes: list[ir.Value] = []
+    for lane in range(shape_of(indices)[0]):
+        at = arith.index_castui(index, extract_lane(indices, lane))
+        dynamic = ir.ShapedType.get_dynamic_size()
+        attributes = {"static_position": ir.DenseI64ArrayAttr.get([dynamic])}
+        op = ir.Operation.create("vector.extract", results=[element], operands=[source, at], attributes=attributes)
+        lanes.append(op.result)
+    return vector.from_elements(ir.VectorType.get([len(lanes)], element), lanes)
+
+
+def extract_lane(source: ir.Value, lane: int) -> ir.Value:
+    """One lane of a 1-d vector."""
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get([lane])}
+    element = ir.VectorType(source.type).element_type
+    return ir.Operation.create("vector.extract", results=[element], operands=[source], attributes=attributes).result
+
+
 def constant(array: NDArray[Any]) -> ir.Value:
     """A constant 1-d integer vector."""
     type_ = vector_type(len(array), array.dtype.itemsize * 8)
@@ -170,3 +201,8 @@ def looked_through(value: ir.Value, *names: str) -> ir.Value:
         value = owner.operands[0]
         owner = value.owner
     return value
+
+
+def index(value: int) -> ir.Value:
+    """A constant index."""
+    return arith.constant(ir.IndexType.get(), value)

@@ -22,17 +22,15 @@ import numpy as np
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86 import unpacked_lanes
-from qdialect.lowering.x86.byte_table import Table, is_table_read, look_up, shuffle
+from qdialect.lowering.x86.byte_table import is_table_read, look_up, table_of
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.instruction_set import InstructionSet
+from qdialect.lowering.x86.instructions.packs import PACK_BYTES, PACK_WORDS
+from qdialect.lowering.x86.instructions.permutes import VPERMD
 from qdialect.lowering.x86.memory import buffer_problem, is_unwritten, root, transfer_problem
 from qdialect.lowering.x86.value_range import interval
 from qdialect.passes.pattern import MatchFailure
 
-PACK_WORDS = "llvm.x86.avx512.packssdw.512"
-PACK_BYTES = "llvm.x86.avx512.packuswb.512"
-PERMUTE_WORDS = "llvm.x86.avx512.permvar.si.512"
-_ORDER = np.array([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15], dtype=np.int32)
-_LANES = 16
 _QUARTERS = 4
 _LARGEST_BYTE = 255
 _WORD = 32
@@ -50,10 +48,10 @@ class _Bytes:
     high: ir.Value | int | None = None
     """Of bytes read as unsigned: a scalar, or the bits of a constant."""
 
-    def finish(self, packed: ir.Value) -> ir.Value:
-        """What is stored of 64 packed bytes."""
+    def finish(self, packed: ir.Value, instructions: InstructionSet) -> ir.Value:
+        """What is stored of a register of packed bytes."""
         if self.table is not None:
-            return Table(self.table).look_up(packed)
+            return table_of(self.table, instructions).look_up(packed)
         limited = packed if self.low is None else arith.maxui(packed, _spread(packed.type, self.low))
         return limited if self.high is None else arith.minui(limited, _spread(packed.type, self.high))
 
@@ -80,6 +78,9 @@ class ByteStore(InstructionPattern[_Store]):
     # It knows more than the gather that it contains, so it is tried first.
     benefit: ClassVar[int] = 2
 
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._instructions = instructions
+
     def check(self, op: ir.Operation) -> _Store | MatchFailure | None:
         value, buffer = list(op.operands)[:2]
         cast = b.defining(value, "vector.shape_cast")
@@ -88,27 +89,29 @@ class ByteStore(InstructionPattern[_Store]):
         if not b.is_vector_of(value, 8) or not isinstance(buffer.type, ir.MemRefType) or not _is_narrowed(value):
             return None
         reason = buffer_problem(buffer) or transfer_problem(op, buffer, others=2)
-        reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked)
+        reason = reason or _rows_problem(buffer, b.shape_of(value), is_unpacked, self._instructions.lanes)
         if reason:
             return MatchFailure(f"destination {reason}")
         found = _bytes_behind(op, value)
         if isinstance(found, MatchFailure):
             return found
+        if found.table is not None and not self._instructions.looks_up_tables:
+            return MatchFailure("table must be looked up by instructions, which the target lacks")
         indices = list(op.operands)[2:]
         return _Store(found, buffer, indices, is_unpacked)
 
     def rewrite(self, op: ir.Operation, match: _Store) -> None:
-        integers, is_unpacked = match.bytes.integers, match.is_unpacked
+        integers, is_unpacked, lanes = match.bytes.integers, match.is_unpacked, self._instructions.lanes
         positions = list(np.ndindex(*b.shape_of(integers)[:-1]))
         flat = match.buffer if is_unpacked else b.collapse_inner(match.buffer, 2)
         for first in range(0, len(positions), _QUARTERS):
             group = positions[first : first + _QUARTERS]
-            packed = _pack([b.extract(integers, position) for position in group])
-            packed = match.bytes.finish(packed if is_unpacked else _ordered(packed))
+            packed = _pack([b.extract(integers, position) for position in group], lanes)
+            packed = match.bytes.finish(packed if is_unpacked else _ordered(packed, lanes), self._instructions)
             if is_unpacked:
                 _store_tile(packed, flat, match.indices, group[0][:-1])
                 continue
-            for row, start, part in _by_row(group, packed):
+            for row, start, part in _by_row(group, packed, lanes):
                 _store(part, flat, match.indices[:-2], row, start)
 
 
@@ -127,29 +130,29 @@ def _store(part: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value], row: P
     vector.store(part, buffer, [*b.shifted(indices, [*outer, *row]), *inner, arith.constant(index, start)])
 
 
-def _by_row(group: list[Position], packed: ir.Value) -> Iterator[tuple[Position, int, ir.Value]]:
+def _by_row(group: list[Position], packed: ir.Value, lanes: int) -> Iterator[tuple[Position, int, ir.Value]]:
     """(row, first byte of it, bytes) of what lies side by side in memory."""
     start = 0
     for row, members in groupby(group, key=lambda position: position[:-1]):
         columns = [position[-1] for position in members]
         end = start + len(columns)
-        part = packed if len(columns) == _QUARTERS else _slice(packed, start * _LANES, end * _LANES)
-        yield row, columns[0] * _LANES, part
+        part = packed if len(columns) == _QUARTERS else _slice(packed, start * lanes, end * lanes)
+        yield row, columns[0] * lanes, part
         start = end
 
 
 def _slice(packed: ir.Value, start: int, end: int) -> ir.Value:
-    return shuffle(packed, packed, list(range(start, end)))
+    return b.shuffle(packed, packed, list(range(start, end)))
 
 
-def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool) -> str | None:
+def _rows_problem(buffer: ir.Value, tile: list[int], is_unpacked: bool, lanes: int) -> str | None:
     """Why the bytes of a tile cannot be stored as vectors of 64: [4, 16] out of wider rows lie apart."""
-    if is_unpacked and tile[-2:] != [_QUARTERS, _LANES]:
-        return f"must get tiles of 4x16, but got {tile}"
+    if is_unpacked and tile[-2:] != [_QUARTERS, lanes]:
+        return f"must get tiles of 4x{lanes}, but got {tile}"
     if is_unpacked:
         return None if unpacked_lanes.is_injective(buffer) else f"must have no byte twice, but got {buffer.type}"
-    if len(tile) < 2 or tile[-1] != _LANES or b.shape_of(buffer)[-2:] != tile[-2:]:
-        return f"must have rows of whole vectors of 16, but got {tile} for {buffer.type}"
+    if len(tile) < 2 or tile[-1] != lanes or b.shape_of(buffer)[-2:] != tile[-2:]:
+        return f"must have rows of whole vectors of {lanes}, but got {tile} for {buffer.type}"
     if not b.is_innermost_contiguous(buffer, 2):
         return f"must have rows that lie side by side, but got {buffer.type}"
     return None if len(list(np.ndindex(*tile[:-1]))) > 1 else "must get more than one vector"
@@ -220,17 +223,19 @@ def _unclamped(integers: ir.Value) -> ir.Value:
     return lower.operands[0] if b.splat_value(lower.operands[1]) == 0 else integers
 
 
-def _pack(vectors: list[ir.Value]) -> ir.Value:
-    """64 bytes; in each 128-bit lane those of the four vectors in turn, any byte for one that is missing."""
+def _pack(vectors: list[ir.Value], lanes: int) -> ir.Value:
+    """A register of bytes; in each 128-bit lane those of four vectors in turn, any byte for one that is missing."""
     quarters = [*vectors, *[vectors[-1]] * (_QUARTERS - len(vectors))]
-    words = b.vector_type(32, 16)
-    low = b.intrinsic(PACK_WORDS, words, quarters[0], quarters[1])
-    high = b.intrinsic(PACK_WORDS, words, quarters[2], quarters[3])
-    return b.intrinsic(PACK_BYTES, b.vector_type(64, 8), low, high)
+    low = PACK_WORDS[lanes].emit(quarters[0], quarters[1])
+    high = PACK_WORDS[lanes].emit(quarters[2], quarters[3])
+    return PACK_BYTES[lanes].emit(low, high)
 
 
-def _ordered(packed: ir.Value) -> ir.Value:
+def _ordered(packed: ir.Value, lanes: int) -> ir.Value:
     """The bytes of one vector after the other."""
-    doubles = b.vector_type(16, 32)
-    ordered = b.intrinsic(PERMUTE_WORDS, doubles, vector.bitcast(doubles, packed), b.constant(_ORDER))
-    return vector.bitcast(b.vector_type(64, 8), ordered)
+    if lanes not in VPERMD:
+        # One lane of 128 bits is in order.
+        return packed
+    order = np.arange(lanes, dtype=np.int32).reshape(-1, _QUARTERS).T.ravel()
+    ordered = VPERMD[lanes].emit(vector.bitcast(b.vector_type(lanes, 32), packed), b.constant(order))
+    return vector.bitcast(packed.type, ordered)

@@ -1,47 +1,101 @@
-"""`vector.gather` from a 256-byte table -> `vpermi2b`.
+"""`vector.gather` from a 256-byte table -> `vpermi2b`, or `vpshufb`.
 
-The table stands in four registers.  One `vpermi2b` looks 64 bytes up in 128 entries by the low 7 bits of each index;
-two of them and a select on the top bit make 256 entries.
+With byte permutes the table stands in four registers.  One `vpermi2b` looks 64 bytes up in 128 entries by the low 7
+bits of each index; two of them and a select on the top bit make 256 entries.
+
+A byte shuffle looks up 16 entries, and gives zero where the index has its top bit set.  With T_i the entries from 16 i
+on, as for i in 0..7 and an index x < 128,
+
+  T_(x / 16)[x mod 16] = xor of (T_i xor T_(i-1))[x mod 16] over i <= x / 16,      T_(-1) = 0,
+
+and x - 16 i, saturating, is negative just where i > x / 16, or where x is 128 or more, read as signed.  So eight
+shuffles by x, x - 16, ... look up one half of the table, and eight more by x xor 128 the other half.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import pairwise
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from qdialect._mlir import arith, ir, vector
+from qdialect._mlir import arith, ir
 from qdialect.lowering.strides import static_strides
 from qdialect.lowering.threads.accesses import constant
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.instruction_set import InstructionSet
+from qdialect.lowering.x86.instructions.permutes import VPERMI2B, VPSHUFB
 from qdialect.passes.pattern import MatchFailure
 
-PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
-"""(vector<64xi8>, indices, vector<64xi8>) -> vector<64xi8>."""
-
-_WIDTH = 64
 _ENTRIES = 256
 _BYTE = 8
+_PART = 16
 
 
-class Table:
+class Table(Protocol):
     """A 256-byte table in registers."""
 
+    width: int
+    """Bytes that are looked up at once."""
+
+    def look_up(self, indices: ir.Value) -> ir.Value:
+        """Entries by `width` unsigned bytes."""
+        ...
+
+
+class _PermutedTable:
+    """A table for `vpermi2b`."""
+
+    width = 64
+
     def __init__(self, buffer: ir.Value) -> None:
-        index = ir.IndexType.get()
-        self._quarters = [b.load(_WIDTH, buffer, [arith.constant(index, _WIDTH * q)]) for q in range(4)]
-        self._zero = b.splat(b.vector_type(_WIDTH, 8), 0)
+        self._quarters = [b.load(self.width, buffer, [b.index(self.width * q)]) for q in range(4)]
+        self._zero = b.splat(b.vector_type(self.width, 8), 0)
 
     def look_up(self, indices: ir.Value) -> ir.Value:
         """64 entries by 64 unsigned bytes."""
         first, second, third, fourth = self._quarters
-        low = b.intrinsic(PERMUTE, indices.type, first, indices, second)
-        high = b.intrinsic(PERMUTE, indices.type, third, indices, fourth)
+        low = VPERMI2B.emit(first, indices, second)
+        high = VPERMI2B.emit(third, indices, fourth)
         top_bit = arith.cmpi(arith.CmpIPredicate.slt, indices, self._zero)
         return arith.select(top_bit, high, low)
+
+
+class _ShuffledTable:
+    """A table for `vpshufb`: what each 16 entries differ in from those before, for every 16 bytes of a vector."""
+
+    def __init__(self, buffer: ir.Value, lanes: int) -> None:
+        self.width = 4 * lanes
+        self._shuffle = VPSHUFB[lanes]
+        self._halves = [self._differences(buffer, start) for start in (0, _ENTRIES // 2)]
+
+    def look_up(self, indices: ir.Value) -> ir.Value:
+        """Entries by as many unsigned bytes as a vector has."""
+        type_ = ir.VectorType(indices.type)
+        step = b.splat(type_, _PART)
+        found: ir.Value | None = None
+        for differences, flip in zip(self._halves, (0, -128), strict=True):
+            index = arith.xori(indices, b.splat(type_, flip)) if flip else indices
+            for position, difference in enumerate(differences):
+                index = b.intrinsic("llvm.ssub.sat", type_, index, step) if position else index
+                part = self._shuffle.emit(difference, index)
+                found = part if found is None else arith.xori(found, part)
+        assert found is not None, "a table has entries"
+        return found
+
+    def _differences(self, buffer: ir.Value, start: int) -> list[ir.Value]:
+        parts = [b.load(_PART, buffer, [b.index(position)]) for position in range(start, start + _ENTRIES // 2, _PART)]
+        own = [parts[0], *(arith.xori(*pair) for pair in pairwise(parts))]
+        order = [position % _PART for position in range(self.width)]
+        return [part if self.width == _PART else b.shuffle(part, part, order) for part in own]
+
+
+def table_of(buffer: ir.Value, instructions: InstructionSet) -> Table:
+    """The table that `buffer` holds, in the registers of a target that has byte permutes or shuffles."""
+    return _PermutedTable(buffer) if instructions.has_byte_permutes else _ShuffledTable(buffer, instructions.lanes)
 
 
 @dataclass(frozen=True)
@@ -58,13 +112,16 @@ class ByteTable(InstructionPattern[Lookup]):
     name: ClassVar[str] = "byte-table"
     root: ClassVar[str] = "vector.gather"
 
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._instructions = instructions
+
     def check(self, op: ir.Operation) -> Lookup | MatchFailure | None:
         return look_up(op)
 
     def rewrite(self, op: ir.Operation, match: Lookup) -> ir.Value:
         type_ = ir.VectorType(op.results[0].type)
         shape = list(type_.shape)
-        table, indices = Table(match.table), _as_bytes(match.indices)
+        table, indices = table_of(match.table, self._instructions), _as_bytes(match.indices)
         # Any register will do to insert into: every position is written.
         result = b.splat(type_, 0)
         for position in np.ndindex(*shape[:-1]):
@@ -113,18 +170,19 @@ def _as_bytes(source: ir.Value) -> ir.Value:
 
 
 def _look_up_any(table: Table, indices: ir.Value, lanes: int) -> ir.Value:
-    """Look up a 1-d vector of any length, 64 bytes at a time, the last part filled up."""
-    if lanes == _WIDTH:
+    """Look up a 1-d vector of any length, a register at a time, the last one filled up."""
+    width = table.width
+    if lanes == width:
         return table.look_up(indices)
-    total = math.ceil(lanes / _WIDTH) * _WIDTH
+    total = math.ceil(lanes / width) * width
     parts = [
-        table.look_up(shuffle(indices, indices, [min(start + i, lanes - 1) for i in range(_WIDTH)]))
-        for start in range(0, total, _WIDTH)
+        table.look_up(b.shuffle(indices, indices, [min(start + i, lanes - 1) for i in range(width)]))
+        for start in range(0, total, width)
     ]
     joined = parts[0]
     for count, part in enumerate(parts[1:], start=1):
-        joined = insert_slice(part, b.splat(b.vector_type((count + 1) * _WIDTH, 8), 0), joined, count * _WIDTH)
-    return shuffle(joined, joined, list(range(lanes)))
+        joined = insert_slice(part, b.splat(b.vector_type((count + 1) * width, 8), 0), joined, count * width)
+    return b.shuffle(joined, joined, list(range(lanes)))
 
 
 def insert_slice(part: ir.Value, fresh: ir.Value, head: ir.Value, offset: int) -> ir.Value:
@@ -141,8 +199,3 @@ def _strided(value: ir.Value, destination: ir.Value, offset: int) -> ir.Value:
     operands = [value, destination]
     name = "vector.insert_strided_slice"
     return ir.Operation.create(name, results=[destination.type], operands=operands, attributes=attributes).result
-
-
-def shuffle(first: ir.Value, second: ir.Value, mask: list[int]) -> ir.Value:
-    """Lanes of two vectors in the order of `mask`."""
-    return vector.shuffle(first, second, ir.DenseI64ArrayAttr.get(mask))

@@ -22,8 +22,9 @@ from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.indexing_maps import at
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.instruction_set import InstructionSet
 from qdialect.lowering.x86.memory import Read
-from qdialect.lowering.x86.narrow_contraction import NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import WIDENED, NarrowContraction, Side, factors_of, narrow_contraction
 from qdialect.passes.pattern import MatchFailure
 
 # Dimensions of the data inside its rows: steps of the loop, and taps of a step.
@@ -52,19 +53,27 @@ class DotProduct(InstructionPattern[_Dots]):
     name: ClassVar[str] = "dot-product"
     root: ClassVar[str] = "vector.contract"
 
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._instructions = instructions
+
     def check(self, op: ir.Operation) -> _Dots | MatchFailure | None:
+        if factors_of(op) is WIDENED:
+            return None
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
         loops = found.loops
         lanes = loops.extents[loops.result[-1]]
-        if lanes not in found.dot.intrinsics:
-            return MatchFailure(f"result must have 4, 8 or 16 lanes innermost, but got {lanes}")
+        known = sorted(found.factors.dots(self._instructions))
+        if lanes not in known:
+            wanted = " or ".join([", ".join(map(str, known[:-1])), str(known[-1])] if known[1:] else ["4"])
+            return MatchFailure(f"result must have {wanted} lanes innermost, but got {lanes}")
         reason = _taps_problem(found) or _lanes_problem(found)
         return MatchFailure(reason) if reason else _Dots(found, lanes)
 
     def rewrite(self, op: ir.Operation, match: _Dots) -> ir.Value:
         found, loops = match.found, match.found.loops
+        emit = found.factors.dots(self._instructions)[match.lanes]
         lane, tap = loops.result[-1], found.data.loops[-1]
         outer_weights, weights = _load(op, found.weights, match)
         if lane not in found.data.loops:
@@ -78,7 +87,7 @@ class DotProduct(InstructionPattern[_Dots]):
             for term in loops.points(terms):
                 step = {**point, **term}
                 factors = data[at(step, outer_data)], weights[at(step, outer_weights)]
-                own = b.intrinsic(found.dot.intrinsics[match.lanes], own.type, own, *factors)
+                own = emit(own, *factors)
             result = b.insert(own, result, position) if position else own
         return result
 
@@ -89,8 +98,8 @@ def _taps_problem(found: NarrowContraction) -> str | None:
     if not data.loops or not weights.loops or data.loops[-1] != weights.loops[-1] or data.loops[-1] in loops.result:
         return "innermost loop of both factors must be one reduction"
     taps = loops.extents[data.loops[-1]]
-    if taps != found.dot.taps:
-        return f"innermost reduction must have {found.dot.taps} taps, but got {taps}"
+    if taps != found.factors.taps:
+        return f"innermost reduction must have {found.factors.taps} taps, but got {taps}"
     if data.read.moving[-1] != 1 or weights.read.moving[-1] != 1:
         return "taps must lie side by side"
     return None
@@ -105,15 +114,15 @@ def _lanes_problem(found: NarrowContraction) -> str | None:
     for side in with_lanes:
         if side.loops[-2] != lane:
             return "lanes must be the loop around the taps"
-        whole = [found.loops.extents[lane], found.dot.taps]
-        if side.read.moving[-2] != found.dot.taps or b.shape_of(side.read.buffer)[-2:] != whole:
+        whole = [found.loops.extents[lane], found.factors.taps]
+        if side.read.moving[-2] != found.factors.taps or b.shape_of(side.read.buffer)[-2:] != whole:
             return f"lanes must lie side by side in their buffer, but got {side.read.buffer.type}"
     return None
 
 
 def _load(op: ir.Operation, side: Side, match: _Dots) -> tuple[Sequence[int], dict[tuple[int, ...], ir.Value]]:
     """The outer loops of a factor, and its taps for all lanes by their indices."""
-    taps = match.found.dot.taps
+    taps = match.found.factors.taps
     has_lanes = match.found.loops.result[-1] in side.loops
     outer = side.loops[: -2 if has_lanes else -1]
     k_groups: dict[tuple[int, ...], ir.Value] = {}
@@ -134,7 +143,12 @@ def _load_lanes(read: Read, flat: ir.Value, position: Sequence[int], lanes: int,
 
 def _broadcast(read: Read, buffer: ir.Value, position: Sequence[int], lanes: int, taps: int) -> ir.Value:
     """The same taps for every lane."""
-    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, read.position([*position, 0])))
+    return broadcast_taps(buffer, read.position([*position, 0]), lanes, taps)
+
+
+def broadcast_taps(buffer: ir.Value, indices: Sequence[ir.Value], lanes: int, taps: int) -> ir.Value:
+    """The taps at `indices`, which fill 32 bits, for every lane."""
+    k_group = vector.bitcast(b.vector_type(1, 32), b.load(taps, buffer, indices))
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     i32 = ir.IntegerType.get_signless(32)
     word = ir.Operation.create("vector.extract", results=[i32], operands=[k_group], attributes=attributes).result
@@ -145,8 +159,8 @@ def _prefetch_ahead(found: NarrowContraction) -> None:
     """Prefetch what the next tiles read, where there are some."""
     axis = _tile_axis(found.data.read)
     if axis is not None:
-        _fetch_next_tile(found.data.read, axis, found.dot.taps)
-        _fetch_weights(found.weights.read, found.dot.bits // 8)
+        _fetch_next_tile(found.data.read, axis, found.factors.taps)
+        _fetch_weights(found.weights.read, found.factors.bits // 8)
 
 
 def _fetch_next_tile(read: Read, axis: int, taps: int) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from qdialect._mlir import arith, ir, vector
 from qdialect.lowering.x86 import building as b
-from qdialect.lowering.x86.byte_table import shuffle
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
 from qdialect.passes.pattern import MatchFailure
 
@@ -115,7 +114,7 @@ def _upper_word(left: ir.Value, right: ir.Value) -> ir.Value:
     even = arith.muli(arith.andi(a, low), arith.andi(c, low))
     odd = arith.muli(arith.shrui(a, word), arith.shrui(c, word))
     order = [lane + 1 if lane % 2 == 0 else lanes + lane for lane in range(lanes)]
-    return shuffle(vector.bitcast(left.type, even), vector.bitcast(left.type, odd), order)
+    return b.shuffle(vector.bitcast(left.type, even), vector.bitcast(left.type, odd), order)
 
 
 def _high_word(left: ir.Value, right: ir.Value, addend: int, shift: int) -> ir.Value:

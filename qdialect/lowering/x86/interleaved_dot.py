@@ -19,15 +19,23 @@ from qdialect.lowering.indexing_maps import Contraction, at
 from qdialect.lowering.strides import row_major
 from qdialect.lowering.x86 import building as b
 from qdialect.lowering.x86.instruction_pattern import InstructionPattern
+from qdialect.lowering.x86.instruction_set import InstructionSet
+from qdialect.lowering.x86.instructions.dot_products import EmitDot
 from qdialect.lowering.x86.memory import elements_behind
-from qdialect.lowering.x86.narrow_contraction import BYTES, NarrowContraction, Side, narrow_contraction
+from qdialect.lowering.x86.narrow_contraction import (
+    BYTES,
+    WIDENED,
+    NarrowContraction,
+    Side,
+    factors_of,
+    narrow_contraction,
+)
 from qdialect.lowering.x86.unpacked_lanes import RANK, TILE, holds_tiles, is_tile, load_tile
 from qdialect.passes.pattern import MatchFailure
 
-_TAPS = 4
+_TAPS, _LANES = 4, 16
 _WEIGHT_STEPS = (128, 64, 32, 16, 4)
 """Bytes between neighbours along a tile's loops, each lane with four taps."""
-_DOT = BYTES.intrinsics[16]
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,17 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
     root: ClassVar[str] = "vector.contract"
     benefit: ClassVar[int] = 2
 
+    def __init__(self, instructions: InstructionSet) -> None:
+        self._dot = instructions.byte_dots[_LANES]
+
     def check(self, op: ir.Operation) -> _Interleaved | MatchFailure | None:
+        if factors_of(op) is WIDENED:
+            return None
         found = narrow_contraction(op)
         if found is None or isinstance(found, MatchFailure):
             return found
-        if found.dot is not BYTES:
-            return MatchFailure(f"factors must be bytes, but got {found.dot.bits} bits")
+        if found.factors is not BYTES:
+            return MatchFailure(f"factors must be bytes, but got {found.factors.bits} bits")
         if not is_tile(found.start.type):
             return MatchFailure(f"result must be tiles of {TILE} lanes, but got {found.start.type}")
         taps = _taps(found)
@@ -58,7 +71,7 @@ class InterleavedDot(InstructionPattern[_Interleaved]):
         return MatchFailure(reason) if reason else _Interleaved(found, taps)
 
     def rewrite(self, op: ir.Operation, match: _Interleaved) -> ir.Value:
-        return _Dots(op, match).emit()
+        return _Dots(op, match, self._dot).emit()
 
 
 def _taps(found: NarrowContraction) -> tuple[int, ...]:
@@ -106,9 +119,10 @@ def _holds_last_k_group(buffer: ir.Value, taps: int) -> bool:
 class _Dots:
     """The dot products of one tile."""
 
-    def __init__(self, op: ir.Operation, match: _Interleaved) -> None:
+    def __init__(self, op: ir.Operation, match: _Interleaved, dot: EmitDot) -> None:
         found = match.found
         self.op = op
+        self.dot = dot
         self.type = ir.VectorType(found.start.type)
         self.loops: Contraction = found.loops
         self.data: Side = found.data
@@ -130,7 +144,7 @@ class _Dots:
             k_groups = self._interleaved(points[0])
             for point in points:
                 for k_group, (position, column) in zip(k_groups, self._targets(point, columns), strict=True):
-                    sums[position] = b.intrinsic(_DOT, sums[position].type, sums[position], k_group, column)
+                    sums[position] = self.dot(sums[position], k_group, column)
         result = self.acc
         for position, value in sums.items():
             result = b.insert(value, result, position)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdialect._mlir import ir
 from qdialect.lowering.indexing_maps import Contraction, contraction_of
 from qdialect.lowering.x86 import building as b
+from qdialect.lowering.x86.instruction_set import InstructionSet
+from qdialect.lowering.x86.instructions.dot_products import EmitDot
 from qdialect.lowering.x86.memory import Read, integer_read
 from qdialect.passes.pattern import MatchFailure
 
@@ -15,41 +17,31 @@ _UNSIGNED, _SIGNED = "arith.extui", "arith.extsi"
 
 
 @dataclass(frozen=True)
-class DotInstruction:
-    """An instruction that adds, in each 32-bit lane, as many products as fill it with factors of `bits`."""
+class Factors:
+    """Factors of `bits`, of which as many as fill 32 bits are summed in each lane."""
 
     bits: int
+    """Of the first factor."""
     data: str
     """The op that makes 32 bits of the first factor; that of the second is signed."""
-    intrinsics: dict[int, str]
-    """By 32-bit lanes; each takes the accumulators, the data and the weights."""
+    weight_bits: int
 
     @property
     def taps(self) -> int:
         """Products that a lane sums."""
         return 32 // self.bits
 
+    def dots(self, instructions: InstructionSet) -> Mapping[int, EmitDot]:
+        """What adds such products to accumulators, by 32-bit lanes."""
+        return instructions.byte_dots if self.bits == BYTES.bits else instructions.word_dots
 
-BYTES = DotInstruction(
-    8,
-    _UNSIGNED,
-    {
-        16: "llvm.x86.avx512.vpdpbusd.512",
-        8: "llvm.x86.avx512.vpdpbusd.256",
-        4: "llvm.x86.avx512.vpdpbusd.128",
-    },
-)
-"""Four products of an unsigned by a signed byte."""
-WORDS = DotInstruction(
-    16,
-    _SIGNED,
-    {
-        16: "llvm.x86.avx512.vpdpwssd.512",
-        8: "llvm.x86.avx512.vpdpwssd.256",
-        4: "llvm.x86.avx512.vpdpwssd.128",
-    },
-)
-"""Two products of signed words."""
+
+BYTES = Factors(8, _UNSIGNED, 8)
+"""An unsigned and a signed byte."""
+WORDS = Factors(16, _SIGNED, 16)
+"""Two signed words."""
+WIDENED = Factors(8, _UNSIGNED, 16)
+"""An unsigned byte and a signed word."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,7 @@ class Side:
 class NarrowContraction:
     """A sum of products of narrow integers, added to 32-bit accumulators."""
 
-    dot: DotInstruction
+    factors: Factors
     loops: Contraction
     data: Side
     """The unsigned factor of bytes; of words the first."""
@@ -74,37 +66,37 @@ class NarrowContraction:
     """The accumulators."""
 
 
-def dot_of(op: ir.Operation) -> DotInstruction | None:
-    """The instruction that adds products of such factors, in either order, to accumulators of 32 bits."""
+def factors_of(op: ir.Operation) -> Factors | None:
+    """The narrow factors, in either order, whose products `op` adds to accumulators of 32 bits."""
     if op.name != "vector.contract" or not b.is_vector_of(op.operands[2], 32):
         return None
     found = [_extension(value) for value in list(op.operands)[:2]]
-    return next((dot for dot in (BYTES, WORDS) if _fits(found, dot)), None)
+    return next((kind for kind in (BYTES, WORDS, WIDENED) if _fits(found, kind)), None)
 
 
 def narrow_contraction(op: ir.Operation) -> NarrowContraction | MatchFailure | None:
     """What `op` contracts; None where its operands are not narrow, a reason where they cannot be loaded so."""
-    dot = dot_of(op)
-    if dot is None:
+    kind = factors_of(op)
+    if kind is None:
         return None
     loops = contraction_of(op)
     if loops.kind != "add":
         return MatchFailure(f"combining kind must be add, but got {loops.kind}")
     factors = list(zip(list(op.operands)[:2], (loops.lhs, loops.rhs), strict=True))
-    if _extension(factors[0][0]) != (dot.data, dot.bits):
+    if _extension(factors[0][0]) != (kind.data, kind.bits):
         factors.reverse()
     (first, data_loops), (second, weight_loops) = factors
-    data = integer_read(b.looked_through(first, dot.data), "data", dot.bits)
-    weights = integer_read(b.looked_through(second, _SIGNED), "weights", dot.bits)
+    data = integer_read(b.looked_through(first, kind.data), "data", kind.bits)
+    weights = integer_read(b.looked_through(second, _SIGNED), "weights", kind.weight_bits)
     if isinstance(data, MatchFailure):
         return data
     if isinstance(weights, MatchFailure):
         return weights
-    return NarrowContraction(dot, loops, Side(data, data_loops), Side(weights, weight_loops), op.operands[2])
+    return NarrowContraction(kind, loops, Side(data, data_loops), Side(weights, weight_loops), op.operands[2])
 
 
-def _fits(found: Sequence[tuple[str, int] | None], dot: DotInstruction) -> bool:
-    wanted = [(dot.data, dot.bits), (_SIGNED, dot.bits)]
+def _fits(found: Sequence[tuple[str, int] | None], kind: Factors) -> bool:
+    wanted = [(kind.data, kind.bits), (_SIGNED, kind.weight_bits)]
     return list(found) == wanted or list(reversed(found)) == wanted
 
 

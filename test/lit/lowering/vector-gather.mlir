@@ -33,10 +33,12 @@
 // VBMI: vpermi2var.qi.512
 // VBMI-NOT: vector.gather
 
-// Without VBMI it stays a gather, of one vector at a time.
+// Without VBMI the packed bytes are looked up by shuffles.
 // VNNI: vpdpbusd.512
-// VNNI: vector.gather %{{.*}} into vector<16xi8>
-// VNNI-NOT: vector.gather %{{.*}} into vector<2x
+// VNNI: packssdw.512
+// VNNI: packuswb.512
+// VNNI: pshuf.b.512
+// VNNI-NOT: vector.gather
 // VNNI-NOT: vpermi2var
 func.func @main(%x: tensor<1x1x4x8xui8>) -> tensor<1x1x4x64xui8> {
   %w = "qnn.constant"() {value = dense<3> : tensor<64x1x1x8xi8>} : () -> tensor<64x1x1x8xi8>

@@ -1,0 +1,85 @@
+"""Instruction sets of x86 CPUs by LLVM's names: what each needs, and which ones this machine has."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+# Of LLVM's X86.td, as far as it concerns these.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "sse3": (),
+    "ssse3": ("sse3",),
+    "sse4.1": ("ssse3",),
+    "sse4.2": ("sse4.1",),
+    "avx": ("sse4.2",),
+    "f16c": ("avx",),
+    "fma": ("avx",),
+    "avx2": ("avx",),
+    "avxvnni": ("avx2",),
+    "avxvnniint8": ("avx2",),
+    "avx512f": ("avx2", "fma", "f16c"),
+    "avx512bw": ("avx512f",),
+    "avx512cd": ("avx512f",),
+    "avx512dq": ("avx512f",),
+    "avx512vl": ("avx512f",),
+    "avx512vnni": ("avx512f",),
+    "avx512vbmi": ("avx512bw",),
+    "amx-tile": (),
+    "amx-int8": ("amx-tile",),
+    "bmi": (),
+    "bmi2": (),
+    "cx16": (),
+    "lzcnt": (),
+    "movbe": (),
+    "popcnt": (),
+    "sahf": (),
+}
+"""The features that code may be compiled for beside those of every x86-64 CPU, and what each one needs."""
+
+V2 = frozenset({"sse3", "ssse3", "cx16", "sse4.1", "sse4.2", "popcnt", "sahf"})
+V3 = V2 | {"fma", "movbe", "avx", "f16c", "bmi", "avx2", "bmi2", "lzcnt"}
+V4 = V3 | {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}
+LEVELS: Mapping[str, frozenset[str]] = {"x86-64": frozenset(), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4}
+"""The levels of the x86-64 psABI."""
+
+# The kernel's names, where they differ from LLVM's in more than a hyphen for an underscore.
+_LINUX_NAMES = {
+    "sse3": "pni",
+    "sse4.1": "sse4_1",
+    "sse4.2": "sse4_2",
+    "avxvnni": "avx_vnni",
+    "avxvnniint8": "avx_vnni_int8",
+    "avx512vnni": "avx512_vnni",
+    "bmi": "bmi1",
+    "lzcnt": "abm",
+    "sahf": "lahf_lm",
+}
+
+
+def with_needed(features: frozenset[str]) -> frozenset[str]:
+    """`features` and all that they need."""
+    found, added = features, features
+    while added:
+        added = frozenset(needed for feature in added for needed in NEEDS[feature]) - found
+        found |= added
+    return found
+
+
+def without(features: frozenset[str], lost: str) -> frozenset[str]:
+    """`features` less `lost` and all that needs it."""
+    return frozenset(feature for feature in features if lost not in with_needed(frozenset({feature})))
+
+
+def host_features() -> frozenset[str]:
+    """The features of this machine's CPU, of those that matter here."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return frozenset()
+    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    names = frozenset(flags[1].split()) if flags else frozenset[str]()
+    return frozenset(name for name in NEEDS if _LINUX_NAMES.get(name, name.replace("-", "_")) in names)

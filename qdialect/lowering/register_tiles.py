@@ -1,0 +1,149 @@
+"""Register tiles of a contraction, chosen by what a step of the reduction takes on a machine.
+
+A tile of R rows and V vectors of channels takes, for a K group of four taps,
+
+  products  R V dot products of bytes; or 2 R V of words with as many additions, and 2 R instructions that widen bytes
+  loads     R + V of bytes, or R + 2 V where weights are words
+  weights   4 V bytes for each lane, or 8 V, from where they lie
+  latency   that of a product, as every accumulator waits for its last one
+
+in cycles: products / the machine's dot products a cycle, all its instructions / instructions a cycle, loads / loads a
+cycle, and bytes / bytes a cycle.  The longest of these is the step; the best tile has the shortest step for R V.  Of
+those that are equal 4 vectors are better than 2, than 3, than 1: blocks of channels are mostly powers of two.
+
+Weights within the first level cost nothing beside their loads; from the second level they come at half of its
+bandwidth, as data and results share it, and from beyond at a quarter.  A quarter of the second level is taken to be
+free for weights.
+
+All of it must fit the registers: R V accumulators, and beside them V weights and one broadcast row; or for words 2 R
+operands, and a weight, a product and a mask.
+
+Between two tiles stands the epilogue, some 10 instructions for each accumulator, and the processor looks about 100
+vector instructions ahead.  After a short reduction of bytes a tile is small, so that the next one's products start
+meanwhile: two accumulators for each cycle that a product takes to arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from qdialect.machine import Machine
+
+_ANY = 1 << 62
+_SHORT = 192
+"""Taps of a reduction after which the epilogue counts."""
+_WIDEST = (4, 2, 3, 1)
+"""Vectors of a tile, the best first where all else is equal."""
+_MOST_ROWS = 16
+"""A single vector is bound by broadcasts: more rows gain nothing."""
+_WORDS_BESIDE = 3
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Most rows of a register tile by its number of vectors, for up to `taps` taps and fewer than `size` bytes."""
+
+    rows: Mapping[int, int]
+    taps: int = _ANY
+    size: int = _ANY
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A register tile, and the cycles that each resource needs for a K group."""
+
+    vectors: int
+    rows: int
+    cycles: Mapping[str, float]
+
+    @property
+    def bound(self) -> str:
+        """The resource that takes longest."""
+        return max(self.cycles, key=lambda name: self.cycles[name])
+
+    @property
+    def cost(self) -> float:
+        """Cycles for a vector of sums and a K group."""
+        return self.cycles[self.bound] / (self.vectors * self.rows)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidates for some reductions; the first has the least cost."""
+
+    title: str
+    candidates: tuple[Candidate, ...]
+    taps: int = _ANY
+    size: int = _ANY
+
+    @property
+    def tiles(self) -> Tiles:
+        """The rows of the best tile, and of narrower ones for the channels that are left."""
+        widest = self.candidates[0].vectors
+        rows = {one.vectors: one.rows for one in self.candidates if one.vectors <= widest}
+        return Tiles(dict(sorted(rows.items(), reverse=True)), self.taps, self.size)
+
+
+@dataclass(frozen=True)
+class TileModel:
+    """Register tiles on a machine with vectors of `lanes` sums."""
+
+    machine: Machine
+    lanes: int
+    multiplies_words: bool
+
+    def choices(self) -> Iterator[Choice]:
+        """The choice for each kind of reduction, the first that holds counts."""
+        near, far = 1 << (self.machine.l1_bytes.bit_length() - 1), self.machine.l2_bytes // 4
+        first, second, beyond = _ANY, self.machine.l2_bandwidth / 2, self.machine.l2_bandwidth / 4
+        if not self.multiplies_words:
+            accumulators = 2 * self.machine.dot_latency
+            yield self._choice("short, weights in L1", first, accumulators, _SHORT, near)
+            yield self._choice("short", second, accumulators, _SHORT)
+        yield self._choice("weights in L2", second, size=far)
+        yield self._choice("weights beyond", beyond)
+
+    def _choice(
+        self, title: str, bandwidth: float, accumulators: int | None = None, taps: int = _ANY, size: int = _ANY
+    ) -> Choice:
+        found = [self._candidate(vectors, bandwidth, accumulators) for vectors in _WIDEST]
+        return Choice(title, tuple(sorted((one for one in found if one.rows), key=lambda one: one.cost)), taps, size)
+
+    def _candidate(self, vectors: int, bandwidth: float, accumulators: int | None) -> Candidate:
+        machine, rows = self.machine, min(self._fitting_rows(vectors), _MOST_ROWS)
+        if accumulators is not None:
+            rows = min(rows, -(-accumulators // vectors))
+        sums, words = rows * vectors, self.multiplies_words
+        products = 2 * sums if words else sums
+        instructions = 4 * sums + 2 * rows if words else sums
+        cycles = {
+            "products": max(products / machine.dot_products, instructions / machine.vector_instructions),
+            "loads": (rows + (2 if words else 1) * vectors) / machine.loads,
+            "weights": (8 if words else 4) * self.lanes * vectors / bandwidth,
+            "latency": float(machine.dot_latency),
+        }
+        return Candidate(vectors, rows, cycles)
+
+    def _fitting_rows(self, vectors: int) -> int:
+        registers = self.machine.vector_registers
+        if self.multiplies_words:
+            return (registers - _WORDS_BESIDE) // (vectors + 2)
+        return (registers - vectors - 1) // vectors
+
+
+def explained(model: TileModel) -> str:
+    """The candidates of each choice with their cycles for a K group, as text; the best one stands first."""
+    return "\n".join(line for choice in model.choices() for line in (_title(choice), *map(_line, choice.candidates)))
+
+
+def _title(choice: Choice) -> str:
+    taps = f", up to {choice.taps} taps" if choice.taps < _ANY else ""
+    return f"{choice.title}{taps}" + (f", below {choice.size} bytes" if choice.size < _ANY else "")
+
+
+def _line(one: Candidate) -> str:
+    cycles = ", ".join(f"{name} {value:.1f}" for name, value in one.cycles.items())
+    step, sums = one.cycles[one.bound], one.rows * one.vectors
+    tile = f"{one.rows:2} rows x {one.vectors} vectors"
+    return f"  {tile}: {step:.1f} cycles for {sums} sums, {one.cost:.2f} each, bound by {one.bound} ({cycles})"

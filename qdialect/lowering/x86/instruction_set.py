@@ -1,0 +1,80 @@
+"""What the patterns of the x86 step emit on each kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from qdialect.lowering.x86.instructions.dot_products import VPDPBUSD, VPDPWSSD, EmitDot, byte_dot, word_dot
+from qdialect.target import Target
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """The instructions of one kind of target."""
+
+    lanes: int
+    """32-bit lanes of the widest vector."""
+    byte_dots: Mapping[int, EmitDot]
+    """By lanes: four products of an unsigned by a signed byte, added to each."""
+    word_dots: Mapping[int, EmitDot]
+    """By lanes: two products of signed words, added to each."""
+    multiplies_words: bool
+    """Whether dot products are of words, so that bytes are widened."""
+    has_byte_permutes: bool
+    """Whether `vpermi2b` looks up tables."""
+    has_byte_shuffles: bool
+    """Whether `vpshufb` does."""
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of the widest vector."""
+        return 4 * self.lanes
+
+    @property
+    def looks_up_tables(self) -> bool:
+        """Whether an instruction looks up bytes in registers."""
+        return self.has_byte_permutes or self.has_byte_shuffles
+
+    @property
+    def interleaves(self) -> bool:
+        """Whether bytes of four taps are interleaved for dot products lane by lane."""
+        return self.lanes == _ZMM
+
+    @property
+    def rounds_to_integers(self) -> bool:
+        """Whether one instruction rounds and converts f32 numbers, whatever mode the thread is in."""
+        return self.lanes == _ZMM
+
+    @property
+    def scales_by_exponents(self) -> bool:
+        """Whether one instruction multiplies f32 numbers by powers of two."""
+        return self.lanes == _ZMM
+
+
+_ZMM, _YMM, _XMM = 16, 8, 4
+_LANES: Mapping[str, int] = {
+    **dict.fromkeys(("avx512vbmi", "avx512vnni", "avx512bw"), _ZMM),
+    **dict.fromkeys(("avxvnni", "avx2"), _YMM),
+    **dict.fromkeys(("sse4.1", "x86-64"), _XMM),
+}
+
+
+@cache
+def instruction_set_of(target: Target) -> InstructionSet | None:
+    """The instructions for `target`; None where code asks for none."""
+    kind = target.kind
+    if kind.is_generic:
+        return None
+    widest = _LANES[kind.name]
+    sizes = [lanes for lanes in (_ZMM, _YMM, _XMM) if lanes <= widest]
+    has_vnni = all(VPDPBUSD[lanes].runs_on(kind.code_features) for lanes in sizes)
+    return InstructionSet(
+        widest,
+        {lanes: VPDPBUSD[lanes].emit if has_vnni else byte_dot(lanes) for lanes in sizes},
+        {lanes: VPDPWSSD[lanes].emit if has_vnni else word_dot(lanes) for lanes in sizes},
+        not has_vnni,
+        kind.has_vbmi,
+        kind.name != "x86-64",
+    )

@@ -1,0 +1,1 @@
+"""The instructions that patterns emit, one family a file; each is one definition with its meaning."""

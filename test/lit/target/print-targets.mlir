@@ -1,0 +1,25 @@
+// RUN: %qopt --print-targets | filecheck %s --check-prefix=LIST
+// RUN: %qopt --explain-strategy --mcpu=haswell --mattr=+avxvnni,-fma | filecheck %s --check-prefix=VNNI
+// RUN: %qopt --explain-strategy --mcpu=haswell | filecheck %s --check-prefix=WORDS
+// RUN: %qopt --explain-strategy --target=generic | filecheck %s --check-prefix=GENERIC
+// RUN: not %qopt --explain-strategy --mcpu=haswell --mattr=avxvnni 2>&1 | filecheck %s --check-prefix=SIGN
+// RUN: %qopt %s --compile-to=x86 --mcpu=haswell | filecheck %s --check-prefix=NAME
+
+// LIST: target kind of code
+// LIST: x86-64-v3 avx2
+// LIST: haswell avx2
+// LIST: alderlake avxvnni
+// LIST: znver4 avx512vbmi
+// LIST: host is
+
+// VNNI: haswell,+avxvnni,-fma: code for avxvnni
+// VNNI: rows x 2 vectors
+// WORDS: haswell: code for avx2
+// WORDS: weights in L2, below 65536 bytes
+// WORDS: 2 rows x 4 vectors: 16.0 cycles for 8 sums, 2.00 each, bound by products (products 16.0, loads 5.0, weights 8.0
+// GENERIC: generic: code for generic
+// SIGN: error: feature must be '+' or '-' and one of sse3, {{.*}}, but got 'avxvnni'
+// NAME: qnn.target = "haswell"
+func.func @main(%x: tensor<4xui8>) -> tensor<4xui8> {
+  return %x : tensor<4xui8>
+}
