@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from qdialect.aot.c_text import quoted
 from qdialect.aot.errors import Error
 from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.aot.record import ABI_VERSION, DTYPES, HAS_SCALE, HAS_ZERO_POINT
+from qdialect.aot.record import ABI_VERSION
 from qdialect.interface import Port
+from qdialect.records import DTYPES, HAS_SCALE, HAS_ZERO_POINT
 
 _SHARED = """\
 /* What all networks share. */

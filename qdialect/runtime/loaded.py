@@ -30,7 +30,7 @@ class LoadedExecutable(NativeExecutable):
 
     def __init__(self, path: Path) -> None:
         """Load the file at `path`; raises `LoadError` as `qdialect.load` says."""
-        library = _library(path)
+        library = library_at(path)
         network = _network(library, path)
         version = _version(library, network, path)
         self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
@@ -55,7 +55,8 @@ class LoadedExecutable(NativeExecutable):
         return run_call(self._address, *lists, self._workspace.ctypes.data, limits, (self._workspace, *keep))
 
 
-def _library(path: Path) -> ctypes.CDLL:
+def library_at(path: Path) -> ctypes.CDLL:
+    """The shared library at `path`; raises `LoadError` for a file that cannot be loaded."""
     _check_file(path)
     try:
         return ctypes.CDLL(_own_path(path))
