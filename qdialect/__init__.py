@@ -90,8 +90,8 @@ def compile(
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
-      CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or `externals`
-        lacks a function.
+      CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or
+        `externals` lacks a function.
       LoadError: a library of `externals` cannot be loaded.
     """
     with LATE_IMPORTS:

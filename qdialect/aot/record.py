@@ -15,6 +15,7 @@ import numpy as np
 
 from qdialect.aot.network import Network, Version
 from qdialect.diagnostics import LoadError
+from qdialect.externals.function import ExternalCall
 from qdialect.interface import KernelCall, Port
 from qdialect.records import TENSOR, Tail, tensor
 
@@ -69,6 +70,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "inputs": [_port_tree(port) for port in network.inputs],
         "outputs": [_port_tree(port) for port in network.outputs],
         "versions": [_version_tree(version) for version in network.versions],
+        "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
     }
 
 
@@ -89,7 +91,9 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
 
 def _network(tree: Mapping[str, Any]) -> Network:
     inputs, outputs = (tuple(_port(*port) for port in tree[kind]) for kind in ("inputs", "outputs"))
-    return Network(tree["name"], inputs, outputs, tree["threads"], tuple(map(_version, tree["versions"])))
+    versions = tuple(map(_version, tree["versions"]))
+    calls = tuple(ExternalCall(*call) for call in tree["externals"])
+    return Network(tree["name"], inputs, outputs, tree["threads"], versions, calls)
 
 
 def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero_point: int | None) -> Port:

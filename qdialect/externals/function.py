@@ -57,6 +57,23 @@ class ExternalOperation:
 
 
 @dataclass(frozen=True)
+class ExternalCall:
+    """A call of a C function of another library, as messages tell of it."""
+
+    title: str
+    target: str
+    symbol: str
+    location: str
+    """``file:line:column``; empty where it is unknown."""
+
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """File, line and column; empty and zeros where they are unknown."""
+        file, *numbers = self.location.rsplit(":", 2)
+        return (file, int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else ("", 0, 0)
+
+
+@dataclass(frozen=True)
 class ExternalFunction:
     """A function that another library computes: its ops in order, of which the last computes the output."""
 
@@ -74,14 +91,8 @@ class ExternalFunction:
     operations: tuple[ExternalOperation, ...]
 
     @property
-    def title(self) -> str:
-        """What messages call it."""
+    def call(self) -> ExternalCall:
+        """What messages tell of it."""
         node = f" at node '{self.nodes}'" if self.nodes else ""
         kind = f"'{self.operations[0].name}' op" if len(self.operations) == 1 else "region"
-        return f"{kind} '{self.name}'{node}"
-
-    @property
-    def position(self) -> tuple[str, int, int]:
-        """File, line and column; empty and zeros where they are unknown."""
-        file, *numbers = self.location.rsplit(":", 2)
-        return (file, int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else ("", 0, 0)
+        return ExternalCall(f"{kind} '{self.name}'{node}", self.target, self.symbol, self.location)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from qdialect.diagnostics import CompileError, Diagnostic, Severity
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals.function import ExternalCall, ExternalFunction
 from qdialect.interface import Port
 from qdialect.runtime.base import Array, check_array
 from qdialect.runtime.external_calls import ExternalCalls
@@ -33,7 +33,8 @@ class ExternalBindings(ExternalCalls):
         externals: Mapping[str, External],
     ) -> None:
         """Find every function; raises `CompileError` where one is not there, and `LoadError` for a bad library."""
-        super().__init__(functions)
+        super().__init__([function.call for function in functions])
+        self._functions = tuple(functions)
         _check_targets(functions, externals)
         self.takes_python = any(callable(external) for external in externals.values())
         """Whether a Python function computes some of them, which no file can hold."""
@@ -51,7 +52,7 @@ class ExternalBindings(ExternalCalls):
 
     def place(self, records: Sequence[int]) -> None:
         """Say at which addresses the records of the functions stand, in their order."""
-        self._by_record = dict(zip(records, self.functions, strict=True))
+        self._by_record = dict(zip(records, self._functions, strict=True))
 
     def _address(self, function: ExternalFunction, externals: Mapping[str, External]) -> int:
         if function.symbol in self._trampolines:
@@ -62,7 +63,7 @@ class ExternalBindings(ExternalCalls):
             except AttributeError as error:
                 library = externals[function.target]
                 text = f"needs '{function.symbol}' of target '{function.target}', which '{library}' does not export"
-                raise _error(function, f"{function.title} {text}") from error
+                raise _error(function.call, text) from error
         return ctypes.cast(found, ctypes.c_void_p).value or 0
 
     def _trampoline(self, compute: Any) -> Callable[[int, int, int], int]:
@@ -89,7 +90,7 @@ def _check_targets(functions: Sequence[ExternalFunction], externals: Mapping[str
     for function in functions:
         if function.target not in externals:
             text = f"goes to target '{function.target}', for which externals must have a library or a function"
-            raise _error(function, f"{function.title} {text}")
+            raise _error(function.call, text)
     targets = {function.target for function in functions}
     for target, external in externals.items():
         if target not in targets:
@@ -101,8 +102,9 @@ def _check_targets(functions: Sequence[ExternalFunction], externals: Mapping[str
             raise CompileError(f"{wanted}, but got {type(external).__name__}")
 
 
-def _error(function: ExternalFunction, message: str) -> CompileError:
-    return CompileError(message, (Diagnostic(Severity.ERROR, message, *function.position),))
+def _error(call: ExternalCall, text: str) -> CompileError:
+    message = f"{call.title} {text}"
+    return CompileError(message, (Diagnostic(Severity.ERROR, message, *call.position),))
 
 
 def _list(address: int) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from qdialect.diagnostics import Diagnostic, ExternalCallError, InputError, Severity
 from qdialect.externals.calls import FIRST_ADDRESS, NUMBER, STATUS, WORD_BYTES
-from qdialect.externals.function import ExternalFunction
+from qdialect.externals.function import ExternalCall
 from qdialect.runtime.bound_call import BoundCall
 
 _Words = ctypes.c_int64 * FIRST_ADDRESS
@@ -16,9 +16,9 @@ _Words = ctypes.c_int64 * FIRST_ADDRESS
 class ExternalCalls:
     """The functions of other libraries that a network calls."""
 
-    def __init__(self, functions: Sequence[ExternalFunction]) -> None:
-        """`functions` are those of the network's calls, in their order."""
-        self.functions = tuple(functions)
+    def __init__(self, calls: Sequence[ExternalCall]) -> None:
+        """`calls` are those that the network makes, in their order."""
+        self._calls = tuple(calls)
         self._raised: dict[int, BaseException] = {}
         self._running: set[int] = set()
 
@@ -28,7 +28,7 @@ class ExternalCalls:
         Raises, when it is called, `ExternalCallError` where a function returned something else than 0 or raised an
         exception, and `InputError` where one of them calls the network whose memory it works in.
         """
-        if self.functions:
+        if self._calls:
             bound.call = self._checked(bound.call, workspace)
         return bound
 
@@ -50,15 +50,16 @@ class ExternalCalls:
                 self._running.discard(workspace)
             if words[STATUS]:
                 number, status = int(words[NUMBER]), int(words[STATUS])
-                self._fail(self.functions[number], status, self._raised.pop(workspace, None))
+                _fail(self._calls[number], status, self._raised.pop(workspace, None))
 
         return checked_call
 
-    def _fail(self, function: ExternalFunction, status: int, error: BaseException | None) -> None:
-        """Raise what a function has failed with."""
-        if error is not None and not isinstance(error, Exception):
-            # An interrupt, or the end of the interpreter.
-            raise error
-        reason = f"it returned {status}" if error is None else f"{type(error).__name__}: {error}"
-        message = f"{function.title} failed in '{function.symbol}' of target '{function.target}': {reason}"
-        raise ExternalCallError(message, (Diagnostic(Severity.ERROR, message, *function.position),)) from error
+
+def _fail(call: ExternalCall, status: int, error: BaseException | None) -> None:
+    """Raise what a function has failed with."""
+    if error is not None and not isinstance(error, Exception):
+        # An interrupt, or the end of the interpreter.
+        raise error
+    reason = f"it returned {status}" if error is None else f"{type(error).__name__}: {error}"
+    message = f"{call.title} failed in '{call.symbol}' of target '{call.target}': {reason}"
+    raise ExternalCallError(message, (Diagnostic(Severity.ERROR, message, *call.position),)) from error

@@ -13,6 +13,7 @@ from qdialect.aot.network import Network, Version, target_titles
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular, read_bytes, write_files
 from qdialect.runtime.bound_call import BoundCall, run_call
+from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
 
@@ -43,16 +44,19 @@ class LoadedExecutable(NativeExecutable):
         kind = _RUN_THREADS if network.threads > 1 else _RUN
         self._address = _address(library, f"{network.name}_{kind}")
         self._workspace = allocated("working memory", network.workspace_bytes)
+        self._externals = ExternalCalls(network.external_calls)
         self._prepare()
 
     def save(self, path: str | Path) -> None:
         write_files({Path(path): read_bytes(self._path, LoadError)})
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
-        # An error that it could return was met when the file was loaded.
+        # Other errors than those of external calls were met when the file was loaded.
         limits = [TEAM_LIMIT] if self.threads > 1 else []
         lists = starts[: len(self.inputs)], starts[len(self.inputs) :]
-        return run_call(self._address, *lists, self._workspace.ctypes.data, limits, (self._workspace, *keep))
+        workspace = self._workspace.ctypes.data
+        bound = run_call(self._address, *lists, workspace, limits, (self._workspace, *keep))
+        return self._externals.checked(bound, workspace)
 
 
 def library_at(path: Path) -> ctypes.CDLL:

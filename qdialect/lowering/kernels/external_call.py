@@ -1,7 +1,7 @@
 """The kernel that calls a C function of another library.
 
-The working memory begins with a few words that all of these kernels use, so that they run one after the other on however
-many threads: the status of the first call that failed, 0 while there is none; the number of the last call; then the
+The working memory begins with a few words that all of these kernels use, so that they run one after the other however
+many threads there are: the status of the first call that failed, 0 before; the number of the last call; then the
 addresses of the arrays. After a failure no other external function is called, and what is computed is of no use.
 """
 
