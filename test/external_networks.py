@@ -36,7 +36,9 @@ def branched() -> ir.Module:
         first = layer(value, 1)
         second, third = layer(first, 2), layer(first, 3)
         joined = add(second, third, "i8")
-        pooled = build(MaxPool2DOp, joined, element="i8", kernel=(2, 2), strides=(2, 2), output_min=-128, output_max=127).output
+        pooled = build(
+            MaxPool2DOp, joined, element="i8", kernel=(2, 2), strides=(2, 2), output_min=-128, output_max=127
+        ).output
         return [layer(pooled, 4), first]
 
     return graph(["tensor<1x7x6x3xi8>"], body)

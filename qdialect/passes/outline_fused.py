@@ -13,7 +13,16 @@ from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp
 from qdialect.dialect.constants import constant_value
 from qdialect.passes.matching import producer
 from qdialect.passes.merge_outlined import merge_outlined
-from qdialect.passes.outlined import EXTERNAL, PARAMETERS, SYMBOL, TARGET, free_name, is_outlined, symbol_for
+from qdialect.passes.outlined import (
+    EXTERNAL,
+    PARAMETERS,
+    SYMBOL,
+    TARGET,
+    free_name,
+    function_of,
+    is_outlined,
+    symbol_for,
+)
 from qdialect.passes.outlining_predicate import Predicate, reason_of, resolved, text_of
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
@@ -35,7 +44,7 @@ class OutlineFused(Pattern[FusedOp]):
         self._target = target
 
     def check(self, op: FusedOp) -> FusedOp | MatchFailure | None:
-        if is_outlined(_function_of(op)):
+        if is_outlined(function_of(op.operation)):
             return None
         reason = self._reason(op)
         return MatchFailure(reason) if reason else op
@@ -52,15 +61,9 @@ class OutlineFused(Pattern[FusedOp]):
         rewriter.replace(op, call.results[0])
 
 
-def _function_of(op: FusedOp) -> ir.Operation:
-    block = op.operation.block
-    assert block is not None, "an op of a function stands in a block"
-    return block.owner.operation
-
-
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:
     """The function that computes `op` from `inputs`; what is constant of `operands` is in its body."""
-    caller = _function_of(op)
+    caller = function_of(op.operation)
     result = op.operation.results[0].type
     with ir.InsertionPoint(caller), op.location:
         type_ = ([value.type for value in inputs], [result])

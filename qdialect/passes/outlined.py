@@ -21,6 +21,13 @@ SYMBOL = "qnn.symbol"
 """The C function of the target's library that computes it."""
 
 
+def function_of(op: ir.Operation) -> ir.Operation:
+    """The function that `op` stands in."""
+    block = op.block
+    assert block is not None, "an op of a function stands in a block"
+    return block.owner.operation
+
+
 def is_outlined(function: ir.Operation) -> bool:
     """Whether a function was outlined, and its body is here."""
     return EXTERNAL in function.attributes and len(function.regions[0].blocks) == 1

@@ -149,7 +149,7 @@ def test_an_executable_computes_again_after_a_failure(called: ir.Module) -> None
         return compute(function, *arrays)
 
     executable, inputs = qdialect.compile(called, externals={"npu": sometimes}), random_inputs(called)
-    with pytest.raises(qdialect.ExternalCallError, match="main_fused_conv2d_1.*try again"):
+    with pytest.raises(qdialect.ExternalCallError, match=r"main_fused_conv2d_1.*try again"):
         executable(*inputs)
     for found, wanted in zip(executable(*inputs), interpreter.run(called, inputs), strict=True):
         np.testing.assert_array_equal(found, wanted)
