@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from qdialect.diagnostics import (
         CompileError,
         Diagnostic,
+        ExternalCallError,
         ImportModelError,
         InputError,
         LoadError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from qdialect.dialect import build
+    from qdialect.externals.function import ExternalFunction
     from qdialect.fallback import Fallback, FallbackWarning
     from qdialect.model_files import read_model
     from qdialect.passes.pass_base import CompositePass, Pass
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from qdialect.passes.registry import register as register_pass
     from qdialect.pipeline import PassManager
     from qdialect.runtime import Executable
+    from qdialect.runtime.external_bindings import External
 
     __version__: str
 
@@ -55,6 +58,7 @@ def compile(
     trust: bool = False,
     signature: str = "",
     fallback: Fallback | None = None,
+    externals: Mapping[str, External] = MappingProxyType({}),
 ) -> Executable:
     """Compile a model for a CPU::
 
@@ -76,6 +80,9 @@ def compile(
       fallback: what is done with what cannot be compiled of a model file. By default the model's own framework runs it,
         where that is installed, and a `FallbackWarning` names the nodes and their share of the products;
         ``"framework"`` does so without a warning, and ``"none"`` refuses such a model.
+      externals: who computes the functions that ``qnn-outline-fused`` has handed to a target, by the target's name: the
+        path of a shared library with their symbols, or a function ``f(function, *arrays)`` that gets an
+        `ExternalFunction` and read-only arrays and returns the result. A model that needs it is compiled as a whole.
 
     Where inputs leave extents open, the result compiles itself for other extents when it is called with them, and
     `for_shape` does so before.
@@ -83,7 +90,9 @@ def compile(
     Raises:
       ParseError: a ``.mlir`` or ``.mlirbc`` file cannot be read or is not a valid module.
       ImportModelError: the model file cannot be read, is damaged, or has unsupported operators; each is a note.
-      CompileError: the module cannot be lowered, or this machine cannot execute `target` or so many threads.
+      CompileError: the module cannot be lowered, this machine cannot execute `target` or so many threads, or
+        `externals` lacks a function.
+      LoadError: a library of `externals` cannot be loaded.
     """
     with LATE_IMPORTS:
         from qdialect.compilation import compile_model
@@ -98,6 +107,7 @@ def compile(
         trust=trust,
         signature=signature,
         fallback=fallback,
+        externals=externals,
     )
 
 
@@ -148,7 +158,7 @@ _LOADED_LATE = {
     **dict.fromkeys(
         (
             *("CompileError", "Diagnostic", "ImportModelError", "InputError", "LoadError", "ParseError", "PassError"),
-            *("PipelineError", "QDialectError", "Severity", "VerificationError"),
+            *("ExternalCallError", "PipelineError", "QDialectError", "Severity", "VerificationError"),
         ),
         "qdialect.diagnostics",
     ),
@@ -157,6 +167,7 @@ _LOADED_LATE = {
         ("MatchFailure", "Pattern", "PatternPass", "Rewriter", "explain_matches"), "qdialect.passes.pattern"
     ),
     "build": "qdialect.dialect",
+    "ExternalFunction": "qdialect.externals.function",
     "Executable": "qdialect.runtime",
     "FallbackWarning": "qdialect.fallback",
     "PassManager": "qdialect.pipeline",
@@ -171,6 +182,8 @@ __all__ = [
     "CompositePass",
     "Diagnostic",
     "Executable",
+    "ExternalCallError",
+    "ExternalFunction",
     "FallbackWarning",
     "ImportModelError",
     "InputError",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from qdialect._mlir import ir
 from qdialect.fallback import Fallback, FallbackWarning, compile_file, summary
-from qdialect.model_files import ImportOptions, open_shapes
+from qdialect.model_files import ImportOptions, open_shapes, read_model
 from qdialect.runtime import Executable, compile_module
+from qdialect.runtime.external_bindings import External
 from qdialect.shaped import ShapedExecutable
 
 
@@ -25,10 +26,14 @@ def compile_model(
     trust: bool,
     signature: str,
     fallback: Fallback | None,
+    externals: Mapping[str, External],
 ) -> Executable:
     """A model file or a module as an executable; the arguments are those of `qdialect.compile`."""
     if isinstance(model, ir.Module):
-        return compile_module(model, target=target, threads=threads)
+        return compile_module(model, target=target, threads=threads, externals=externals)
+    if externals:
+        module = read_model(model, ImportOptions(batch, dims, profile, trust, signature))
+        return compile_module(module, target=target, threads=threads, externals=externals)
 
     def compiled(options: ImportOptions) -> Executable:
         return compile_file(path, options, target=target, threads=threads, fallback=fallback)

@@ -119,3 +119,9 @@ class InputError(QDialectError):
 
 class LoadError(QDialectError):
     """A file is not a compiled network that this machine can load."""
+
+
+class ExternalCallError(QDialectError):
+    """A function of another library that a compiled network calls has failed."""
+
+    tells_all = True

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from qdialect._mlir import ir, llvm
+from qdialect.aot.entry_points import FUNCTIONS
 from qdialect.aot.linking import shared_library
 from qdialect.aot.module import module_of
 from qdialect.aot.network import Network, Version, checked_name
 from qdialect.aot.object_file import object_file
-from qdialect.diagnostics import CompileError
+from qdialect.diagnostics import CompileError, InputError
+from qdialect.externals.function import ExternalFunction
 from qdialect.lowering.lowered import Lowered
 from qdialect.target import Target
 
@@ -25,6 +27,8 @@ class Artifact:
 
     network: Network
     module: ir.Module
+    externals: tuple[ExternalFunction, ...]
+    """The functions of other libraries, one for each call."""
 
     @cached_property
     def object(self) -> bytes:
@@ -61,8 +65,20 @@ def artifact_of(name: str, targets: Sequence[Target], lowered: Sequence[Lowered]
         raise CompileError("code with a clock is for profiles, and cannot be written into a file")
     versions = tuple(_version(target, one) for target, one in zip(targets, lowered, strict=True))
     threads = max(one.threads for one in lowered)
-    network = Network(checked_name(name), first.inputs, first.outputs, threads, versions)
-    return Artifact(network, module_of(network, targets, lowered))
+    functions = first.external_functions()
+    calls = tuple(function.call for function in functions)
+    network = Network(checked_name(name), first.inputs, first.outputs, threads, versions, calls)
+    _check_symbols(network)
+    return Artifact(network, module_of(network, targets, lowered), functions)
+
+
+def _check_symbols(network: Network) -> None:
+    """Raise `InputError` where a function of another library is called as one of the network's own."""
+    own = {f"{network.name}_{function}" for function in FUNCTIONS}
+    for call in network.external_calls:
+        if call.symbol in own:
+            wanted = f"name of a network that calls '{call.symbol}' must be another one"
+            raise InputError(f"{wanted}, but got '{network.name}'")
 
 
 def _version(target: Target, lowered: Lowered) -> Version:

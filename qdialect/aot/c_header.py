@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from qdialect.aot.c_externals import network_text, shared_text
 from qdialect.aot.c_text import quoted
 from qdialect.aot.errors import Error
 from qdialect.aot.network import ALIGNMENT, Network
-from qdialect.aot.record import ABI_VERSION, DTYPES, HAS_SCALE, HAS_ZERO_POINT
+from qdialect.aot.record import ABI_VERSION
+from qdialect.externals.function import ExternalFunction
 from qdialect.interface import Port
+from qdialect.records import DTYPES, HAS_SCALE, HAS_ZERO_POINT
 
 _SHARED = """\
 /* What all networks share. */
@@ -108,8 +111,11 @@ const char *{name}_strerror(int error);
 """
 
 
-def c_header(network: Network, generator: str) -> str:
-    """The text of the header; `generator` is the program that writes it."""
+def c_header(network: Network, generator: str, externals: Sequence[ExternalFunction] = ()) -> str:
+    """The text of the header; `generator` is the program that writes it.
+
+    `externals` are the functions of other libraries, one for each call.
+    """
     name, macro = network.name, network.name.upper()
     ports = [*_described("input", network.inputs), *_described("output", network.outputs)]
     versions = [
@@ -144,10 +150,30 @@ def c_header(network: Network, generator: str) -> str:
             "#endif",
             "",
             _OWN.format(name=name, macro=macro) + threads + _END.format(name=name),
+            *([network_text(name, externals)] if externals else []),
             "#ifdef __cplusplus",
             "}",
             "#endif",
             "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def external_header() -> str:
+    """The text of a header for libraries that compute ops of networks; it goes together with those of networks."""
+    return "\n".join(
+        [
+            "/* What a library is told that computes ops of networks: qdialect_external. */",
+            "#ifndef QDIALECT_EXTERNAL_H",
+            "#define QDIALECT_EXTERNAL_H",
+            "",
+            "#include <stddef.h>",
+            "#include <stdint.h>",
+            "",
+            _shared(),
+            shared_text(),
             "#endif",
             "",
         ]

@@ -16,6 +16,8 @@ from qdialect.target import Target
 
 RUN = "run"
 RUN_THREADS = "run_threads"
+FUNCTIONS = (RUN, RUN_THREADS, "network", "workspace_size", "version", "strerror")
+"""What stands behind the network's name in the public functions."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,23 @@ def _run(network: Network, kind: str, symbol: str, body: Body) -> str:
             f"  %constants = llvm.mlir.addressof @{body.constants} : !llvm.ptr",
             *limits,
             f"  llvm.call @{body.symbol}({', '.join(arguments)}) : ({', '.join(['!llvm.ptr'] * len(arguments))}) -> ()",
+            *(_external_check() if network.external_calls else []),
             *_returned(Error.OK),
             "}",
         ]
     )
+
+
+def _external_check() -> list[str]:
+    """The workspace begins with what the first function of another library that failed has returned."""
+    return [
+        "  %status = llvm.load %workspace : !llvm.ptr -> i64",
+        '  %has_failed = llvm.icmp "ne" %status, %zero : i64',
+        "  llvm.cond_br %has_failed, ^failed, ^done",
+        "^failed:",
+        *_returned(Error.EXTERNAL),
+        "^done:",
+    ]
 
 
 def _limit(network: Network, kind: str) -> list[str]:

@@ -15,6 +15,7 @@ class Error(IntEnum):
     NULL = 2
     ALIGNMENT = 3
     THREADS = 4
+    EXTERNAL = 5
 
 
 UNKNOWN = "unknown error"
@@ -29,4 +30,5 @@ def messages(network: Network) -> tuple[str, ...]:
         "inputs, outputs, each of their entries and the workspace must not be null",
         f"the address of the workspace must be a multiple of {ALIGNMENT}",
         "threads must be at least 1",
+        "a function of another library that the network calls has failed",
     )

@@ -34,7 +34,9 @@ def shared_library(code: bytes, network: Network, file_name: str) -> bytes:
         options = [
             *("-shared", "-nostartfiles", "-Wl,--version-script=symbols.map", f"-Wl,-soname,{file_name}"),
             f"-Wl,--defsym={DESCRIPTION}={network.name}_network",
-            *("-Wl,--no-undefined", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
+            # The functions of other libraries are found when the network is linked or loaded with these.
+            *([] if network.external_calls else ["-Wl,--no-undefined"]),
+            *("-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack", "-Wl,--as-needed"),
             *("-o", "network.so", "network.o", *(["-fopenmp"] if network.threads > 1 else []), "-lm"),
         ]
         _run([*command, *options], folder)

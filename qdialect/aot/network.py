@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdialect.diagnostics import InputError
+from qdialect.externals.function import ExternalCall
 from qdialect.interface import KernelCall, Port
 
 ALIGNMENT = 64
@@ -43,6 +44,8 @@ class Network:
     threads: int
     versions: tuple[Version, ...]
     """Those with the most features first."""
+    external_calls: tuple[ExternalCall, ...] = ()
+    """The calls of functions of other libraries, in order."""
 
     @property
     def workspace_bytes(self) -> int:

@@ -10,7 +10,6 @@ from qdialect._mlir import ExecutionEngine, ir
 from qdialect.aot import elf
 from qdialect.context import captured_diagnostics
 from qdialect.diagnostics import CompileError
-from qdialect.lowering.to_gomp import SYMBOLS
 
 OPTIMIZATION_LEVEL = 3
 
@@ -28,7 +27,7 @@ def object_file(module: ir.Module, entry: str) -> bytes:
     with captured_diagnostics(module.context) as said, tempfile.TemporaryDirectory() as folder:
         try:
             engine = ExecutionEngine(module, opt_level=OPTIMIZATION_LEVEL, enable_object_dump=True, enable_pic=True)
-            for symbol in SYMBOLS:
+            for symbol in _declared(module):
                 engine.raw_register_runtime(symbol, ctypes.c_void_p(_ANYWHERE))
             # All of the module is compiled with it.
             engine.raw_lookup(entry)
@@ -38,3 +37,9 @@ def object_file(module: ir.Module, entry: str) -> bytes:
         except (RuntimeError, OSError) as error:
             raise CompileError("module cannot be turned into machine code", tuple(said)) from error
     return elf.ordinary(code, lambda name: name.startswith(_WRAPPER))
+
+
+def _declared(module: ir.Module) -> list[str]:
+    """The functions that other libraries have."""
+    found = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
+    return [ir.StringAttr(op.attributes["sym_name"]).value for op in found if not len(op.regions[0].blocks)]

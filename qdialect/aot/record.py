@@ -7,7 +7,6 @@ pages. At its end stand details for tools as JSON: the reports of `Executable` n
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,51 +15,26 @@ import numpy as np
 
 from qdialect.aot.network import Network, Version
 from qdialect.diagnostics import LoadError
+from qdialect.externals.function import ExternalCall
 from qdialect.interface import KernelCall, Port
+from qdialect.records import TENSOR, Tail, tensor
 
 MAGIC = b"qdialect"
 ABI_VERSION = 1
 """Of the C interface. It grows where a caller that was compiled before would be wrong about it."""
 
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32")
-"""NumPy's names of the element types, in the order of their numbers, which start at 1."""
-
-HAS_SCALE, HAS_ZERO_POINT = 1, 2
-"""Bits of `quantization` of a tensor."""
-
 # magic, abi_version, size, input_count, output_count, inputs, outputs, name, details, threads, versions, workspace_size
 _NETWORK = struct.Struct("<8s10IQ")
-# size, scale, zero_point, quantization, dtype, rank, shape, name, reserved
-_TENSOR = struct.Struct("<Qdq6I")
-
-
-class _Tail:
-    """What stands behind the tensors: shapes and texts, by their offsets."""
-
-    def __init__(self, start: int) -> None:
-        self._start = start
-        self.content = bytearray()
-
-    def add(self, data: bytes, alignment: int = 1) -> int:
-        """The offset of `data` from the start of the record."""
-        self.content.extend(bytes(-len(self.content) % alignment))
-        self.content.extend(data)
-        return self._start + len(self.content) - len(data)
-
-    def text(self, text: str) -> int:
-        """The offset of `text` as UTF-8 that ends with a zero byte."""
-        # A name is anything: one that is not Unicode, or has a zero, must not break a caller that reads it.
-        return self.add(text.encode(errors="backslashreplace").replace(b"\0", b"\\x00") + b"\0")
 
 
 def written(network: Network) -> bytes:
     """The record of `network`, little-endian."""
     ports = [*network.inputs, *network.outputs]
-    tail = _Tail(_NETWORK.size + _TENSOR.size * len(ports))
-    tensors = b"".join(_tensor(port, tail) for port in ports)
+    tail = Tail(_NETWORK.size + TENSOR.size * len(ports))
+    tensors = b"".join(tensor(port, tail) for port in ports)
     name, details = tail.text(network.name), tail.text(json.dumps(_tree(network), separators=(",", ":")))
     counts = len(network.inputs), len(network.outputs)
-    starts = _NETWORK.size, _NETWORK.size + _TENSOR.size * counts[0]
+    starts = _NETWORK.size, _NETWORK.size + TENSOR.size * counts[0]
     size = _NETWORK.size + len(tensors) + len(tail.content)
     numbers = (ABI_VERSION, size, *counts, *starts, name, details, network.threads, len(network.versions))
     return _NETWORK.pack(MAGIC, *numbers, network.workspace_bytes) + tensors + bytes(tail.content)
@@ -89,14 +63,6 @@ def read(record: bytes) -> Network:
         raise LoadError(f"description of the network is damaged: {type(error).__name__}: {error}") from error
 
 
-def _tensor(port: Port, tail: _Tail) -> bytes:
-    shape = tail.add(struct.pack(f"<{len(port.shape)}q", *port.shape), alignment=8)
-    quantization = HAS_SCALE * (port.scale is not None) | HAS_ZERO_POINT * (port.zero_point is not None)
-    size = math.prod(port.shape) * port.dtype.itemsize
-    numbers = (quantization, DTYPES.index(port.dtype.name) + 1, len(port.shape), shape, tail.text(port.name), 0)
-    return _TENSOR.pack(size, port.scale or 0.0, port.zero_point or 0, *numbers)
-
-
 def _tree(network: Network) -> Mapping[str, Any]:
     return {
         "name": network.name,
@@ -104,6 +70,7 @@ def _tree(network: Network) -> Mapping[str, Any]:
         "inputs": [_port_tree(port) for port in network.inputs],
         "outputs": [_port_tree(port) for port in network.outputs],
         "versions": [_version_tree(version) for version in network.versions],
+        "externals": [[call.title, call.target, call.symbol, call.location] for call in network.external_calls],
     }
 
 
@@ -124,7 +91,9 @@ def _version_tree(version: Version) -> Mapping[str, Any]:
 
 def _network(tree: Mapping[str, Any]) -> Network:
     inputs, outputs = (tuple(_port(*port) for port in tree[kind]) for kind in ("inputs", "outputs"))
-    return Network(tree["name"], inputs, outputs, tree["threads"], tuple(map(_version, tree["versions"])))
+    versions = tuple(map(_version, tree["versions"]))
+    calls = tuple(ExternalCall(*call) for call in tree["externals"])
+    return Network(tree["name"], inputs, outputs, tree["threads"], versions, calls)
 
 
 def _port(name: str, shape: Sequence[int], dtype: str, scale: float | None, zero_point: int | None) -> Port:

@@ -140,7 +140,7 @@ def _with_headers(artifact: Artifact, path: Path) -> dict[Path, bytes]:
     generator = f"{PROGRAM} {qdialect.__version__}"
     header, cpp = (path.with_suffix(suffix) for suffix in _HEADERS)
     return {
-        header: c_header(artifact.network, generator).encode(),
+        header: c_header(artifact.network, generator, artifact.externals).encode(),
         cpp: cpp_header(artifact.network, header.name, generator).encode(),
     }
 

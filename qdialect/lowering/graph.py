@@ -6,8 +6,9 @@ copy for padding: consumers say beforehand which halo they read through, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,7 +104,11 @@ class Padding:
 class GraphLowering:
     """The state of lowering one function."""
 
-    def __init__(self, function: ir.Operation, strategy: Strategy) -> None:
+    def __init__(
+        self, function: ir.Operation, strategy: Strategy, handed_off: Mapping[str, ir.Operation] = MappingProxyType({})
+    ) -> None:
+        """`handed_off` are functions that other libraries compute, by name."""
+        self.handed_off = handed_off
         block = function.regions[0].blocks[0]
         self._operations = [op.operation for op in block.operations]
         self._arguments = list(block.arguments)

@@ -182,6 +182,37 @@ class KernelText:
         """`index` times a constant."""
         return self._define(f"arith.muli {index}, {self.constant(factor, 'index')} : index", "index")
 
+    def address(self, buffer: Buffer) -> Value:
+        """Where a buffer starts, as an i64; whoever gets it may read and write all of the buffer."""
+        self._seen[buffer].add(None)
+        start = self._define(f"memref.extract_aligned_pointer_as_index {buffer.name} : {buffer.type} -> index", "index")
+        return self._define(f"arith.index_cast {start} : index to i64", "i64")
+
+    def offset(self, address: Value, count: int) -> Value:
+        """The address `count` bytes behind `address`."""
+        return self._define(f"arith.addi {address}, {self.constant(count, 'i64')} : i64", "i64")
+
+    def put(self, table: Buffer, index: int, value: Value) -> None:
+        """Write an entry of a table."""
+        self._seen[table].add(None)
+        self._lines.append(f"memref.store {value}, {table.name}[{self.constant(index, 'index')}] : {table.type}")
+
+    @contextmanager
+    def when_zero(self, value: Value) -> Generator[None]:
+        """A branch around what is written inside the `with`, which runs where `value` is 0."""
+        zero = self.constant(0, value.type)
+        is_zero = self._define(f"arith.cmpi eq, {value}, {zero} : {value.type}", "i1")
+        self._lines.append(f"scf.if {is_zero} {{")
+        yield
+        self._lines.append("}")
+
+    def external_call(self, symbol: str, arguments: Sequence[Value]) -> Value:
+        """Call a C function of another library, which returns an int; it as an i64."""
+        types = ", ".join(argument.type for argument in arguments)
+        names = ", ".join(map(str, arguments))
+        result = self._define(f"func.call @{symbol}({names}) : ({types}) -> i32", "i32")
+        return self._define(f"arith.extsi {result} : i32 to i64", "i64")
+
     def _define(self, text: str, type_: str) -> Value:
         name = self.fresh()
         self._lines.append(f"{name} = {text}")

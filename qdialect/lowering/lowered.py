@@ -9,6 +9,7 @@ From phase `linalg` on a module is a program that needs nothing beside it. Its a
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from qdialect._mlir import ir
 from qdialect.diagnostics import CompileError
 from qdialect.dialect.constants import elements_array
 from qdialect.dialect.type_constraints import NUMPY_DTYPES, dtype_of, shape_of
+from qdialect.externals import record as external_record
+from qdialect.externals.function import ExternalFunction
 from qdialect.interface import KernelCall, Port
 from qdialect.lowering import attribute_tree
 from qdialect.lowering.attribute_tree import Tree
@@ -57,6 +60,16 @@ class Lowered:
     """Whether `main` takes an array of one int64 more than calls, for the cycle counter before each and at the end."""
     threads: int = 1
     """Number of threads that `main` is divided among."""
+    externals: tuple[tuple[int, int], ...] = ()
+    """Offset and bytes, among the constants, of the record of each function of another library that is called."""
+
+    def external_functions(self) -> tuple[ExternalFunction, ...]:
+        """The functions of other libraries that are called; raises `CompileError` where a record is damaged."""
+        try:
+            records = [self.constants[start : start + size].tobytes() for start, size in self.externals]
+            return tuple(map(external_record.read, records))
+        except (ValueError, IndexError, struct.error) as error:
+            raise error_at_module(self.module, f"record of an external function is damaged: {error}") from error
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -155,6 +168,7 @@ def _tree(lowered: Lowered) -> Tree:
         "arena_bytes": lowered.arena_bytes,
         "buffers": lowered.buffers,
         "clocked": lowered.clocked,
+        "externals": lowered.externals,
         "inputs": [_port_tree(port) for port in lowered.inputs],
         "live_bytes": lowered.live_bytes,
         "outputs": [_port_tree(port) for port in lowered.outputs],
@@ -208,6 +222,7 @@ def _lowered(module: ir.Module, tree: Mapping[str, Any]) -> Lowered:
         kernels=len({call.kernel for call in calls}),
         clocked=bool(tree["clocked"]),
         threads=_size(tree["threads"]),
+        externals=tuple((_size(start), _size(size)) for start, size in tree["externals"]),
     )
 
 

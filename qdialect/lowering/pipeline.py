@@ -40,7 +40,7 @@ class _Settings:
 
 # What leads to each phase from the one before.
 _PASSES: Mapping[Phase, Callable[[_Settings], Sequence[Pass]]] = {
-    Phase.FUSED: lambda settings: [InlineOutlinedPass(), FuseQnnPass()],
+    Phase.FUSED: lambda settings: [InlineOutlinedPass(keep_handed_off=True), FuseQnnPass()],
     Phase.LINALG: lambda settings: [ToLinalgPass(settings.target.name, settings.clocked)],
     Phase.VECTOR: lambda settings: [
         ToVectorPass(),
@@ -82,7 +82,7 @@ def lower(
         _check_agreement(module, target, threads, clocked)
         _run([ToThreadsPass(threads)] if start is Phase.VECTOR and _can_be_divided(module, threads) else [], copy)
     else:
-        _run([InlineOutlinedPass()], copy)
+        _run([InlineOutlinedPass(keep_handed_off=True)], copy)
         # Raises where there is no such function, or one of several blocks.
         main_function(copy)
     for phase, passes in passes_between(start, until, target, threads=threads, clocked=clocked):

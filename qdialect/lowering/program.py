@@ -38,7 +38,7 @@ class BufferSlot:
     """Where a buffer is: in the arena, in the array of a user's input or output, or among the constants."""
 
     kind: str
-    """``arena``, ``input``, ``output`` or ``constant``."""
+    """``arena``, ``input``, ``output``, ``constant`` or ``words``, which the working memory begins with."""
     index: int
     """Its number, or its offset in the constants' block."""
     storage: Storage
@@ -142,6 +142,12 @@ class Program:
     """Where the op stands that the next calls compute."""
     packed_weights: dict[Data, int] = field(default_factory=dict[Data, int])
     """Where weights lie among the constants, and their bytes."""
+    externals: list[Data] = field(default_factory=list[Data])
+    """Where the records of functions of other libraries lie among the constants, a record for each call."""
+    symbols: dict[str, str] = field(default_factory=dict[str, str])
+    """The target of each function of another library."""
+    words: int = 0
+    """How many i64 the working memory begins with: those by which external functions are called."""
     _arena: list[Storage] = field(default_factory=list[Storage])
     _constants: bytearray = field(default_factory=bytearray)
     _known: dict[tuple[str, bytes], Data] = field(default_factory=dict[tuple[str, bytes], Data])
@@ -225,9 +231,13 @@ class Program:
         """
         offsets, size = plan_arena(self.lifetimes(), ALIGNMENT)
         size += SLACK if size else 0
+        words = -(-self.words * ELEMENT_BYTES["i64"] // ALIGNMENT) * ALIGNMENT
+        offsets, size = [offset + words for offset in offsets], size + words
         names = self.kernel_names()
         kernels = [text.replace("@KERNEL", f"@{name}") for name, text in zip(names, self.kernels, strict=True)]
-        return "\n".join(["module {", *kernels, _Main(self, offsets, size, clocked).text(), "}"]), size
+        main = _Main(self, offsets, size, clocked).text()
+        declared = [f"func.func private @{symbol}(i64, i64, i64) -> i32" for symbol in self.symbols]
+        return "\n".join(["module {", *kernels, main, *declared, "}"]), size
 
 
 def _function_name(number: int, nodes: Sequence[str]) -> str:
@@ -294,7 +304,8 @@ class _Main:
             source = f"%constants[%o][] : memref<{max(self._program.constants_bytes, 1)}xi8>"
             return self._view(source, actual.index + actual.offset * ELEMENT_BYTES[element], element, length)
         source = f"%arena[%o][] : memref<{max(self._arena, 1)}xi8>"
-        start = self._offsets[actual.index] + actual.offset * ELEMENT_BYTES[element]
+        first = 0 if actual.kind == "words" else self._offsets[actual.index]
+        start = first + actual.offset * ELEMENT_BYTES[element]
         return self._view(source, start, element, length)
 
     def _view(self, source: str, offset: int, element: str, length: int) -> tuple[str, str]:

@@ -9,11 +9,13 @@ from qdialect._mlir import ir
 from qdialect.dialect.type_constraints import TypeConstraint
 from qdialect.lowering import handlers, lowered
 from qdialect.lowering.errors import error_at
+from qdialect.lowering.functions import has_body
 from qdialect.lowering.graph import GraphLowering
 from qdialect.lowering.lowered import Lowered
 from qdialect.lowering.program import Program
 from qdialect.lowering.storage import STORAGE_ELEMENTS
 from qdialect.lowering.strategy import strategy_of
+from qdialect.passes.outlined import handed_off, is_handed_off
 from qdialect.target import Target
 
 _STORABLE = TypeConstraint(tuple(STORAGE_ELEMENTS))
@@ -30,7 +32,7 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
     function = main_function(module)
     inputs, outputs = lowered.ports(function, "arg"), lowered.ports(function, "res")
     with module.context, ir.Location.unknown():
-        program = GraphLowering(function, strategy_of(target)).run()
+        program = GraphLowering(function, strategy_of(target), handed_off(module)).run()
         text, arena = program.render(clocked)
     kernels = context.parse_generated(text, module.context, "kernels")
     _locate(kernels, program)
@@ -47,13 +49,15 @@ def qnn_to_linalg(module: ir.Module, target: Target, clocked: bool = False) -> N
         buffers=program.buffers(),
         kernels=len(program.kernels),
         clocked=clocked,
+        externals=tuple((data.offset, data.length) for data in program.externals),
     )
     lowered.write(found, target.name)
 
 
 def _locate(kernels: ir.Module, program: Program) -> None:
     """Say of each call, and of each kernel with all of its ops, where the op of the model stands."""
-    *functions, main = [op.operation for op in kernels.body.operations]
+    # Behind them stand the declarations of functions of other libraries.
+    *functions, main = [op.operation for op in kernels.body.operations if has_body(op.operation)]
     calls = [op.operation for op in main.regions[0].blocks[0].operations if op.operation.name == "func.call"]
     for call, found in zip(calls, program.calls, strict=True):
         _set_locations([call], found.location)
@@ -87,7 +91,8 @@ def _replace_body(module: ir.Module, source: ir.Module) -> None:
 
 def main_function(module: ir.Module) -> ir.Operation:
     """The function to compile: `main`, or the only one; raises `CompileError`."""
-    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    found = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    functions = [function for function in found if not is_handed_off(function)]
     named = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main"]
     chosen = named or functions
     if len(chosen) != 1:

@@ -10,6 +10,7 @@ from qdialect._mlir import ir
 from qdialect.dialect import CONTRACTION_CLASSES, AnyFused, build
 from qdialect.dialect.stages.stage_base import Stage
 from qdialect.dialect.type_constraints import element_of
+from qdialect.passes.outlined import function_of, is_handed_off
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import all_passes, register
 from qdialect.passes.stage_decomposition import DECOMPOSITIONS
@@ -21,7 +22,9 @@ class DecomposeFused(Pattern[AnyFused]):
     name: ClassVar[str] = "decompose-fused"
     roots: ClassVar[tuple[str, ...]] = tuple(fused.OPERATION_NAME for fused in CONTRACTION_CLASSES)
 
-    def check(self, op: AnyFused) -> AnyFused | MatchFailure:
+    def check(self, op: AnyFused) -> AnyFused | MatchFailure | None:
+        if is_handed_off(function_of(op.operation)):
+            return None
         for placed in op.stages():
             reason = _obstacle(op, placed.stage)
             if reason:
@@ -55,7 +58,8 @@ class DecomposeFusedPass(PatternPass):
     """Take fused ops apart into a contraction and an op for each stage, for a target that lacks them.
 
     `requantize` becomes `qnn.requantize`, `clamp` `qnn.clip`, `add` `qnn.add` and `lut` `qnn.lut`; stages of f32 values
-    become `qnn.dequantize`, upstream float ops and `qnn.quantize`.
+    become `qnn.dequantize`, upstream float ops and `qnn.quantize`.  What `qnn-outline-fused` has handed to a
+    target stays fused.
     """
 
     name: ClassVar[str] = "qnn-decompose-fused"

@@ -22,7 +22,7 @@ from qdialect.dialect.stages.sum import SumStage
 from qdialect.dialect.type_constraints import dtype_of, element_of, range_of, shape_of
 from qdialect.passes.f32_stage import channel_values, contraction_behind, multiplier_of
 from qdialect.passes.float_chains import match_activation
-from qdialect.passes.matching import differences, not_constant, producer, second_use
+from qdialect.passes.matching import differences, not_fused_at_run_time, producer, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.tabulate import is_eight_bit, uniform_value
@@ -213,7 +213,7 @@ def _contraction_obstacle(epilogue: _Epilogue, contraction: AnyContraction) -> s
         return shared
     if contraction.bias is not None and epilogue.bias is not None:
         return "must have one bias, but there is one of integers and one of f32 values"
-    return not_constant(contraction)
+    return not_fused_at_run_time(contraction)
 
 
 def _operands(value: ir.Value) -> list[ir.Value]:

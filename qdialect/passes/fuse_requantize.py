@@ -14,7 +14,7 @@ from qdialect.dialect.constants import constant
 from qdialect.dialect.epilogue import PlacedStage
 from qdialect.dialect.stages.requantize import RequantizeStage
 from qdialect.dialect.type_constraints import element_of, shape_of
-from qdialect.passes.matching import differences, not_constant, producer, scale_difference, second_use
+from qdialect.passes.matching import differences, not_fused_at_run_time, producer, scale_difference, second_use
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 from qdialect.passes.stage_decomposition import decomposes, quantized
@@ -35,7 +35,7 @@ class FuseRequantize(Pattern[AnyContraction]):
             second_use(contraction.output)
             or _wide_result(op)
             or _parameter_mismatch(contraction, op)
-            or not_constant(contraction)
+            or not_fused_at_run_time(contraction)
         )
         return MatchFailure(reason) if reason else contraction
 

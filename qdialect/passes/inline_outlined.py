@@ -16,11 +16,13 @@ from qdialect.passes.registry import register
 class InlineOutlinedPass(Pass):
     """Replace calls of functions with `qnn.external` by their bodies, and erase the functions.
 
-    Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.
+    Undoes `qnn-outline-fused`: what no external code generator has taken is compiled as any other op.  With
+    `keep_handed_off`, as compilation has it, functions that go to a target stay.
     """
 
     name: ClassVar[str] = "qnn-inline-outlined"
+    keep_handed_off: bool = False
 
     def run(self, module: ir.Module) -> None:
         with module.context:
-            inline_outlined(module)
+            inline_outlined(module, self.keep_handed_off)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from qdialect._mlir import ir
-from qdialect.dialect import AnyContraction, MatMulOp, QnnOp, build
+from qdialect.dialect import AnyContraction, ConvTranspose2DOp, MatMulOp, QnnOp, build
 from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import element_of
 from qdialect.quant_math import QuantParams, same_scale
@@ -66,6 +67,19 @@ def same_quantization(first: QuantParams, second: QuantParams) -> bool:
 def not_constant(contraction: AnyContraction) -> str | None:
     """Which operand that must be constant is not, as a reason: the bias, the weight but that of a `qnn.matmul`."""
     names = ("bias",) if isinstance(contraction, MatMulOp) else ("weight", "bias")
+    return _first_not_constant(contraction, names)
+
+
+def not_fused_at_run_time(contraction: AnyContraction) -> str | None:
+    """Which operand that must be constant in a fused op is not, as a reason.
+
+    It is the bias, and the weight of a `qnn.conv_transpose2d`.
+    """
+    names = ("weight", "bias") if isinstance(contraction, ConvTranspose2DOp) else ("bias",)
+    return _first_not_constant(contraction, names)
+
+
+def _first_not_constant(contraction: AnyContraction, names: Sequence[str]) -> str | None:
     for name in names:
         value = getattr(contraction, name)
         if value is not None and constant_value(value) is None:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 from qdialect._mlir import func, ir
+from qdialect.diagnostics import PipelineError
 from qdialect.dialect import FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp, FusedOp
 from qdialect.dialect.constants import constant_value
 from qdialect.passes.matching import producer
-from qdialect.passes.outlined import EXTERNAL, PARAMETERS, is_outlined
+from qdialect.passes.merge_outlined import merge_outlined
+from qdialect.passes.outlined import (
+    EXTERNAL,
+    PARAMETERS,
+    SYMBOL,
+    TARGET,
+    free_name,
+    function_of,
+    is_outlined,
+    symbol_for,
+)
+from qdialect.passes.outlining_predicate import Predicate, reason_of, resolved, text_of
 from qdialect.passes.pattern import MatchFailure, Pattern, PatternPass, Rewriter
 from qdialect.passes.registry import register
 
-Predicate = Callable[[FusedOp], str | None]
-"""Why a code generator does not take a fused op; None where it takes it."""
+_TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 class OutlineFused(Pattern[FusedOp]):
@@ -26,37 +38,37 @@ class OutlineFused(Pattern[FusedOp]):
         op_class.OPERATION_NAME for op_class in (FusedConv2DOp, FusedConvTranspose2DOp, FusedDenseOp, FusedMatMulOp)
     )
 
-    def __init__(self, predicate: Predicate | None = None) -> None:
-        self._predicate = predicate
+    def __init__(self, reason: Callable[[FusedOp], str | None], target: str) -> None:
+        """`reason` says why an op stays."""
+        self._reason = reason
+        self._target = target
 
     def check(self, op: FusedOp) -> FusedOp | MatchFailure | None:
-        if is_outlined(_function_of(op)):
+        if is_outlined(function_of(op.operation)):
             return None
-        reason = self._predicate(op) if self._predicate else None
+        reason = self._reason(op)
         return MatchFailure(reason) if reason else op
 
     def rewrite(self, op: FusedOp, match: FusedOp, rewriter: Rewriter) -> None:
         operands = list(op.operation.operands)
         inputs = list(dict.fromkeys(value for value in operands if constant_value(value) is None))
         outlined = _outlined(op, operands, inputs)
+        if self._target:
+            outlined.attributes[TARGET] = ir.StringAttr.get(self._target)
+            outlined.attributes[SYMBOL] = ir.StringAttr.get(symbol_for(self._target, op.operation.name))
         with rewriter.before(op):
             call = func.CallOp(outlined, inputs)
         rewriter.replace(op, call.results[0])
 
 
-def _function_of(op: FusedOp) -> ir.Operation:
-    block = op.operation.block
-    assert block is not None, "an op of a function stands in a block"
-    return block.owner.operation
-
-
 def _outlined(op: FusedOp, operands: Sequence[ir.Value], inputs: Sequence[ir.Value]) -> func.FuncOp:
     """The function that computes `op` from `inputs`; what is constant of `operands` is in its body."""
-    caller = _function_of(op)
+    caller = function_of(op.operation)
     result = op.operation.results[0].type
     with ir.InsertionPoint(caller), op.location:
         type_ = ([value.type for value in inputs], [result])
-        created = func.FuncOp(_free_name(op, caller), type_, visibility="private")
+        stem = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{op.operation.name.removeprefix('qnn.')}"
+        created = func.FuncOp(free_name(caller, stem), type_, visibility="private")
         block = created.add_entry_block()
         values: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=False))
         with ir.InsertionPoint(block):
@@ -79,14 +91,6 @@ def _cloned(constant: ir.Value) -> ir.Value:
     return owner.operation.clone().results[0]
 
 
-def _free_name(op: FusedOp, caller: ir.Operation) -> str:
-    module = caller.parent
-    assert module is not None, "a function stands in a module"
-    taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in module.regions[0].blocks[0].operations}
-    stem = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{op.operation.name.removeprefix('qnn.')}"
-    return next(name for name in (f"{stem}_{number}" for number in range(len(taken) + 1)) if name not in taken)
-
-
 @register
 @dataclass(frozen=True)
 class OutlineFusedPass(PatternPass):
@@ -94,25 +98,48 @@ class OutlineFusedPass(PatternPass):
 
     The function is tagged for a code generator outside the project: `qnn.external` names the op, `qnn.parameters` holds
     all its attributes, every scale and zero point among them.  What is not constant is an argument.  The interpreter
-    evaluates the calls; compilation first puts the ops back, as `qnn-inline-outlined` does.
+    evaluates the calls.
 
-    `symmetric_weights_only` leaves ops whose weights have a zero point.  From Python `predicate` is any function that
-    says why an op must stay, or None.
+    With `target` the functions go to a target: `qnn.external_target` names it, and `qnn.symbol` the C function that
+    computes them, such as ``npu_fused_conv2d``.  They are called at run time; `qdialect.compile` takes the library.
+    `merge` makes one function, ``npu_region``, of neighbours whose results nothing else reads.  Without a target
+    compilation first puts the ops back, as `qnn-inline-outlined` does.
+
+    `symmetric_weights_only` leaves ops whose weights have a zero point.  `predicate` is ``module:function``, or from
+    Python a function: it gets the op, and returns whether it goes, or why not as a text.
     """
 
     name: ClassVar[str] = "qnn-outline-fused"
     symmetric_weights_only: bool = False
-    predicate: InitVar[Predicate | None] = None
+    target: str = ""
+    merge: bool = False
+    predicate: InitVar[Predicate | str | None] = None
 
-    def __post_init__(self, predicate: Predicate | None) -> None:
-        object.__setattr__(self, "_predicate", predicate)
+    def __post_init__(self, predicate: Predicate | str | None) -> None:
+        if self.target and not _TARGET.fullmatch(self.target):
+            wanted = "letters, digits and _ that begin with a letter"
+            raise PipelineError(f"option 'target' of '{self.name}' must be {wanted}, but got '{self.target}'")
+        if self.merge and not self.target:
+            raise PipelineError(f"option 'merge' of '{self.name}' must come with the option 'target'")
+        object.__setattr__(self, "_predicate", resolved(predicate, f"option 'predicate' of '{self.name}'"))
+        object.__setattr__(self, "predicate", text_of(predicate))
+
+    @classmethod
+    def option_kinds(cls) -> dict[str, Any]:
+        return {**super().option_kinds(), "predicate": str}
 
     def patterns(self) -> Sequence[Pattern[Any]]:
-        return (OutlineFused(self._match_failure),)
+        return (OutlineFused(self._match_failure, self.target),)
+
+    def run(self, module: ir.Module) -> None:
+        super().run(module)
+        if self.merge:
+            with module.context:
+                merge_outlined(module, self.target)
 
     def _match_failure(self, op: FusedOp) -> str | None:
         zero_points = [point for point in op.weight_zero_points if point != 0]
         if self.symmetric_weights_only and zero_points:
             return f"must have weights without zero point, but got {zero_points[0]}"
         predicate: Predicate | None = getattr(self, "_predicate", None)
-        return predicate(op) if predicate else None
+        return reason_of(predicate, op) if predicate else None

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from qdialect._mlir import ir
 
 EXTERNAL = "qnn.external"
-"""Name of the op that an outlined function holds."""
+"""Name of the op that an outlined function holds; ``qnn.region`` for several."""
+
+REGION = "qnn.region"
 
 PARAMETERS = "qnn.parameters"
-"""The attributes of that op."""
+"""The attributes of that op; of a region's ops in an array."""
+
+TARGET = "qnn.external_target"
+"""The target that an outlined function goes to: it is called at run time, and never put back unless that is asked."""
+
+SYMBOL = "qnn.symbol"
+"""The C function of the target's library that computes it."""
+
+
+def function_of(op: ir.Operation) -> ir.Operation:
+    """The function that `op` stands in."""
+    block = op.block
+    assert block is not None, "an op of a function stands in a block"
+    return block.owner.operation
 
 
 def is_outlined(function: ir.Operation) -> bool:
@@ -16,10 +33,53 @@ def is_outlined(function: ir.Operation) -> bool:
     return EXTERNAL in function.attributes and len(function.regions[0].blocks) == 1
 
 
-def inline_outlined(module: ir.Module) -> None:
-    """Replace calls of outlined functions by the bodies; functions that nobody calls are erased."""
+def is_handed_off(function: ir.Operation) -> bool:
+    """Whether an outlined function goes to a target."""
+    return is_outlined(function) and TARGET in function.attributes
+
+
+def handed_off(module: ir.Module) -> Mapping[str, ir.Operation]:
+    """The functions of `module` that go to a target, by name."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
-    outlined = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_outlined(f)}
+    return {ir.StringAttr(f.attributes["sym_name"]).value: f for f in functions if is_handed_off(f)}
+
+
+def target_of(function: ir.Operation) -> str:
+    """The target of a function that goes to one."""
+    return ir.StringAttr(function.attributes[TARGET]).value
+
+
+def symbol_of(function: ir.Operation) -> str:
+    """The C function that computes it; what the target's library would call it where the module does not say."""
+    if SYMBOL in function.attributes:
+        return ir.StringAttr(function.attributes[SYMBOL]).value
+    return symbol_for(target_of(function), ir.StringAttr(function.attributes[EXTERNAL]).value)
+
+
+def symbol_for(target: str, external: str) -> str:
+    """What the library of `target` calls the function for ops of one name: ``npu_fused_conv2d``."""
+    return f"{target}_{external.rpartition('.')[2]}"
+
+
+def free_name(function: ir.Operation, stem: str) -> str:
+    """A name that begins with `stem`, and that no function beside `function` has."""
+    module = function.parent
+    assert module is not None, "a function stands in a module"
+    taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in module.regions[0].blocks[0].operations}
+    return next(name for name in (f"{stem}_{number}" for number in range(len(taken) + 1)) if name not in taken)
+
+
+def inline_outlined(module: ir.Module, keep_handed_off: bool = False) -> None:
+    """Replace calls of outlined functions by the bodies; those functions are erased.
+
+    With `keep_handed_off` functions that go to a target stay, and so do their calls.
+    """
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    outlined = {
+        ir.StringAttr(f.attributes["sym_name"]).value: f
+        for f in functions
+        if is_outlined(f) and not (keep_handed_off and is_handed_off(f))
+    }
     if not outlined:
         return
     for function in functions:
@@ -30,7 +90,7 @@ def inline_outlined(module: ir.Module) -> None:
         function.erase()
 
 
-def _inline(call: ir.Operation, outlined: dict[str, ir.Operation]) -> None:
+def _inline(call: ir.Operation, outlined: Mapping[str, ir.Operation]) -> None:
     if call.name != "func.call":
         return
     function = outlined.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 
 from qdialect import target as targets
 from qdialect._mlir import dialect_module, ir
@@ -12,6 +14,7 @@ from qdialect.late_imports import LATE_IMPORTS
 from qdialect.lowering.pipeline import Phase, lower, target_of, threads_of
 from qdialect.runtime import memory, openmp
 from qdialect.runtime.executable import CompiledExecutable
+from qdialect.runtime.external_bindings import External
 from qdialect.target import Target
 from qdialect.threads import checked
 
@@ -35,16 +38,19 @@ def compile_module(
     threads: int = 1,
     allocate: memory.Allocate = memory.allocate,
     clocked: bool = False,
+    externals: Mapping[str, External] = MappingProxyType({}),
 ) -> CompiledExecutable:
     """Compile `module`, at whichever phase it is, for this machine; it stays as it is.
 
     `target` says which instructions may be used: ``host`` is all that this CPU has, and ``generic``, which every CPU
     runs, where it lacks AVX-512 VNNI. A call is divided among `threads` threads of the machine's OpenMP runtime, with
     the same result for every number. `allocate` gives the memory for the constants and the working memory. `clocked`
-    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins.
+    code, which runs on one thread, writes into `ticks` of the executable when each of its calls begins. `externals`
+    compute the functions that `qnn-outline-fused` has handed to a target, as `qdialect.compile` says.
 
     Raises `VerificationError` for a module that breaks a constraint, `CompileError` for one that cannot be lowered, for
-    a target that this CPU cannot run, and for more than one thread where there is no OpenMP runtime.
+    a target that this CPU cannot run, for more than one thread where there is no OpenMP runtime, and where `externals`
+    lacks a function; `LoadError` for a library that cannot be loaded.
     """
     _load_dialects()
     chosen, wanted = target_of(module, target), threads_of(module, checked(threads))
@@ -52,7 +58,7 @@ def compile_module(
     if wanted > 1:
         openmp.addresses()
     verify(module)
-    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate)
+    return CompiledExecutable(lower(module, chosen, Phase.LLVM, threads=wanted, clocked=clocked), allocate, externals)
 
 
 @cache

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import addressof
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qdialect import target as targets
+from qdialect.diagnostics import CompileError
 from qdialect.lowering.code_attributes import keep_to_target
 from qdialect.lowering.lowered import target_name_of
 from qdialect.lowering.pipeline import Lowered
 from qdialect.lowering.to_gomp import is_divided
 from qdialect.runtime import memory, openmp, saving
 from qdialect.runtime.bound_call import BoundCall
+from qdialect.runtime.external_bindings import External, ExternalBindings
 from qdialect.runtime.jit import MachineCode
 from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
@@ -26,10 +29,16 @@ _ENTRY = "main"
 class CompiledExecutable(NativeExecutable):
     """A network as machine code of this process, with its constants and working memory."""
 
-    def __init__(self, lowered: Lowered, allocate: memory.Allocate = memory.allocate) -> None:
+    def __init__(
+        self,
+        lowered: Lowered,
+        allocate: memory.Allocate = memory.allocate,
+        externals: Mapping[str, External] = MappingProxyType({}),
+    ) -> None:
         """`lowered` is at phase `llvm`; `allocate` gives the memory for the constants and the working memory.
 
-        Raises `CompileError` where the machine does not have it.
+        `externals` compute the functions that go to a target. Raises `CompileError` where the machine does not have the
+        memory, and where a function of a target is not there.
         """
         self.inputs = lowered.inputs
         self.outputs = lowered.outputs
@@ -49,14 +58,20 @@ class CompiledExecutable(NativeExecutable):
         self._kept = saving.kept(lowered.module)
         self._is_divided = is_divided(lowered.module)
         keep_to_target(lowered.module, targets.resolve(target_name_of(lowered.module) or targets.GENERIC))
-        self._code = MachineCode(lowered.module, openmp.addresses() if lowered.threads > 1 else {})
+        self._externals = ExternalBindings(lowered.external_functions(), externals)
+        self._externals.place([constants.ctypes.data + start for start, _ in lowered.externals])
+        runtime = openmp.addresses() if lowered.threads > 1 else {}
+        self._code = MachineCode(lowered.module, {**runtime, **self._externals.symbols})
         self._prepare()
 
     def save(self, path: str | Path) -> None:
+        if self._externals.takes_python:
+            raise CompileError("network must not call Python functions to be saved, but externals has one")
         saving.save(self._kept, Path(path))
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
         values = [*starts, *(block.ctypes.data for block in self._blocks)]
         if self._is_divided:
             values.append(addressof(TEAM_LIMIT))
-        return self._code.bind(_ENTRY, values, (*self._blocks, *keep))
+        bound = self._code.bind(_ENTRY, values, (*self._blocks, self._externals, *keep))
+        return self._externals.checked(bound, self._blocks[1].ctypes.data)

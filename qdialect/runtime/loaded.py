@@ -13,6 +13,7 @@ from qdialect.aot.network import Network, Version, target_titles
 from qdialect.diagnostics import LoadError
 from qdialect.files import is_regular, read_bytes, write_files
 from qdialect.runtime.bound_call import BoundCall, run_call
+from qdialect.runtime.external_calls import ExternalCalls
 from qdialect.runtime.native import NativeExecutable, allocated, compiled_region
 from qdialect.runtime.team_limit import TEAM_LIMIT
 
@@ -30,7 +31,7 @@ class LoadedExecutable(NativeExecutable):
 
     def __init__(self, path: Path) -> None:
         """Load the file at `path`; raises `LoadError` as `qdialect.load` says."""
-        library = _library(path)
+        library = library_at(path)
         network = _network(library, path)
         version = _version(library, network, path)
         self.inputs, self.outputs, self.threads = network.inputs, network.outputs, network.threads
@@ -43,19 +44,23 @@ class LoadedExecutable(NativeExecutable):
         kind = _RUN_THREADS if network.threads > 1 else _RUN
         self._address = _address(library, f"{network.name}_{kind}")
         self._workspace = allocated("working memory", network.workspace_bytes)
+        self._externals = ExternalCalls(network.external_calls)
         self._prepare()
 
     def save(self, path: str | Path) -> None:
         write_files({Path(path): read_bytes(self._path, LoadError)})
 
     def _bound(self, starts: Sequence[int], keep: Sequence[object] = ()) -> BoundCall:
-        # An error that it could return was met when the file was loaded.
+        # Other errors than those of external calls were met when the file was loaded.
         limits = [TEAM_LIMIT] if self.threads > 1 else []
         lists = starts[: len(self.inputs)], starts[len(self.inputs) :]
-        return run_call(self._address, *lists, self._workspace.ctypes.data, limits, (self._workspace, *keep))
+        workspace = self._workspace.ctypes.data
+        bound = run_call(self._address, *lists, workspace, limits, (self._workspace, *keep))
+        return self._externals.checked(bound, workspace)
 
 
-def _library(path: Path) -> ctypes.CDLL:
+def library_at(path: Path) -> ctypes.CDLL:
+    """The shared library at `path`; raises `LoadError` for a file that cannot be loaded."""
     _check_file(path)
     try:
         return ctypes.CDLL(_own_path(path))

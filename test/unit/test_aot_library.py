@@ -12,6 +12,7 @@ from phase_networks import CONVOLUTION, DIVISIBLE
 import qdialect
 from qdialect.aot import record
 from qdialect.context import parse
+from qdialect.records import DTYPES
 from qdialect.runtime.executable import CompiledExecutable
 
 PUBLIC = ("network", "run", "strerror", "version", "workspace_size")
@@ -153,7 +154,7 @@ def test_the_description_says_what_the_executable_says(folder: Path) -> None:
     for offset, port in zip((found.inputs, found.outputs), (executable.inputs[0], executable.outputs[0]), strict=True):
         tensor = Tensor.from_address(start + offset)
         assert ctypes.string_at(start + tensor.name).decode() == port.name
-        assert record.DTYPES[tensor.dtype - 1] == port.dtype.name
+        assert DTYPES[tensor.dtype - 1] == port.dtype.name
         assert tuple((ctypes.c_int64 * tensor.rank).from_address(start + tensor.shape)) == port.shape
         assert tensor.size == np.zeros(port.shape, port.dtype).nbytes
         assert tensor.quantization == (port.scale is not None) + 2 * (port.zero_point is not None)

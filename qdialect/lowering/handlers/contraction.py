@@ -9,26 +9,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qdialect.dialect import AnyContraction, AnyFused, Conv2DOp, DenseOp, FusedConv2DOp, FusedDenseOp
+from qdialect.dialect.constants import constant_value
 from qdialect.dialect.type_constraints import shape_of
 from qdialect.lowering.constant_operands import required_constant
 from qdialect.lowering.graph import GraphLowering, lowers, padding_of
+from qdialect.lowering.handlers.run_time_weights import far_range, lower_run_time_weights
 from qdialect.lowering.kernels.contraction import Contraction, emit_contraction
 from qdialect.lowering.kernels.depthwise import emit_depthwise
 from qdialect.lowering.kernels.epilogue import Epilogue, stage_kernels
 from qdialect.lowering.kernels.window import Window
 from qdialect.lowering.packing import CenteredWeights, accumulator_bounds, center, folded_bias
+from qdialect.lowering.program import BufferSlot
 from qdialect.lowering.storage import signed_shift
 from qdialect.quant_math import IntArray
 
 
 @lowers(Conv2DOp, FusedConv2DOp)
 def _conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp) -> None:
+    if constant_value(op.weight) is None:
+        _, rows, columns, _ = shape_of(op.weight.type)
+        _lower_run_time(lowering, op, _window(op, rows, columns))
+        return
     matrix = matrix_of(op, taps_of(op))
     _lower_conv2d(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
 
 @lowers(DenseOp, FusedDenseOp)
 def _dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp) -> None:
+    if constant_value(op.weight) is None:
+        _lower_run_time(lowering, op, _row_window(lowering.slot(op.data)))
+        return
     matrix = matrix_of(op, taps_of(op))
     _lower_dense(lowering, op, matrix, epilogue_of(lowering, op, matrix.accumulator_range))
 
@@ -65,19 +75,30 @@ def bias_of(op: AnyContraction | AnyFused) -> NDArray[np.int32]:
 
 def _lower_conv2d(lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp, matrix: Matrix, epilogue: Epilogue) -> None:
     _, kernel_height, kernel_width, _ = matrix.weights.values.shape
-    images, height, width, _ = shape_of(op.operation.results[0].type)
-    window = Window(
-        images,
-        (height, width),
-        (kernel_height, kernel_width),
-        (op.strides[0], op.strides[1]),
-        (op.dilation[0], op.dilation[1]),
-        (op.padding[0], op.padding[1]),
-    )
+    window = _window(op, kernel_height, kernel_width)
     data = lowering.slot(op.data, padding_of(op))
     output = lowering.result(op.operation.results[0])
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), op.groups)
     emit_convolution(lowering, contraction, op.operation.name)
+
+
+def _lower_run_time(
+    lowering: GraphLowering, op: Conv2DOp | FusedConv2DOp | DenseOp | FusedDenseOp, window: Window
+) -> None:
+    bias = bias_of(op)
+    lower_run_time_weights(lowering, op, epilogue_of(lowering, op, far_range(op, bias)), bias, window)
+
+
+def _window(op: Conv2DOp | FusedConv2DOp, rows: int, columns: int) -> Window:
+    images, height, width, _ = shape_of(op.operation.results[0].type)
+    strides, dilation = (op.strides[0], op.strides[1]), (op.dilation[0], op.dilation[1])
+    return Window(images, (height, width), (rows, columns), strides, dilation, (op.padding[0], op.padding[1]))
+
+
+def _row_window(data: BufferSlot) -> Window:
+    """Every row of the data is a pixel that one tap looks at."""
+    images, height, width, _ = data.storage.shape
+    return Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
 
 
 def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: str) -> None:
@@ -89,9 +110,7 @@ def emit_convolution(lowering: GraphLowering, contraction: Contraction, label: s
 
 def _lower_dense(lowering: GraphLowering, op: DenseOp | FusedDenseOp, matrix: Matrix, epilogue: Epilogue) -> None:
     data, output = lowering.slot(op.data), lowering.result(op.operation.results[0])
-    # Every row of the data is a pixel that one tap looks at.
-    images, height, width, _ = data.storage.shape
-    window = Window(images, (height, width), (1, 1), (1, 1), (1, 1), (0, 0))
+    window = _row_window(data)
     contraction = Contraction(data, output, epilogue, window, matrix.weights, epilogue.start(matrix.bias), 1)
     emit_contraction(lowering.program, contraction, op.operation.name)
 

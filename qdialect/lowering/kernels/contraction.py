@@ -67,12 +67,7 @@ class Contraction(SumOfProducts):
         return self.grid.origin(storage) if operand else self.window.start(storage)
 
     def pixel_axes(self) -> list[Axis]:
-        """The output pixels, merged where they are contiguous in every slot; at least one axis."""
-        steps = [self.window.pixel_strides(self.data.storage)]
-        steps += [self.grid.pixel_strides(slot.storage) for slot in self.slots[1:]]
-        steps += [parameter.steps for parameter in self.epilogue.row_parameters()]
-        axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(self.window.pixels)]
-        return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
+        return window_axes(self, self.window, self.grid)
 
     def channel_groups(self) -> list[ChannelGroup]:
         return group_blocks(self.groups, self.data.storage.shape[3], self.channels)
@@ -86,6 +81,15 @@ class Contraction(SumOfProducts):
 
     def declare_columns(self, kernel: Kernel) -> Columns:
         return ConstantColumns(self._clipped)
+
+
+def window_axes(op: SumOfProducts, window: Window, grid: Grid) -> list[Axis]:
+    """The output pixels of `window`, merged where they are contiguous in every slot; at least one axis."""
+    steps = [window.pixel_strides(op.data.storage)]
+    steps += [grid.pixel_strides(slot.storage) for slot in op.slots[1:]]
+    steps += [parameter.steps for parameter in op.epilogue.row_parameters()]
+    axes = [Axis(extent, tuple(step[i] for step in steps)) for i, extent in enumerate(window.pixels)]
+    return collapse(axes) or [Axis(1, tuple(0 for _ in steps))]
 
 
 def declare_slots(kernel: Kernel, op: SumOfProducts) -> list[Buffer]:

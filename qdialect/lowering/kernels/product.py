@@ -142,7 +142,7 @@ class _StoredColumns:
     def _weights(self, micro_kernel: ContractionMicroKernel) -> Tensor:
         """The packed channels of the micro-kernel, one group after the other."""
         matrices, block = self.product.right.matrices, micro_kernel.tiles.block
-        view = _packed_view(matrices, block)
+        view = packed_view(matrices, block)
         size = block.channels * matrices.k_groups * _K_GROUP
         offset = view.offset + self.product.offsets[-1] * size
         count, stride = self.product.groups.size, self.product.groups.strides[-1]
@@ -164,7 +164,7 @@ class _StoredColumns:
         return Operand(micro_kernel.kernel.read(self.start, view), (*micro_kernel.groups, "nt", "nv", "nl"))
 
 
-def _packed_view(matrices: Matrices, block: ChannelBlock) -> View:
+def packed_view(matrices: Matrices, block: ChannelBlock) -> View:
     """The first matrix of a block's region as [tile, K group, vector, lane, 4]."""
     vector = block.lanes * _K_GROUP
     tile = block.vectors * vector
@@ -203,7 +203,7 @@ def _emit_rows(
     Without a source buffer the K groups are filled with zeros.
     """
     first, count, rows = k_groups
-    packed = _packed_view(matrices, block)
+    packed = packed_view(matrices, block)
     channels = block.vectors * block.lanes
     size = block.channels * matrices.k_groups * _K_GROUP
     leading = tuple(axis.size for axis in matrices.leading)

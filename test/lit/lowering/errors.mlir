@@ -2,13 +2,13 @@
 
 // What cannot be compiled is one error at its op.
 
-func.func @weight_at_run_time(%x: tensor<4x64xi8>, %w: tensor<32x64xi8>) -> tensor<4x32xi32> {
-  // expected-error @+1 {{'qnn.dense' op weight must be a constant to be compiled, but got a value that}}
-  %0 = "qnn.dense"(%x, %w) {
+func.func @weight_at_run_time(%x: tensor<1x3x3x2xi8>, %w: tensor<4x2x2x2xi8>) -> tensor<1x4x4x4xi32> {
+  // expected-error @+1 {{'qnn.conv_transpose2d' op weight must be a constant to be compiled, but got a value that}}
+  %0 = "qnn.conv_transpose2d"(%x, %w) {
     input_scale = 0.5 : f64, input_zero_point = 3 : i64,
     weight_scales = array<f64: 0.25>, weight_zero_points = array<i64: 0>
-  } : (tensor<4x64xi8>, tensor<32x64xi8>) -> tensor<4x32xi32>
-  return %0 : tensor<4x32xi32>
+  } : (tensor<1x3x3x2xi8>, tensor<4x2x2x2xi8>) -> tensor<1x4x4x4xi32>
+  return %0 : tensor<1x4x4x4xi32>
 }
 
 // -----

@@ -321,7 +321,7 @@ func.func @two_biases(%arg0: tensor<1x2x2x2xui8>) -> tensor<1x2x2x2xui8> {
 // CHECK-NOT: qnn.fused_conv2d
 // CHECK: return
 func.func @weight_at_run_time(%arg0: tensor<1x2x2x2xui8>, %arg1: tensor<2x1x1x2xi8>) -> tensor<1x2x2x2xui8> {
-  %0 = "qnn.conv2d"(%arg0, %arg1) {
+  %0 = "qnn.conv_transpose2d"(%arg0, %arg1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 2.500000e-01 : f64, input_zero_point = 3 : i64,
     padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>, weight_scales = array<f64: 5.000000e-01,
     2.500000e-01>, weight_zero_points = array<i64: 0>

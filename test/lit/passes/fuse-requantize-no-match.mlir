@@ -118,10 +118,10 @@ func.func @wide_result(%arg0: tensor<1x4x4x2xui8>) -> tensor<1x4x4x2xi16> {
 }
 
 // CHECK-LABEL: func.func @run_time_weight(
-// CHECK: qnn.conv2d
+// CHECK: qnn.conv_transpose2d
 // CHECK: qnn.requantize
 func.func @run_time_weight(%arg0: tensor<1x4x4x2xui8>, %arg1: tensor<2x1x1x2xi8>) -> tensor<1x4x4x2xui8> {
-  %0 = "qnn.conv2d"(%arg0, %arg1) {
+  %0 = "qnn.conv_transpose2d"(%arg0, %arg1) {
     dilation = array<i64: 1, 1>, groups = 1 : i64, input_scale = 0.25 : f64, input_zero_point = 3 : i64,
     padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>, weight_scales = array<f64: 0.5, 0.25>,
     weight_zero_points = array<i64: 0>

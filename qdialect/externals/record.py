@@ -1,0 +1,175 @@
+"""An external function as constant data: `qdialect_external` of the C interface, the function's first argument.
+
+All that it has offsets of stands behind it, the elements of constants too, at multiples of 64.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qdialect.externals.function import (
+    ExternalFunction,
+    ExternalOperand,
+    ExternalOperation,
+    ExternalStage,
+    Source,
+    Value,
+)
+from qdialect.interface import Port
+from qdialect.records import TENSOR, Tail, port_at, tensor, text_at
+
+EXTERNAL_ABI_VERSION = 1
+"""Of the records and of how external functions are called. It grows where a library would be wrong about them."""
+
+_ALIGNMENT = 64
+
+# version, size, name, target, symbol, nodes, location, counts and offsets of inputs, outputs and operations, reserved
+_FUNCTION = struct.Struct("<14I")
+# A tensor for the result, then name, counts and offsets of operands, attributes and stages, reserved.
+_OPERATION = struct.Struct("<8I")
+# A tensor, then source, index, data, reserved.
+_OPERAND = struct.Struct("<4I")
+# name, count and offset of attributes, reserved
+_STAGE = struct.Struct("<4I")
+# name, kind, rank, count, data, reserved
+_ATTRIBUTE = struct.Struct("<6I")
+
+
+class AttributeForm(IntEnum):
+    """How an attribute is written: int64_t, double, text that ends with a zero byte, or bytes."""
+
+    INTEGER = 1
+    NUMBER = 2
+    TEXT = 3
+    BYTES = 4
+
+
+def written(function: ExternalFunction) -> bytes:
+    """The record of `function`, little-endian; raises `TypeError` for an attribute that is no `Value`."""
+    tail = Tail(_FUNCTION.size)
+    texts = [
+        tail.text(text) for text in (function.name, function.target, function.symbol, function.nodes, function.location)
+    ]
+    inputs = _array([tensor(port, tail) for port in function.inputs], tail)
+    outputs = _array([tensor(function.output, tail)], tail)
+    operations = _array([_operation(operation, tail) for operation in function.operations], tail)
+    content = bytes(tail.content)
+    size = _FUNCTION.size + len(content)
+    counted = (len(function.inputs), inputs, 1, outputs, len(function.operations), operations)
+    return _FUNCTION.pack(EXTERNAL_ABI_VERSION, size, *texts, *counted, 0) + content
+
+
+def read(record: bytes) -> ExternalFunction:
+    """The function that a record describes; raises `ValueError`, `IndexError` or `struct.error` where it is damaged."""
+    version, size, *offsets, input_count, inputs, _, output, operation_count, operations, _ = _FUNCTION.unpack_from(
+        record
+    )
+    if version != EXTERNAL_ABI_VERSION or size > len(record):
+        raise ValueError(f"version {EXTERNAL_ABI_VERSION} and {size} bytes are expected, but got version {version}")
+    name, target, symbol, nodes, location = (text_at(record, offset) for offset in offsets)
+    step = TENSOR.size + _OPERATION.size
+    return ExternalFunction(
+        name,
+        target,
+        symbol,
+        nodes,
+        location,
+        tuple(port_at(record, inputs + TENSOR.size * index) for index in range(input_count)),
+        port_at(record, output),
+        tuple(_read_operation(record, operations + step * index) for index in range(operation_count)),
+    )
+
+
+def _array(structures: Sequence[bytes], tail: Tail) -> int:
+    return tail.add(b"".join(structures), alignment=8)
+
+
+def _operation(operation: ExternalOperation, tail: Tail) -> bytes:
+    operands = _array([_operand(name, operand, tail) for name, operand in operation.operands.items()], tail)
+    attributes = _attributes(operation.attributes, tail)
+    stages = [_STAGE.pack(tail.text(stage.name), *_attributes(stage.attributes, tail), 0) for stage in operation.stages]
+    numbers = (len(operation.operands), operands, *attributes, len(stages), _array(stages, tail))
+    return tensor(operation.result, tail) + _OPERATION.pack(tail.text(operation.name), *numbers, 0)
+
+
+def _operand(name: str, operand: ExternalOperand, tail: Tail) -> bytes:
+    port = operand.tensor
+    named = Port(name, port.shape, port.dtype, port.scale, port.zero_point)
+    data = 0 if operand.data is None else tail.add(np.ascontiguousarray(operand.data).tobytes(), _ALIGNMENT)
+    return tensor(named, tail) + _OPERAND.pack(operand.source, operand.index, data, 0)
+
+
+def _attributes(attributes: Mapping[str, Value], tail: Tail) -> tuple[int, int]:
+    """How many there are, and where they stand."""
+    structures = [_ATTRIBUTE.pack(tail.text(name), *_value(value, tail), 0) for name, value in attributes.items()]
+    return len(structures), _array(structures, tail)
+
+
+def _value(value: Value, tail: Tail) -> tuple[int, int, int, int]:
+    """Form, rank, count and offset."""
+    if isinstance(value, str):
+        return AttributeForm.TEXT, 0, len(value.encode(errors="backslashreplace")), tail.text(value)
+    if isinstance(value, np.ndarray):
+        return AttributeForm.BYTES, 1, value.size, tail.add(value.tobytes(), _ALIGNMENT)
+    rank = int(isinstance(value, tuple))
+    numbers = np.array(value)
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"attribute must be numbers, a text or a table, but got {value!r}")
+    form, dtype = (AttributeForm.NUMBER, "<f8") if numbers.dtype.kind == "f" else (AttributeForm.INTEGER, "<i8")
+    return form, rank, numbers.size, tail.add(numbers.astype(dtype).tobytes(), alignment=8)
+
+
+def _read_operation(record: bytes, offset: int) -> ExternalOperation:
+    name, operand_count, operands, attribute_count, attributes, stage_count, stages, _ = _OPERATION.unpack_from(
+        record, offset + TENSOR.size
+    )
+    step = TENSOR.size + _OPERAND.size
+    return ExternalOperation(
+        text_at(record, name),
+        dict(_read_operand(record, operands + step * index) for index in range(operand_count)),
+        _read_attributes(record, attribute_count, attributes),
+        tuple(_read_stage(record, stages + _STAGE.size * index) for index in range(stage_count)),
+        port_at(record, offset),
+    )
+
+
+def _read_operand(record: bytes, offset: int) -> tuple[str, ExternalOperand]:
+    port = port_at(record, offset)
+    source, index, data, _ = _OPERAND.unpack_from(record, offset + TENSOR.size)
+    elements = None
+    if source == Source.CONSTANT:
+        elements = _elements(record, data, int(np.prod(port.shape)), port.dtype).reshape(port.shape)
+    return port.name, ExternalOperand(port, Source(source), index, elements)
+
+
+def _read_stage(record: bytes, offset: int) -> ExternalStage:
+    name, count, attributes, _ = _STAGE.unpack_from(record, offset)
+    return ExternalStage(text_at(record, name), _read_attributes(record, count, attributes))
+
+
+def _read_attributes(record: bytes, count: int, offset: int) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for index in range(count):
+        name, form, rank, size, data, _ = _ATTRIBUTE.unpack_from(record, offset + _ATTRIBUTE.size * index)
+        found[text_at(record, name)] = _read_value(record, AttributeForm(form), rank, size, data)
+    return found
+
+
+def _read_value(record: bytes, form: AttributeForm, rank: int, size: int, data: int) -> Value:
+    if form is AttributeForm.TEXT:
+        return text_at(record, data)
+    if form is AttributeForm.BYTES:
+        return _elements(record, data, size, np.dtype(np.uint8))
+    dtype = np.dtype("<f8") if form is AttributeForm.NUMBER else np.dtype("<i8")
+    numbers = tuple(_elements(record, data, size, dtype).tolist())
+    return numbers if rank else numbers[0]
+
+
+def _elements(record: bytes, offset: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.frombuffer(record, dtype, count, offset)
